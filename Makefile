@@ -1,0 +1,36 @@
+# make demo   sets up .venv and runs the main job over the examples
+# make test   all tests that need only the project's own dependencies
+# make check  the gate: format, lint, types, layers, tests
+# make parity the engine beside torch.fx over real model libraries · make e2e  a real VS Code · make bench  ratios
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: demo test check format lint types layers parity corpus e2e bench clean
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -m "not corpus and not vscode" $(ARGS)
+
+check: $(VENV)/.installed format lint types layers test
+
+format: $(VENV)/.installed
+	$(BIN)/ruff format --check
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check
+
+types: $(VENV)/.installed
+	$(BIN)/basedpyright
+
+layers: $(VENV)/.installed
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) .corpus .cache
