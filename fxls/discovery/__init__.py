@@ -1,0 +1,1 @@
+"""What in a file can be traced, found by syntax alone."""

@@ -1,0 +1,1 @@
+"""Coordinates and edits of source text."""

@@ -1,0 +1,552 @@
+"""The protocol between server and worker: frozen dataclasses and their encoding, nothing else.
+
+This is the one module that both sides import, so it needs the standard library alone. A message is one line of JSON:
+`[class name, interned table, fields]`. Fields are written by position, because both sides run the same version of
+this file; locations, frames and origins occur hundreds of times in a report and are written once, in the table.
+
+Positions are CPython's everywhere: lines count from 1, columns are 0-based UTF-8 byte offsets, ends are exclusive.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+Severity: TypeAlias = Literal["error", "warning", "information", "hint"]
+Status: TypeAlias = Literal["complete", "partial", "not traced"]
+TargetKind: TypeAlias = Literal["class", "instance", "function"]
+ValueKind: TypeAlias = Literal["metadata", "data-dependent", ""]
+Provenance: TypeAlias = Literal[
+    "directive",
+    "configuration",
+    "instance",
+    "call",
+    "factory",
+    "no arguments",
+    "inferred",
+]
+ProfileStatus: TypeAlias = Literal["complete", "cancelled", "failed"]
+
+
+class WireError(ValueError):
+    """A line is not a message of this protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of source text."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A range in a file."""
+
+    path: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One user frame: the function that was running and the expression that it was at."""
+
+    function: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a node or problem comes from: user frames, outermost first, and the module that was running."""
+
+    frames: tuple[Frame, ...]
+    module_path: str
+    module_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """Shape, dtype (`f32`, `i64`, … as in ux.md's notation) and device of a value."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """A node of a captured graph in printable form.
+
+    `target`, `args` and `kwargs` are printed as torch.fx prints them; `inputs` and `users` are indices into the same
+    graph; `tensor` is None where the shape is unknown or the value is no single tensor, `value` then says what it
+    is, as far as known; `line` is the 1-based line of the generated code, None for a node that prints nothing.
+    """
+
+    index: int
+    name: str
+    op: str
+    target: str
+    args: str
+    kwargs: str
+    inputs: tuple[int, ...]
+    users: tuple[int, ...]
+    tensor: TensorInfo | None
+    value: str
+    origin: Origin | None
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A further place that explains a problem, such as a step of a value's provenance."""
+
+    location: Location
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A replacement of a range by new text."""
+
+    location: Location
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A change that mends a problem; `verified` when the result was traced again without it."""
+
+    title: str
+    edits: tuple[Edit, ...]
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that stopped, or would have stopped, a trace.
+
+    `message` is one line in the user's own terms; `explanation` is what the hover adds (why, what the value is, how
+    it got there); `hint` says what to do; `original` is what torch.fx would have raised (`TraceError: …`). `location`
+    lies in the file that was edited where a user frame of it exists, otherwise at the guilty library line. `target`
+    is the qualified name of the model that was traced, "" for a problem of the whole file. `count` says how many
+    instances (module paths) reach the same site.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    location: Location
+    explanation: str = ""
+    hint: str = ""
+    original: str = ""
+    target: str = ""
+    kind: ValueKind = ""
+    count: int = 1
+    origin: Origin | None = None
+    related: tuple[Related, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """One way to build a target: a Python expression that is evaluated in the module."""
+
+    expression: str
+    source: Provenance
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """One way to feed a target: the argument list of a call as Python source, evaluated in the module.
+
+    `expression` is what stands between the parentheses of the call: `torch.randn(2, 3), mask=None`.
+    """
+
+    expression: str
+    source: Provenance
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTarget:
+    """Something in a file that can be traced, found by syntax alone.
+
+    `constructs` and `inputs` are tried in order; the report says which one applied. An empty `constructs` leaves it
+    to the worker to try the constructor without arguments and then to infer arguments. `name` is the span of the
+    name in its definition.
+    """
+
+    qualname: str
+    kind: TargetKind
+    name: Span
+    constructs: tuple[Construct, ...] = ()
+    inputs: tuple[Inputs, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """An unsaved buffer: imports of `path` see `text`."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a child may use: wall-clock seconds, bytes of memory beyond the template's."""
+
+    seconds: float = 10.0
+    memory: int = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """Trace the targets of a file as it stands in the editor; answered by one `TraceReport`."""
+
+    id: int
+    path: str
+    text: str
+    targets: tuple[TraceTarget, ...]
+    roots: tuple[str, ...] = ()
+    overlays: tuple[Overlay, ...] = ()
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFacts:
+    """What is known of a built model: its type, the number of its parameters and their bytes, FLOPs if fed."""
+
+    type: str
+    parameters: int
+    parameter_bytes: int
+    flops: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Milliseconds that the phases of a trace took."""
+
+    load: float = 0.0
+    build: float = 0.0
+    trace: float = 0.0
+    shapes: float = 0.0
+    report: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReport:
+    """The answer for one target: nodes AND problems always, as far as the trace came.
+
+    `enclosed_by` names the target inside which this class was traced, when it needed no instance of its own.
+    `module_path` is then the path of its first instance there.
+    """
+
+    qualname: str
+    kind: TargetKind
+    name: Span
+    status: Status
+    construct: Construct | None = None
+    inputs: Inputs | None = None
+    facts: ModuleFacts | None = None
+    nodes: tuple[NodeInfo, ...] = ()
+    code: str = ""
+    problems: tuple[Problem, ...] = ()
+    enclosed_by: str = ""
+    module_path: str = ""
+    timings: Timings = Timings()
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReport:
+    """The one answer to a `TraceRequest`. `digest` names the text that it was computed from.
+
+    `problems` are those of the whole file (import failed, timed out, the worker died); `dependencies` are the files
+    below the roots that executing the file imported; `output` is the tail of what user code printed.
+    """
+
+    id: int
+    path: str
+    digest: str
+    status: Status
+    targets: tuple[TargetReport, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    timings: Timings = Timings()
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRequest:
+    """Measure one target on a device; answered by `Progress` messages and one `ProfileReport`.
+
+    `previous` is the `data` of an earlier report to compare with, or "".
+    """
+
+    id: int
+    path: str
+    text: str
+    target: TraceTarget
+    device: str
+    roots: tuple[str, ...] = ()
+    overlays: tuple[Overlay, ...] = ()
+    limits: Limits = Limits(seconds=300.0, memory=16 << 30)
+    previous: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """One node's share of a profile: median seconds a run and their spread, operations, bytes moved."""
+
+    name: str
+    location: Location | None
+    seconds: float
+    spread: float
+    share: float
+    flops: float
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReport:
+    """The one answer to a `ProfileRequest`: Markdown for people, JSON data, and a Chrome trace for Perfetto."""
+
+    id: int
+    path: str
+    digest: str
+    target: str
+    device: str
+    status: ProfileStatus
+    rows: tuple[ProfileRow, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    markdown: str = ""
+    data: str = ""
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a profile is; `percentage` runs from 0 to 100."""
+
+    id: int
+    message: str
+    percentage: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest:
+    """End request `id` at once; its one response still comes, with what is known by then."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentReport:
+    """The first message of a worker: what it runs on. `problem` says why it cannot trace, "" when it can."""
+
+    python: str
+    executable: str
+    torch: str
+    devices: tuple[str, ...]
+    problem: str = ""
+
+
+Request: TypeAlias = TraceRequest | ProfileRequest | CancelRequest
+Response: TypeAlias = TraceReport | ProfileReport | Progress | EnvironmentReport
+Message: TypeAlias = Request | Response
+
+_INTERNED: frozenset[type] = frozenset({Location, Frame, Origin})
+
+
+def digest(text: str) -> str:
+    """Return the name of a text: 32 hexadecimal digits, equal for equal texts."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def encode(message: Message) -> bytes:
+    """Return `message` as one line of ASCII JSON with its newline."""
+    table = _Table()
+    body = _CODECS[type(message)].write(message, table)
+    line = json.dumps([type(message).__name__, table.rows, body], separators=(",", ":"), check_circular=False)
+    return line.encode("ascii") + b"\n"
+
+
+def decode(line: bytes | str) -> Message:
+    """Return the message that a line holds.
+
+    Raises:
+        WireError: the line is not JSON, or not a message of this protocol.
+    """
+    try:
+        name, rows, body = json.loads(line)
+        codec = _MESSAGES[name]
+        table: list[Any] = []
+        for kind, values in rows:
+            table.append(_CODECS[_TABLE_TYPES[kind]].read(values, table))
+        return codec.read(body, table)
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+        raise WireError(f"not a message of the worker protocol: {error!r}") from error
+
+
+class _Table:
+    """The interned values of one message being written: each distinct object once, before its users."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._index: dict[int, int] = {}
+        self._equal: dict[Any, int] = {}
+
+    def index(self, value: Any, codec: "_Codec") -> int:
+        """Return the row of `value`, adding it when it is new."""
+        known = self._index.get(id(value))
+        if known is not None:
+            return known
+        known = self._equal.get(value)
+        if known is None:
+            row = [_TABLE_INDEX[codec.cls], codec.write(value, self)]
+            known = len(self.rows)
+            self.rows.append(row)
+            self._equal[value] = known
+        self._index[id(value)] = known
+        return known
+
+
+_Writer: TypeAlias = Callable[[Any, _Table], Any]
+_Reader: TypeAlias = Callable[[Any, list[Any]], Any]
+
+
+class _Codec:
+    """Writes and reads one dataclass as a list of its fields."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self._fields: list[tuple[str, _Writer | None, _Reader]] = []
+
+    def compile(self) -> None:
+        """Resolve the fields' types; every class has its codec by now."""
+        hints = get_type_hints(self.cls)
+        self._fields = [(f.name, _writer(hints[f.name]), _reader(hints[f.name])) for f in fields(self.cls)]
+
+    def write(self, value: Any, table: _Table) -> list[Any]:
+        row: list[Any] = []
+        for name, writer, _ in self._fields:
+            item = getattr(value, name)
+            row.append(item if writer is None else writer(item, table))
+        return row
+
+    def read(self, row: Any, table: list[Any]) -> Any:
+        if type(row) is not list or len(row) != len(self._fields):
+            raise WireError(f"{self.cls.__name__} has {len(self._fields)} fields")
+        return self.cls(
+            *[reader(item, table) for item, (_, _, reader) in zip(row, self._fields, strict=True)]
+        )
+
+
+def _writer(hint: Any) -> _Writer | None:
+    """Return how a field of this type is written; None where JSON takes the value as it is."""
+    if hint in _CODECS:
+        codec = _CODECS[hint]
+        if hint in _INTERNED:
+            return lambda value, table: table.index(value, codec)
+        return codec.write
+    origin = get_origin(hint)
+    if origin is tuple:
+        item = _writer(get_args(hint)[0])
+        if item is None:
+            return lambda value, _: list(value)
+        return lambda value, table: [item(element, table) for element in value]
+    if origin in {Union, UnionType}:
+        inner = _writer(_optional(hint))
+        if inner is None:
+            return None
+        return lambda value, table: None if value is None else inner(value, table)
+    return None
+
+
+def _reader(hint: Any) -> _Reader:
+    """Return how a field of this type is read and checked."""
+    if hint in _CODECS:
+        codec = _CODECS[hint]
+        if hint in _INTERNED:
+            return lambda value, table: _of_type(table[_non_negative(value)], hint)
+        return codec.read
+    origin = get_origin(hint)
+    if origin is tuple:
+        item = _reader(get_args(hint)[0])
+        return lambda value, table: tuple([item(element, table) for element in _of_type(value, list)])
+    if origin in {Union, UnionType}:
+        inner = _reader(_optional(hint))
+        return lambda value, table: None if value is None else inner(value, table)
+    if origin is Literal:
+        allowed = frozenset(get_args(hint))
+        return lambda value, _: _one_of(value, allowed)
+    if hint is float:
+        return lambda value, _: float(value) if type(value) in {int, float} else _of_type(value, float)
+    return lambda value, _: _of_type(value, hint)
+
+
+def _optional(hint: Any) -> Any:
+    """Return X of `X | None`, the only union in the protocol."""
+    (inner,) = (argument for argument in get_args(hint) if argument is not NoneType)
+    return inner
+
+
+def _of_type(value: Any, cls: Any) -> Any:
+    if type(value) is not cls:
+        raise WireError(f"{cls.__name__} expected, got {type(value).__name__}")
+    return value
+
+
+def _non_negative(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise WireError("a row number expected")
+    return value
+
+
+def _one_of(value: Any, allowed: frozenset[Any]) -> Any:
+    if value not in allowed:
+        raise WireError(f"{value!r} is none of {sorted(allowed)}")
+    return value
+
+
+_CODECS: dict[Any, _Codec] = {
+    cls: _Codec(cls)
+    for cls in (
+        Span,
+        Location,
+        Frame,
+        Origin,
+        TensorInfo,
+        NodeInfo,
+        Related,
+        Edit,
+        Fix,
+        Problem,
+        Construct,
+        Inputs,
+        TraceTarget,
+        Overlay,
+        Limits,
+        TraceRequest,
+        ModuleFacts,
+        Timings,
+        TargetReport,
+        TraceReport,
+        ProfileRequest,
+        ProfileRow,
+        ProfileReport,
+        Progress,
+        CancelRequest,
+        EnvironmentReport,
+    )
+}
+for _codec in _CODECS.values():
+    _codec.compile()
+_MESSAGES: dict[str, _Codec] = {cls.__name__: _CODECS[cls] for cls in get_args(Message)}
+_TABLE_TYPES: tuple[type, ...] = (Location, Frame, Origin)
+_TABLE_INDEX: dict[type, int] = {cls: index for index, cls in enumerate(_TABLE_TYPES)}
