@@ -32,5 +32,9 @@ types: $(VENV)/.installed
 layers: $(VENV)/.installed
 	$(BIN)/lint-imports
 
+# The model libraries of the parity tests, beside the environment and never in it.
+corpus: $(VENV)/.installed
+	@$(BIN)/python tests/support/corpus.py
+
 clean:
 	rm -rf $(VENV) .corpus .cache
