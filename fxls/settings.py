@@ -1,0 +1,294 @@
+"""The settings: their one source. What a key means, its type and its default stand here and nowhere else.
+
+From this module come the values that features read, the messages for values that cannot be used, the
+`contributes.configuration` part of the extension's package.json, and the table of the documentation. Settings arrive
+in the section `fxls` and as `initializationOptions`, both as nested objects (`{"trace": {"timeout": 5}}`) or with
+dotted keys (`{"trace.timeout": 5}`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Literal, TypeAlias
+
+SECTION: Final = "fxls"
+
+LogLevel: TypeAlias = Literal["error", "warning", "info", "debug"]
+_Kind: TypeAlias = Literal["boolean", "number", "integer", "string", "strings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One key of the section: what the person may write there.
+
+    `scope` is VS Code's: which settings files may hold the key. A `machine-overridable` one is not taken from an
+    untrusted workspace.
+    """
+
+    key: str
+    kind: _Kind
+    description: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    scope: Literal["window", "resource", "machine-overridable"] = "resource"
+
+
+@dataclass(frozen=True, slots=True)
+class BadSetting:
+    """A value that cannot be used; the default, or the value before it, is used instead."""
+
+    key: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The values in use."""
+
+    interpreter: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "option": Option(
+                "interpreter",
+                "strings",
+                'The command that starts the Python with your torch, as a list: `["/path/to/python"]`. '
+                "Empty: the active environment, then `.venv` or `venv` in the folder, then `python` on the PATH.",
+                scope="machine-overridable",
+            )
+        },
+    )
+    strict: bool = field(
+        default=False,
+        metadata={
+            "option": Option(
+                "strict",
+                "boolean",
+                "Report as an error whatever stops torch.fx, even where shapes decide it and the model could be captured.",
+            )
+        },
+    )
+    extra_roots: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "option": Option(
+                "extraRoots",
+                "strings",
+                "Further folders to import from, absolute or relative to the workspace folder.",
+            )
+        },
+    )
+    trace_timeout: float = field(
+        default=10.0,
+        metadata={
+            "option": Option(
+                "trace.timeout",
+                "number",
+                "Seconds that executing a file, building its models and tracing them may take.",
+                minimum=0.1,
+                maximum=3600,
+            )
+        },
+    )
+    trace_memory: int = field(
+        default=4096,
+        metadata={
+            "option": Option(
+                "trace.memory",
+                "integer",
+                "MiB of memory that a trace may use beyond torch itself.",
+                minimum=64,
+                maximum=1 << 20,
+            )
+        },
+    )
+    profile_device: str = field(
+        default="cpu",
+        metadata={
+            "option": Option(
+                "profile.device", "string", "The device that *Profile Model* uses: `cpu`, `cuda`, `cuda:1`, `mps`, …"
+            )
+        },
+    )
+    profile_timeout: float = field(
+        default=300.0,
+        metadata={
+            "option": Option("profile.timeout", "number", "Seconds that a profile may take.", minimum=1, maximum=86400)
+        },
+    )
+    inlay_hints: bool = field(
+        default=True,
+        metadata={
+            "option": Option(
+                "inlayHints", "boolean", "Show the shapes of tensors, and the times of the last profile, in the text."
+            )
+        },
+    )
+    code_lens: bool = field(
+        default=True,
+        metadata={
+            "option": Option(
+                "codeLens", "boolean", "Show a line above each model: what was captured, and what can be done with it."
+            )
+        },
+    )
+    log_level: LogLevel = field(
+        default="warning",
+        metadata={
+            "option": Option(
+                "log.level",
+                "string",
+                "How much the server writes to its log.",
+                choices=("error", "warning", "info", "debug"),
+                scope="window",
+            )
+        },
+    )
+
+    @classmethod
+    def read(cls, value: object, base: "Settings | None" = None) -> "tuple[Settings, tuple[BadSetting, ...]]":
+        """Return the settings that a client's section holds, and what in it cannot be used.
+
+        Keys that are absent or null keep the value of `base`, or their default. Keys that are none of ours are left
+        alone: clients put their own there.
+        """
+        base = base or cls()
+        values: dict[str, Any] = {each.name: getattr(base, each.name) for each in fields(cls)}
+        if value is None:
+            return base, ()
+        if not isinstance(value, Mapping):
+            return base, (BadSetting(SECTION, f"`{SECTION}` must be an object, not {_shown(value)}"),)
+        bad: list[BadSetting] = []
+        for name, option in _options():
+            given = _given(value, option.key)
+            if given is None:
+                continue
+            message = _objection(option, given)
+            if message:
+                bad.append(
+                    BadSetting(option.key, f"`{SECTION}.{option.key}` {message}; {_shown(values[name])} is used")
+                )
+            else:
+                values[name] = _converted(option, given)
+        return cls(**values), tuple(bad)
+
+
+def options() -> tuple[Option, ...]:
+    """Return every key in the order in which people read them."""
+    return tuple(option for _, option in _options())
+
+
+def package_configuration() -> dict[str, Any]:
+    """Return the `contributes.configuration` part of the extension's package.json."""
+    defaults = Settings()
+    properties = {f"{SECTION}.{option.key}": _schema(option, getattr(defaults, name)) for name, option in _options()}
+    return {"title": SECTION, "properties": properties}
+
+
+def markdown_table() -> str:
+    """Return the table of settings for the documentation."""
+    defaults = Settings()
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for name, option in _options():
+        default = _shown(getattr(defaults, name))
+        rows.append(f"| `{SECTION}.{option.key}` | `{default}` | {option.description} |")
+    return "\n".join(rows) + "\n"
+
+
+def _options() -> Iterator[tuple[str, Option]]:
+    for each in fields(Settings):
+        yield each.name, each.metadata["option"]
+
+
+def _given(section: Mapping[Any, Any], key: str) -> Any:
+    """Return the value of a key in either spelling, None where it is absent."""
+    if key in section:
+        return section[key]
+    value: Any = section
+    for part in key.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value
+
+
+def _objection(option: Option, value: Any) -> str:
+    """Return why a value cannot be used, "" if it can."""
+    if not _fits(option.kind, value):
+        return f"must be {_KINDS[option.kind]}, not {_shown(value)}"
+    if option.choices and value not in option.choices:
+        return f"must be one of {', '.join(option.choices)}, not {_shown(value)}"
+    if option.minimum is not None and value < option.minimum:
+        return f"must be at least {option.minimum:g}, not {_shown(value)}"
+    if option.maximum is not None and value > option.maximum:
+        return f"must be at most {option.maximum:g}, not {_shown(value)}"
+    return ""
+
+
+_KINDS: Final[Mapping[_Kind, str]] = {
+    "boolean": "true or false",
+    "number": "a number",
+    "integer": "a whole number",
+    "string": "a text",
+    "strings": "a list of texts",
+}
+
+
+def _fits(kind: _Kind, value: Any) -> bool:
+    match kind:
+        case "boolean":
+            return isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "integer":
+            return not isinstance(value, bool) and (
+                isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+            )
+        case "string":
+            return isinstance(value, str)
+        case "strings":
+            return isinstance(value, str) or (
+                isinstance(value, Sequence) and all(isinstance(each, str) for each in value)
+            )
+
+
+def _converted(option: Option, value: Any) -> Any:
+    match option.kind:
+        case "number":
+            return float(value)
+        case "integer":
+            return int(value)
+        case "strings":
+            return (value,) if isinstance(value, str) and value else tuple(value)
+        case _:
+            return value
+
+
+def _shown(value: object) -> str:
+    """Return a value as it would stand in a settings file."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    return repr(value)
+
+
+def _schema(option: Option, default: Any) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "type": "array" if option.kind == "strings" else option.kind,
+        "default": list(default) if isinstance(default, tuple) else default,
+        "markdownDescription": option.description,
+        "scope": option.scope,
+    }
+    if option.kind == "strings":
+        schema["items"] = {"type": "string"}
+    if option.choices:
+        schema["enum"] = list(option.choices)
+    if option.minimum is not None:
+        schema["minimum"] = option.minimum
+    if option.maximum is not None:
+        schema["maximum"] = option.maximum
+    return schema
