@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test check format lint types layers parity corpus e2e bench clean
+.PHONY: demo test check format lint types layers parity corpus extension e2e bench clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,6 +35,21 @@ layers: $(VENV)/.installed
 # The model libraries of the parity tests, beside the environment and never in it.
 corpus: $(VENV)/.installed
 	@$(BIN)/python tests/support/corpus.py
+
+# The VS Code extension with the server inside it: vscode-extension/fxls.vsix.
+extension: $(VENV)/.installed vscode-extension/node_modules/.package-lock.json
+	$(BIN)/python vscode-extension/scripts/settings.py --check
+	$(BIN)/python vscode-extension/scripts/vendor.py
+	cd vscode-extension && npm run --silent check && npm run --silent bundle && npm run --silent package
+
+vscode-extension/node_modules/.package-lock.json: vscode-extension/package-lock.json
+	cd vscode-extension && npm ci --ignore-scripts --no-audit --no-fund
+	touch $@
+
+# The packaged extension in a real VS Code, which is installed under .cache.
+e2e: extension
+	tests/e2e/setup_host.sh
+	$(BIN)/python -m pytest -m vscode tests/e2e $(ARGS)
 
 clean:
 	rm -rf $(VENV) .corpus .cache

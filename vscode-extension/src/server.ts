@@ -1,0 +1,183 @@
+/**
+ * The language server's life: started with the right Python, told of settings and trust, restarted on demand.
+ * It knows no feature; what the server answers to a command is handed to `onResult`.
+ */
+import { type Disposable, type LogOutputChannel, EventEmitter, ProgressLocation, Uri, window, workspace } from 'vscode';
+import {
+    type ExecuteCommandParams,
+    type LanguageClientOptions,
+    type ServerOptions,
+    DidChangeConfigurationNotification,
+    ExecuteCommandRequest,
+    LanguageClient,
+    State,
+    TransportKind,
+    WorkDoneProgress,
+    WorkDoneProgressCancelNotification,
+} from 'vscode-languageclient/node';
+
+import { type Interpreter, serverInterpreter, userInterpreter } from './interpreters';
+import { type CommandArgument, type Status, ServerCommand, statusNotification, trustedNotification } from './protocol';
+
+/** Commands that a link in a hover may run. */
+const LINKED_COMMANDS = Object.values(ServerCommand);
+
+export class Server implements Disposable {
+    private client: LanguageClient | undefined;
+    private starting: Promise<void> | undefined;
+    private readonly statusEmitter = new EventEmitter<Status>();
+    private profiles = 0;
+
+    /** Every change of the server's state, its own or one that only its client can see. */
+    readonly onStatus = this.statusEmitter.event;
+
+    constructor(
+        private readonly root: Uri,
+        private readonly log: LogOutputChannel,
+        private readonly onResult: (command: string, argument: CommandArgument, result: unknown) => Promise<void>,
+    ) {}
+
+    /** Starts the server, or waits for the start that is under way. Failures end in the status and the log. */
+    async start(): Promise<void> {
+        this.starting ??= this.launch().catch((error: unknown) => {
+            this.failed(error instanceof Error ? error.message : String(error));
+        });
+        await this.starting;
+    }
+
+    async restart(): Promise<void> {
+        await this.stop();
+        await this.start();
+    }
+
+    async stop(): Promise<void> {
+        await this.starting;
+        this.starting = undefined;
+        const client = this.client;
+        this.client = undefined;
+        await client?.dispose();
+    }
+
+    dispose(): void {
+        void this.stop();
+        this.statusEmitter.dispose();
+    }
+
+    /** Tells the server the settings as they are now, the resolved interpreter among them. */
+    async sendSettings(): Promise<void> {
+        if (this.client?.state === State.Running) {
+            const settings = { fxls: settingsWith(await userInterpreter(folder())) };
+            await this.client.sendNotification(DidChangeConfigurationNotification.type, { settings });
+        }
+    }
+
+    /** Tells the server that the workspace is trusted now; starts it where it could not run before. */
+    async sendTrust(): Promise<void> {
+        if (this.client?.state === State.Running) {
+            await this.sendSettings();
+            await this.client.sendNotification(trustedNotification);
+        } else {
+            await this.restart();
+        }
+    }
+
+    /** Runs a command of the server and shows its result. */
+    async run(command: string, argument: CommandArgument): Promise<void> {
+        await this.start();
+        const client = this.client;
+        if (client?.state !== State.Running) {
+            return;
+        }
+        const parameters = { command, arguments: [argument] };
+        const result =
+            command === ServerCommand.profile
+                ? await this.runWithProgress(client, parameters)
+                : await this.request(client, parameters);
+        if (result !== null && result !== undefined) {
+            await this.onResult(command, argument, result);
+        }
+    }
+
+    private async launch(): Promise<void> {
+        this.statusEmitter.fire({ state: 'starting', text: 'fx $(loading~spin)', tooltip: 'fxls is starting' });
+        const user = await userInterpreter(folder());
+        const python = await serverInterpreter(user, folder());
+        this.log.info(`server: ${python.command.join(' ')} (${python.from}); models: ${user ? `${user.command.join(' ')} (${user.from})` : 'found by the server'}`);
+        const client = new LanguageClient('fxls', 'fxls', this.serverOptions(python), this.clientOptions(user));
+        client.onDidChangeState(({ newState }) => {
+            if (newState === State.Stopped && this.client === client) {
+                this.failed('The server stopped.');
+            }
+        });
+        client.onNotification(statusNotification, (status) => {
+            this.statusEmitter.fire(status);
+        });
+        this.client = client;
+        await client.start();
+    }
+
+    private serverOptions(python: Interpreter): ServerOptions {
+        const [command = '', ...first] = python.command;
+        const launcher = Uri.joinPath(this.root, 'bundled', 'serve.py').fsPath;
+        // Isolated (-I): neither the working folder nor PYTHON* variables can put another package before ours.
+        return { command, args: [...first, '-I', launcher], transport: TransportKind.stdio };
+    }
+
+    private clientOptions(user: Interpreter | undefined): LanguageClientOptions {
+        return {
+            documentSelector: [{ scheme: 'file', language: 'python' }],
+            initializationOptions: { ...settingsWith(user), trusted: workspace.isTrusted },
+            outputChannel: this.log,
+            markdown: { isTrusted: { enabledCommands: LINKED_COMMANDS } },
+            middleware: {
+                executeCommand: (command, args: unknown[]) => this.run(command, args[0] as CommandArgument),
+            },
+        };
+    }
+
+    private request(client: LanguageClient, parameters: ExecuteCommandParams): Promise<unknown> {
+        return client.sendRequest(ExecuteCommandRequest.type, parameters).catch((error: unknown) => {
+            void window.showErrorMessage(`fxls: ${error instanceof Error ? error.message : String(error)}`);
+        });
+    }
+
+    private runWithProgress(client: LanguageClient, parameters: ExecuteCommandParams): Thenable<unknown> {
+        const workDoneToken = `fxls-profile-${String(++this.profiles)}`;
+        const options = { location: ProgressLocation.Notification, title: 'fxls', cancellable: true };
+        return window.withProgress(options, async (progress, cancellation) => {
+            let reached = 0;
+            const listening = client.onProgress(WorkDoneProgress.type, workDoneToken, (value) => {
+                const message = value.kind === 'begin' ? (value.message ?? value.title) : value.message;
+                const percentage = value.kind === 'end' ? 100 : (value.percentage ?? reached);
+                progress.report({ ...(message === undefined ? {} : { message }), increment: percentage - reached });
+                reached = percentage;
+            });
+            const cancelling = cancellation.onCancellationRequested(() => {
+                void client.sendNotification(WorkDoneProgressCancelNotification.type, { token: workDoneToken });
+            });
+            try {
+                return await this.request(client, { ...parameters, workDoneToken });
+            } finally {
+                listening.dispose();
+                cancelling.dispose();
+            }
+        });
+    }
+
+    private failed(message: string): void {
+        this.log.error(message);
+        this.statusEmitter.fire({ state: 'error', text: 'fx $(error)', tooltip: message });
+    }
+}
+
+/** The folder whose settings and environment apply; the first one where there are several. */
+function folder(): Uri | undefined {
+    return workspace.workspaceFolders?.[0]?.uri;
+}
+
+/** The section `fxls` as the server reads it, with the interpreter that the editor knows of. */
+function settingsWith(user: Interpreter | undefined): Record<string, unknown> {
+    // The section itself is a proxy that also holds the keys' defaults; JSON makes a plain object of it.
+    const section = JSON.parse(JSON.stringify(workspace.getConfiguration('fxls', folder()))) as Record<string, unknown>;
+    return user ? { ...section, interpreter: user.command } : section;
+}
