@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "libs"))
 
-from fxls.__main__ import main  # noqa: E402 - The path comes first.
+from fxls.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Writes the settings into package.json: the server's from fxls/settings.py, their one source, then the extension's own.
+"""Writes the settings into package.json: those of fxls/settings.py, their one source, then the extension's own.
 
 `settings.py --check` writes nothing and fails where package.json says something else.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 EXTENSION = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(EXTENSION.parent))
 
-from fxls.settings import package_configuration  # noqa: E402 - The repository's folder comes first.
+from fxls.settings import package_configuration
 
 OWN = {
     "fxls.serverInterpreter": {

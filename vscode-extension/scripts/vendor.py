@@ -1,8 +1,8 @@
 """Fills bundled/libs with all that the server is made of: our packages, and the pure-Python ones that they need.
 
 Needs pip alone. The versions are those of requirements.txt beside this folder's package.json, and the wheels are
-chosen for any platform, so the folder is the same whichever machine it was made on. watchdog's compiled part for macOS is
-left out on purpose: it falls back to kqueue there.
+chosen for any platform, so the folder is the same whichever machine it was made on. watchdog's compiled part for
+macOS is left out on purpose: it falls back to kqueue there.
 """
 
 import shutil
