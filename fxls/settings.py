@@ -63,7 +63,7 @@ class Settings:
             "option": Option(
                 "strict",
                 "boolean",
-                "Report as an error whatever stops torch.fx, even where shapes decide it and the model could be captured.",
+                "Report whatever stops torch.fx as an error, even where shapes decide it and the capture succeeded.",
             )
         },
     )

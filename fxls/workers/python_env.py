@@ -1,0 +1,106 @@
+"""Which Python a document's models run in, and which folders they import from.
+
+Nothing is executed here: a candidate counts when its file exists and may be executed. What it can do, whether it has
+a torch, the worker says when it has started.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_FOLDERS = (".venv", "venv", "env")
+
+
+@dataclass(frozen=True, slots=True)
+class PythonEnv:
+    """An interpreter: the command that starts it, and where it was found.
+
+    `problem` is what to tell the person when the command cannot be started, "" when it can.
+    """
+
+    command: tuple[str, ...]
+    found: str
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The command as people write it."""
+        return " ".join(self.command)
+
+
+def find_python(
+    path: str,
+    folder: str | None = None,
+    configured: Sequence[str] = (),
+    environ: Mapping[str, str] = os.environ,
+) -> PythonEnv:
+    """Return the Python for a file: the first that exists.
+
+    The order is: the command that is configured; the active environment (`VIRTUAL_ENV`, then `CONDA_PREFIX`); a
+    `.venv`, `venv` or `env` in the workspace folder, then beside the file and in its parents up to the folder; a
+    `python` on the PATH; the interpreter that the server itself runs on. A configured command that does not exist is
+    a problem, never passed over in silence.
+    """
+    if configured:
+        return _configured(tuple(configured), folder, environ)
+    for prefix, found in _prefixes(path, folder, environ):
+        python = _python_of(prefix)
+        if python is not None:
+            return PythonEnv((python,), found)
+    for name in ("python3", "python"):
+        python = shutil.which(name, path=environ.get("PATH"))
+        if python is not None:
+            return PythonEnv((python,), "on the PATH")
+    return PythonEnv((sys.executable,), "the server's own")
+
+
+def import_roots(path: str, folder: str | None = None, extra: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the folders that a file's imports are looked up in, in order.
+
+    They are: the folder that holds the file's outermost package, or the file itself; the workspace folder; its `src`;
+    those that are configured, relative ones to the workspace folder.
+    """
+    file = Path(path)
+    package = file.parent
+    while (package / "__init__.py").is_file() and package != package.parent:
+        package = package.parent
+    base = Path(folder) if folder else package
+    candidates = [package, base, base / "src", *(base / each for each in extra)]
+    return tuple(dict.fromkeys(os.path.normpath(each) for each in candidates if each.is_dir()))
+
+
+def _configured(command: tuple[str, ...], folder: str | None, environ: Mapping[str, str]) -> PythonEnv:
+    program = str(Path(command[0]).expanduser())
+    if folder and os.sep in program:
+        program = os.path.join(folder, program)  # noqa: PTH118 — an absolute program stays as it is.
+    python = shutil.which(program, path=environ.get("PATH")) or _python_of(Path(program))
+    if python is None:
+        return PythonEnv(command, "configured", f"the configured interpreter `{command[0]}` does not exist")
+    return PythonEnv((python, *command[1:]), "configured")
+
+
+def _prefixes(path: str, folder: str | None, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if environ.get(variable):
+            yield Path(environ[variable]), variable
+    top = Path(folder) if folder else None
+    if top is not None:
+        for name in _FOLDERS:
+            yield top / name, f"{name} of the workspace folder"
+    for parent in Path(path).parents:
+        for name in _FOLDERS:
+            yield parent / name, f"{name} in {parent}"
+        if parent == top:
+            return
+
+
+def _python_of(prefix: Path) -> str | None:
+    """Return the interpreter of an environment's folder, None where there is none."""
+    for relative in ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe"):
+        candidate = prefix / relative
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return str(candidate)
+    return None
