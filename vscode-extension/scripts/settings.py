@@ -8,11 +8,9 @@ import json
 import sys
 from pathlib import Path
 
-EXTENSION = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(EXTENSION.parent))
-
 from fxls.settings import package_configuration
 
+EXTENSION = Path(__file__).resolve().parent.parent
 OWN = {
     "fxls.serverInterpreter": {
         "type": "array",
