@@ -1,0 +1,320 @@
+"""Runs a graph node by node; every step is a method that a subclass may override.
+
+An ``Interpreter`` is the basis of everything that executes a graph and looks at it while it runs: shape propagation, profiling,
+``Transformer``. It holds the values of a run in ``env`` and frees each after its last use. It does not optimise, reorder or
+check the graph; ``verify`` does the latter.
+
+What can be known before the run is worked out once for each node and kept: where its argument's nodes stand. A plan is used only
+as long as the node still has the very argument objects it was made from, so a graph may be edited between runs and during them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias, cast
+
+import torch
+
+from fxengine.graph import Graph
+from fxengine.node import Argument, Node, Target, map_arg
+
+__all__ = ["Interpreter"]
+
+_Env: TypeAlias = dict[Node, Any]
+_Loader: TypeAlias = Callable[[Mapping[Node, Any]], Any]
+_ArgumentPlan: TypeAlias = tuple[Any, Any, _Loader | None, _Loader | None]
+
+
+class Interpreter:
+    """Executes a graph and returns what its output node returns.
+
+    The methods that a subclass may override, as they call each other::
+
+        run()
+            └── run_node()
+                ├── fetch_args_kwargs_from_env() ── map_nodes_to_values()
+                └── placeholder() | get_attr() | call_function() | call_method() | call_module() | output()
+
+    Example:
+        Exchange ``torch.neg`` and ``torch.sigmoid``::
+
+            class Swap(Interpreter):
+                def call_function(self, target, args, kwargs):
+                    swapped = {torch.neg: torch.sigmoid, torch.sigmoid: torch.neg}
+                    return super().call_function(swapped.get(target, target), args, kwargs)
+
+
+            Swap(symbolic_trace(lambda x: torch.sigmoid(torch.neg(x)))).run(torch.randn(3, 4))
+
+    Attributes:
+        module: The module whose attributes and submodules the graph refers to.
+        graph: The graph that is executed.
+        env: The value of each node of the present run that may still be used.
+        user_to_last_uses: For each node the nodes that no later one needs; what a run frees.
+        extra_traceback: Whether an exception's message is extended by the node that raised it and its source.
+    """
+
+    _maps_nodes_itself: ClassVar[bool] = False
+    """Whether a subclass has its own ``map_nodes_to_values``, which must then see all arguments."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._maps_nodes_itself = cls.map_nodes_to_values is not Interpreter.map_nodes_to_values
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        garbage_collect_values: bool = True,
+        graph: Graph | None = None,
+    ) -> None:
+        """Prepare to run ``graph``, or ``module.graph``, with the state of ``module``.
+
+        Args:
+            module: Where ``get_attr`` and ``call_module`` nodes find what they name.
+            garbage_collect_values: Free each value after its last use. Pass False to examine ``env`` after the run.
+            graph: Executed in place of ``module.graph``.
+        """
+        self.module = module
+        self.graph: Graph = graph if graph is not None else cast("Graph", module.graph)
+        self.env: _Env = {}
+        self.name = "Interpreter"
+        self.garbage_collect_values = garbage_collect_values
+        self.extra_traceback = True
+        self.args_iter: Iterator[Any] = iter(())
+        self._plans: dict[Node, _ArgumentPlan] = {}
+        self.user_to_last_uses: dict[Node, list[Node]] = _last_uses(self.graph) if garbage_collect_values else {}
+
+    @cached_property
+    def submodules(self) -> dict[str, torch.nn.Module]:
+        """The modules of ``module`` by qualified name, as they were when first asked for."""
+        return dict(self.module.named_modules())
+
+    def run(
+        self,
+        *args: Any,
+        initial_env: _Env | None = None,
+        enable_io_processing: bool = True,
+    ) -> Any:
+        """Execute the graph and return its result.
+
+        Args:
+            *args: The values of the placeholders, in their order.
+            initial_env: Values that are known already. Their nodes are not run: a way to evaluate a part of the graph.
+            enable_io_processing: Pass arguments and result through the graph's ``process_inputs`` and ``process_outputs``.
+
+        Raises:
+            RuntimeError: A placeholder without default got no value, or a node refers to something that does not exist.
+            Exception: Whatever a node raises, its message extended by the node (see ``extra_traceback``).
+        """
+        self.env = initial_env if initial_env is not None else {}
+        self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
+        last_uses = self.user_to_last_uses if self.garbage_collect_values else {}
+        for node in self.graph.nodes:
+            if node in self.env:
+                continue
+            try:
+                value = self.run_node(node)
+            except Exception as error:  # The user's operators raise whatever they like; it goes on to the caller.
+                if self.extra_traceback:
+                    _raise_with_context(error, node)
+                raise
+            self.env[node] = value
+            for dead in last_uses.get(node, ()):
+                del self.env[dead]
+            if node.op == "output":
+                return self.graph.process_outputs(value) if enable_io_processing else value
+        return None
+
+    def boxed_run(self, args_list: list[Any]) -> Any:
+        """Execute the graph on the values in ``args_list``, which is emptied so that each can be freed after its last use.
+
+        Raises:
+            RuntimeError: The number of arguments is not that of the placeholders.
+        """
+        placeholders = [node for node in self.graph.nodes if node.op == "placeholder"]
+        if len(args_list) != len(placeholders):
+            detail = "extra arguments" if len(args_list) > len(placeholders) else "missing arguments"
+            raise RuntimeError(
+                f"Interpreter.boxed_run expected {len(placeholders)} arguments for placeholders "
+                f"but received {len(args_list)} ({detail})"
+            )
+        env = dict(zip(placeholders, args_list, strict=True))
+        args_list.clear()
+        return self.run(initial_env=env)
+
+    def run_node(self, n: Node) -> Any:
+        """Execute one node on the values in ``env`` and return its result; dispatches to the method named by ``n.op``."""
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        return getattr(self, n.op)(n.target, args, kwargs)
+
+    def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the next argument of the run, all that are left for ``*args``, or the parameter's default.
+
+        Raises:
+            RuntimeError: There is neither an argument nor a default.
+        """
+        assert isinstance(target, str)
+        if target.startswith("*"):
+            return list(self.args_iter)
+        try:
+            return next(self.args_iter)
+        except StopIteration as stop:
+            if args:
+                return args[0]
+            raise RuntimeError(
+                f"Expected positional argument for parameter {target}, but one was not passed in!"
+            ) from stop
+
+    def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the attribute of ``module`` that ``target`` names."""
+        assert isinstance(target, str)
+        return self.fetch_attr(target)
+
+    def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the function ``target`` returns."""
+        assert not isinstance(target, str)
+        return target(*args, **kwargs)
+
+    def call_method(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the method ``target`` of the first argument returns."""
+        assert isinstance(target, str)
+        owner, *rest = args
+        return getattr(owner, target)(*rest, **kwargs)
+
+    def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the submodule that ``target`` names returns."""
+        assert isinstance(target, str)
+        return self.fetch_attr(target)(*args, **kwargs)
+
+    def output(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the value that the graph returns."""
+        return args[0]
+
+    def fetch_attr(self, target: str) -> Any:
+        """Return the attribute of ``module`` with the dotted name ``target``.
+
+        Raises:
+            RuntimeError: There is none.
+        """
+        value: Any = self.module
+        atoms = target.split(".")
+        for depth, atom in enumerate(atoms):
+            try:
+                value = _attribute(value, atom)
+            except AttributeError:
+                raise RuntimeError(f"Node referenced nonexistent target {'.'.join(atoms[: depth + 1])}") from None
+        return value
+
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return ``n``'s arguments with the values of the nodes in them."""
+        args, kwargs = n.args, n.kwargs
+        if self._maps_nodes_itself:
+            return (
+                cast("tuple[Any, ...]", self.map_nodes_to_values(args, n)),
+                cast("dict[str, Any]", self.map_nodes_to_values(kwargs, n)),
+            )
+        plan = self._plans.get(n)
+        if plan is None or plan[0] is not args or plan[1] is not kwargs:
+            plan = self._plans[n] = (args, kwargs, _loader(args), _loader(kwargs))
+        env = self.env
+        try:
+            return (
+                args if plan[2] is None else plan[2](env),
+                kwargs if plan[3] is None else plan[3](env),
+            )
+        except KeyError:
+            self.map_nodes_to_values((args, kwargs), n)  # Says which value is missing.
+            raise
+
+    def map_nodes_to_values(self, args: Argument, n: Node) -> Argument:
+        """Return ``args`` with each node in it, however deep, replaced by its value; ``n`` is named in errors.
+
+        Raises:
+            RuntimeError: A node has no value (yet).
+        """
+
+        def value_of(node: Node) -> Any:
+            if node not in self.env:
+                raise RuntimeError(
+                    f"Node {n} referenced nonexistent value {node}! Run Graph.lint() to diagnose such issues"
+                )
+            return self.env[node]
+
+        return map_arg(args, value_of)
+
+
+def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
+    """Return for each node which values nobody needs once it has run."""
+    seen: set[Node] = set()
+    last_uses: dict[Node, list[Node]] = {}
+    for user in reversed(graph.nodes):
+        for node in user.all_input_nodes:
+            if node not in seen:
+                seen.add(node)
+                last_uses.setdefault(user, []).append(node)
+    return last_uses
+
+
+def _raise_with_context(error: Exception, node: Node) -> None:
+    """Extend ``error``'s message by the node that raised it; raise it anew where its type would hide the message."""
+    context = f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}"
+    message = f"{error.args[0]}\n\n{context}" if error.args else context
+    error.args = (message, *error.args[1:])
+    if isinstance(error, KeyError):  # Prints the repr of its message: one long line.
+        raise RuntimeError(*error.args) from error
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """Return ``owner.name``; a child module without the detour over ``__getattr__``."""
+    if isinstance(owner, torch.nn.Module):
+        child = owner._modules.get(name)
+        if child is not None:
+            return child
+    return getattr(owner, name)
+
+
+def _loader(argument: Any) -> _Loader | None:
+    """Return a function from environment to the value of ``argument``, or None if there is no node in it."""
+    match argument:
+        case Node():
+            return lambda env: env[argument]
+        case tuple():
+            load = _sequence_loader(argument)
+            if load is None or type(argument) is tuple:
+                return load
+            make = type(argument)  # A named tuple: takes its fields one by one.
+            return lambda env: make(*load(env))
+        case list():
+            load = _sequence_loader(tuple(argument))
+            return None if load is None else lambda env: list(load(env))
+        case dict():
+            load = _sequence_loader(tuple(argument.values()))
+            keys = tuple(argument)
+            return None if load is None else lambda env: dict(zip(keys, load(env), strict=True))
+        case slice():
+            load = _sequence_loader((argument.start, argument.stop, argument.step))
+            return None if load is None else lambda env: slice(*load(env))
+        case _:
+            return None
+
+
+def _sequence_loader(items: tuple[Any, ...]) -> _Loader | None:
+    """Return the loader of a tuple; the short ones without a loop, as most nodes have one or two arguments."""
+    if items and all(isinstance(item, Node) for item in items):
+        if len(items) == 1:
+            (only,) = items
+            return lambda env: (env[only],)
+        if len(items) == 2:
+            first, second = items
+            return lambda env: (env[first], env[second])
+        return lambda env: tuple([env[item] for item in items])
+    loaders = [(place, load) for place, item in enumerate(items) if (load := _loader(item)) is not None]
+    if not loaders:
+        return None
+
+    def load_some(env: Mapping[Node, Any]) -> tuple[Any, ...]:
+        values = list(items)
+        for place, load in loaders:
+            values[place] = load(env)
+        return tuple(values)
+
+    return load_some

@@ -1,0 +1,228 @@
+"""The results of frequent operations on meta tensors, found without asking torch.
+
+Torch's own meta kernels of these operations are decompositions written in Python that take 50 to 800 µs a call; a rule takes
+two. A rule answers only where the answer is beyond doubt, and None otherwise: then torch is asked, and torch finds the words
+for what is wrong. Rules look at shapes and types, never at devices.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
+from torch import Tensor
+
+__all__ = ["RULES"]
+
+Rule: TypeAlias = Callable[..., Tensor | None]
+
+
+def _new(like: Tensor, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
+    return torch.empty(shape, dtype=dtype or like.dtype, device="meta")
+
+
+def _fits(small: Sequence[int], large: Sequence[int]) -> bool:
+    """Whether a tensor of shape ``small`` broadcasts to ``large`` without changing it."""
+    if len(small) > len(large):
+        return False
+    return all(a in {1, b} for a, b in zip(reversed(small), reversed(large), strict=False))
+
+
+def _elementwise(x: Any, *_args: Any, **kwargs: Any) -> Tensor | None:
+    """One floating point tensor in, one like it out."""
+    if not isinstance(x, Tensor) or not x.is_floating_point() or "out" in kwargs or "dtype" in kwargs:
+        return None
+    return x.clone()
+
+
+def _arithmetic(x: Any, y: Any, *args: Any, **kwargs: Any) -> Tensor | None:
+    """Two operands of one floating point type, of which one broadcasts to the other."""
+    if args or kwargs:
+        return None
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        if x.dtype is not y.dtype or not x.is_floating_point():
+            return None
+        if _fits(y.shape, x.shape):
+            return x.clone()
+        return y.clone() if _fits(x.shape, y.shape) else None
+    tensor, number = (x, y) if isinstance(x, Tensor) else (y, x)
+    return tensor.clone() if type(number) in {int, float} and tensor.is_floating_point() else None
+
+
+def _comparison(x: Any, y: Any, *args: Any, **kwargs: Any) -> Tensor | None:
+    if args or kwargs or not isinstance(x, Tensor) or x.dtype is torch.bool:
+        return None
+    if type(y) in {int, float} or (isinstance(y, Tensor) and _fits(y.shape, x.shape)):
+        return x.to(torch.bool)
+    return None
+
+
+def _masked_fill(x: Any, mask: Any, value: Any) -> Tensor | None:
+    if isinstance(mask, Tensor) and mask.dtype is torch.bool and _fits(mask.shape, x.shape):
+        return x.clone() if type(value) is float and x.is_floating_point() else None
+    return None
+
+
+def _layer_norm(
+    x: Tensor, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, *_args: Any, **_kwargs: Any
+) -> Tensor | None:
+    tail = tuple(normalized_shape)
+    if not tail or tuple(x.shape[-len(tail) :]) != tail or not x.is_floating_point():
+        return None
+    for parameter in (weight, bias):
+        if isinstance(parameter, Tensor) and (tuple(parameter.shape) != tail or parameter.dtype is not x.dtype):
+            return None
+    return _new(x, x.shape)
+
+
+def _group_norm(
+    x: Tensor, num_groups: int, weight: Any = None, bias: Any = None, *_args: Any, **_kwargs: Any
+) -> Tensor | None:
+    if x.dim() < 3 or x.shape[1] % num_groups or not _per_channel(x, weight, bias):
+        return None
+    return _new(x, x.shape)
+
+
+def _batch_norm(
+    x: Tensor,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    *_args: Any,
+    **_kwargs: Any,
+) -> Tensor | None:
+    if x.dim() < 2 or not _per_channel(x, running_mean, running_var, weight, bias):
+        return None
+    if x.numel() <= x.shape[1]:  # One value a channel: an error while training.
+        return None
+    return x.clone()
+
+
+def _per_channel(x: Tensor, *parameters: Any) -> bool:
+    """Whether each of ``parameters`` that is given has one number for each channel of ``x``."""
+    return x.is_floating_point() and all(
+        tuple(parameter.shape) == (x.shape[1],) and parameter.dtype is x.dtype
+        for parameter in parameters
+        if isinstance(parameter, Tensor)
+    )
+
+
+def _attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, *args: Any, **kwargs: Any
+) -> Tensor | None:
+    """Scaled dot product attention over equal leading dimensions."""
+    lead = query.shape[:-2]
+    same = (
+        query.dim() == 4
+        and lead == key.shape[:-2] == value.shape[:-2]
+        and query.shape[-1] == key.shape[-1]
+        and key.shape[-2] == value.shape[-2]
+        and query.dtype is key.dtype is value.dtype
+    )
+    if not same or kwargs.get("enable_gqa"):
+        return None
+    if isinstance(attn_mask, Tensor):
+        wanted = (*lead, query.shape[-2], key.shape[-2])
+        if not _fits(attn_mask.shape, wanted) or attn_mask.dtype not in {torch.bool, query.dtype}:
+            return None
+    return query.clone() if value.shape[-1] == query.shape[-1] else _new(query, (*query.shape[:-1], value.shape[-1]))
+
+
+def _cat(tensors: Any, dim: Any = 0, *args: Any, **kwargs: Any) -> Tensor | None:
+    dim = kwargs.pop("dim", dim)
+    if (
+        args
+        or kwargs
+        or not isinstance(dim, int)
+        or not _alike(tensors)
+        or not -tensors[0].dim() <= dim < tensors[0].dim()
+    ):
+        return None
+    first = tensors[0]
+    dim %= first.dim()
+    for other in tensors[1:]:
+        if (*other.shape[:dim], *other.shape[dim + 1 :]) != (*first.shape[:dim], *first.shape[dim + 1 :]):
+            return None
+    total = sum(tensor.shape[dim] for tensor in tensors)
+    return _new(first, (*first.shape[:dim], total, *first.shape[dim + 1 :]))
+
+
+def _stack(tensors: Any, dim: Any = 0, *args: Any, **kwargs: Any) -> Tensor | None:
+    dim = kwargs.pop("dim", dim)
+    if args or kwargs or not isinstance(dim, int) or not _alike(tensors):
+        return None
+    first = tensors[0]
+    if any(other.shape != first.shape for other in tensors[1:]) or not -first.dim() - 1 <= dim <= first.dim():
+        return None
+    dim %= first.dim() + 1
+    return _new(first, (*first.shape[:dim], len(tensors), *first.shape[dim:]))
+
+
+def _alike(tensors: Any) -> bool:
+    """Whether these are tensors of one type and rank, and there is at least one."""
+    if not isinstance(tensors, list | tuple) or not tensors or not isinstance(tensors[0], Tensor):
+        return False
+    first = tensors[0]
+    return first.dim() > 0 and all(
+        isinstance(other, Tensor) and other.dtype is first.dtype and other.dim() == first.dim() for other in tensors
+    )
+
+
+def _adaptive_pool_2d(x: Tensor, output_size: Any) -> Tensor | None:
+    sizes = (output_size, output_size) if isinstance(output_size, int) else tuple(output_size)
+    if x.dim() not in {3, 4} or len(sizes) != 2 or not x.is_floating_point() or not math.prod(x.shape):
+        return None
+    spatial = [old if new is None else new for old, new in zip(x.shape[-2:], sizes, strict=True)]
+    return _new(x, (*x.shape[:-2], *spatial))
+
+
+def _mean(x: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+    """The shape of a sum, whose kernel is not a decomposition."""
+    if not x.is_floating_point() or "dtype" in kwargs or "out" in kwargs or "axis" in kwargs:
+        return None
+    return torch.sum(x, *args, **kwargs)
+
+
+_ELEMENTWISE_NAMES = (
+    "relu relu6 gelu silu mish elu selu celu leaky_relu hardswish hardsigmoid hardtanh softplus softsign sigmoid tanh "
+    "logsigmoid tanhshrink dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout exp expm1 log log1p log2 "
+    "sqrt rsqrt abs neg sin cos tan erf square reciprocal floor ceil round nan_to_num normalize local_response_norm"
+).split()
+_ARITHMETIC_NAMES = (
+    "add sub mul div true_divide subtract multiply divide __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ "
+    "__truediv__ __rtruediv__"
+).split()
+_COMPARISON_NAMES = "eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split()
+
+
+def _named(names: Sequence[str], rule: Rule) -> dict[Callable[..., Any], Rule]:
+    """Return ``rule`` for each function of torch, its functional module and its tensor type that has one of the names."""
+    return {
+        getattr(owner, name): rule
+        for owner in (torch, F, Tensor)
+        for name in names
+        if callable(getattr(owner, name, None))
+    }
+
+
+RULES: dict[Callable[..., Any], Rule] = {
+    **_named(_ELEMENTWISE_NAMES, _elementwise),
+    **_named(_ARITHMETIC_NAMES, _arithmetic),
+    **_named(_COMPARISON_NAMES, _comparison),
+    Tensor.masked_fill: _masked_fill,
+    torch.masked_fill: _masked_fill,
+    F.layer_norm: _layer_norm,
+    F.rms_norm: _layer_norm,
+    F.group_norm: _group_norm,
+    F.batch_norm: _batch_norm,
+    F.scaled_dot_product_attention: _attention,
+    torch.cat: _cat,
+    torch.concat: _cat,
+    torch.stack: _stack,
+    F.adaptive_avg_pool2d: _adaptive_pool_2d,
+    torch.mean: _mean,
+    Tensor.mean: _mean,
+}
+"""The rule of each function, to be called with the function's own arguments, all of whose tensors are on meta."""

@@ -1,0 +1,230 @@
+"""Runs PyTorch code for its shapes alone: what costs memory or time happens on the meta device, what is small stays real.
+
+A stand-in for fake tensors that is cheap enough for every keystroke. Tensors that depend on the inputs have no data; constants,
+buffers and whatever is computed from sizes keep their values, so code that reads *them* goes on working. To the code that runs,
+everything seems to lie on the CPU. Reading data that depends on the inputs raises, and ``needs_data`` recognises that.
+The module's parameters and buffers are not changed, whatever the code does to them.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from fxengine.shape_rules import RULES
+
+__all__ = ["ShapesOnly", "needs_data", "to_meta"]
+
+_REAL_LIMIT = 1 << 16
+"""The most elements that a constant may have and still be made for real."""
+
+_REAL_PARAMETER_LIMIT = 64
+"""The same for parameters: a learned scale may be read, a weight is not."""
+
+_PROPERTIES = frozenset(
+    getattr(Tensor, name).__get__
+    for name in ("shape", "dtype", "ndim", "layout", "requires_grad", "is_sparse", "is_quantized", "grad")
+) | {
+    Tensor.size,
+    Tensor.dim,
+    Tensor.ndimension,
+    Tensor.numel,
+    Tensor.stride,
+    Tensor.is_floating_point,
+    Tensor.is_complex,
+    Tensor.is_contiguous,
+    Tensor.element_size,
+    torch.is_tensor,
+    torch.is_floating_point,
+    torch.is_complex,
+    torch.numel,
+}
+"""Questions that any tensor answers alike, data or no data."""
+
+_SIZED_CONSTRUCTORS = frozenset({torch.zeros, torch.ones, torch.empty, torch.rand, torch.randn})
+_FILLED_CONSTRUCTORS = frozenset({torch.full})
+_OTHER_CONSTRUCTORS = frozenset({
+    torch.arange,
+    torch.linspace,
+    torch.logspace,
+    torch.eye,
+    torch.tensor,
+    torch.as_tensor,
+    torch.from_numpy,
+    torch.randint,
+    torch.randperm,
+    torch.tril_indices,
+    torch.triu_indices,
+    torch.hann_window,
+    torch.hamming_window,
+})  # fmt: skip
+_CONSTRUCTORS = _SIZED_CONSTRUCTORS | _FILLED_CONSTRUCTORS | _OTHER_CONSTRUCTORS
+
+_MOVES = frozenset({Tensor.to, Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory})
+_CPU = torch.device("cpu")
+
+
+class ShapesOnly(TorchFunctionMode):
+    """While active, code runs on tensors without data as it would on the CPU.
+
+    Example:
+        >>> with ShapesOnly():
+        ...     torch.nn.Linear(4, 8)(torch.empty(2, 4, device="meta")).shape
+        torch.Size([2, 8])
+
+    Attributes:
+        calls: How many torch functions were called, questions about metadata apart: a measure of how far a run came.
+        current: The function that was called last, and its arguments; after an exception the one that raised.
+    """
+
+    def __init__(self, module: torch.nn.Module | None = None) -> None:
+        """Protect the parameters and buffers of ``module`` against changes."""
+        super().__init__()
+        self.calls = 0
+        self.current: tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]] | None = None
+        self._twins: dict[int, tuple[Tensor, Tensor]] = {}
+        self._overwritten: set[int] = set()
+        state = itertools.chain(module.parameters(), module.buffers()) if module is not None else ()
+        self._state = {id(tensor) for tensor in state}
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _PROPERTIES:
+            return func(*args, **kwargs)
+        if func == _DEVICE_OF:
+            return _CPU if args[0].is_meta else func(*args)
+        if func == _IS_META:
+            return False
+        self.calls += 1
+        self.current = (func, args, kwargs)
+        if func in _CONSTRUCTORS:
+            return _construct(func, args, kwargs)
+        if func in _MOVES:
+            return self._move(func, args, kwargs)
+        args, kwargs = self._agree(func, args, kwargs)
+        rule = RULES.get(func)
+        if rule is not None and args and all(value.is_meta for value in _flat(args) if isinstance(value, Tensor)):
+            result = rule(*args, **kwargs)
+            if result is not None:
+                return result
+        return func(*args, **kwargs)
+
+    def _move(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Change a tensor's type, but not where it lies."""
+        if func is not Tensor.to:
+            return args[0]
+        wanted = [value for value in (*args[1:], *kwargs.values()) if isinstance(value, torch.dtype | Tensor)]
+        dtypes = [value.dtype if isinstance(value, Tensor) else value for value in wanted]
+        named = {key: value for key, value in kwargs.items() if key == "memory_format"}
+        return func(args[0], *dtypes, **named) if dtypes or named else args[0]
+
+    def _agree(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """Return the arguments with all tensors without data if one of them has none."""
+        tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
+        hollow = [self._is_hollow(tensor) for tensor in tensors]
+        mutates = bool(tensors) and _mutates(func)
+        if mutates and any(hollow) and not hollow[0]:
+            self._overwritten.add(id(tensors[0]))  # Kept alive, and so its id, by its twin.
+        if not any(hollow) and not (mutates and id(tensors[0]) in self._state):
+            return args, kwargs
+        if all(tensor.is_meta for tensor in tensors):
+            return args, kwargs
+        keep = torch.bool if func is Tensor.__getitem__ and hollow[0] else None
+        return (
+            tuple([self._hollow(value, keep) for value in args]),
+            {key: self._hollow(value, keep) for key, value in kwargs.items()},
+        )
+
+    def _is_hollow(self, tensor: Tensor) -> bool:
+        """Whether a tensor has no data, or is to be treated so because it is large or was overwritten by one without."""
+        if tensor.is_meta:
+            return True
+        limit = _REAL_PARAMETER_LIMIT if isinstance(tensor, torch.nn.Parameter) else _REAL_LIMIT
+        return tensor.numel() > limit or id(tensor) in self._overwritten
+
+    def _hollow(self, value: Any, keep: torch.dtype | None) -> Any:
+        """Return ``value`` with the tensors in it replaced by meta ones, those of type ``keep`` apart."""
+        match value:
+            case Tensor():
+                return value if value.is_meta or value.dtype is keep else self._twin(value)
+            case list() | tuple() if any(isinstance(item, Tensor | list | tuple) for item in value):
+                items = [self._hollow(item, keep) for item in value]
+                return items if isinstance(value, list) else tuple(items)
+            case _:
+                return value
+
+    def _twin(self, tensor: Tensor) -> Tensor:
+        """Return the one meta tensor that stands for ``tensor``."""
+        known = self._twins.get(id(tensor))
+        if known is None:
+            known = self._twins[id(tensor)] = (tensor, to_meta(tensor))
+        return known[1]
+
+
+_DEVICE_OF = Tensor.device.__get__  # pyright: ignore[reportAttributeAccessIssue] - a C descriptor, not typed as one.
+_IS_META = Tensor.is_meta.__get__  # pyright: ignore[reportAttributeAccessIssue] - likewise.
+
+
+def to_meta(tensor: Tensor) -> Tensor:
+    """Return a tensor like ``tensor``, strides included, but without data."""
+    return tensor if tensor.is_meta else tensor.detach().to("meta")
+
+
+def needs_data(error: BaseException) -> bool:
+    """Whether ``error`` says that data was wanted that is not there: no fault of the code that ran."""
+    message = str(error)
+    return any(phrase in message for phrase in _DATA_IS_MISSING)
+
+
+_DATA_IS_MISSING = (
+    "cannot be called on meta tensors",
+    "Cannot copy out of meta tensor",
+    "can't convert meta device type tensor to numpy",
+    "attempted to run this operator with Meta tensors",
+    "raises unimplemented by default, as a correct data-independent implementation does not exist",
+    "cannot repeat_interleave a meta tensor",
+    "with arguments from the 'Meta' backend",
+    "unsupported format string passed to Tensor.__format__",
+)
+
+
+def _mutates(func: Callable[..., Any]) -> bool:
+    name = getattr(func, "__name__", "")
+    return func is Tensor.__setitem__ or (name.endswith("_") and not name.endswith("__"))
+
+
+def _flat(values: Iterable[Any]) -> list[Any]:
+    """Return ``values`` with lists and tuples among them replaced by what they hold."""
+    flat: list[Any] = []
+    for value in values:
+        if isinstance(value, list | tuple):
+            flat.extend(_flat(value))
+        else:
+            flat.append(value)
+    return flat
+
+
+def _construct(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Make a new tensor: really if it is small, wherever the code wanted to put it."""
+    if func is torch.from_numpy:
+        return func(*args, **kwargs)
+    is_large = func in _SIZED_CONSTRUCTORS | _FILLED_CONSTRUCTORS and _elements(func, args, kwargs) > _REAL_LIMIT
+    return func(*args, **{**kwargs, "device": "meta" if is_large else "cpu"})
+
+
+def _elements(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    size = kwargs.get("size", args[:1] if func in _FILLED_CONSTRUCTORS else args)
+    numbers = [number for number in _flat([size]) if isinstance(number, int)]
+    return math.prod(numbers)
