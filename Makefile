@@ -7,6 +7,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# In the gate nothing may be skipped for want of a tool.
+PYTEST := $(BIN)/python -m pytest $(if $(CI),-p tests.support.no_skips)
 
 .PHONY: demo test check format lint types layers parity corpus extension e2e bench clean
 
@@ -15,8 +17,17 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	touch $@
 
+# `check` ends with 1 where it found problems, which is what some of the examples are for.
+demo: $(VENV)/.installed
+	@printf '\n$$ fxls check examples/\n'
+	@$(BIN)/fxls check examples/ || test $$? -eq 1
+	@printf '\n$$ fxls code examples/vit.py\n'
+	@$(BIN)/fxls code examples/vit.py
+	@printf '\n$$ fxls profile examples/resnet.py --device cpu\n'
+	@$(BIN)/fxls profile examples/resnet.py --device cpu
+
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -m "not corpus and not vscode" $(ARGS)
+	$(PYTEST) -m "not corpus and not vscode" $(ARGS)
 
 check: $(VENV)/.installed format lint types layers test
 
@@ -36,6 +47,13 @@ layers: $(VENV)/.installed
 corpus: $(VENV)/.installed
 	@$(BIN)/python tests/support/corpus.py
 
+parity: corpus
+	$(PYTEST) -m corpus tests $(ARGS)
+
+bench: corpus
+	$(BIN)/python benchmarks/trace.py
+	$(BIN)/python benchmarks/latency.py
+
 # The VS Code extension with the server inside it: vscode-extension/fxls.vsix.
 extension: $(VENV)/.installed vscode-extension/node_modules/.package-lock.json
 	$(BIN)/python vscode-extension/scripts/settings.py --check
@@ -49,7 +67,7 @@ vscode-extension/node_modules/.package-lock.json: vscode-extension/package-lock.
 # The packaged extension in a real VS Code, which is installed under .cache.
 e2e: extension
 	tests/e2e/setup_host.sh
-	$(BIN)/python -m pytest -m vscode tests/e2e $(ARGS)
+	$(PYTEST) -m vscode tests/e2e $(ARGS)
 
 clean:
 	rm -rf $(VENV) .corpus .cache
