@@ -19,7 +19,9 @@ class Snapshot:
 
     Invariants:
     - `mapper` maps positions of `text`, and `index` was computed from the last text that parsed, carried to `text`.
-    - `carry` leads from the text of `report` to `text`; it is the identity where `fresh`.
+    - `carry` leads from the text of `report` to `text`.
+    - `current` says that the report still answers for this document: no code changed since, only comments and blank
+      space, nor any file that it imports.
     """
 
     uri: str
@@ -35,11 +37,12 @@ class Snapshot:
     environment: EnvironmentReport | None
     profiles: tuple[ProfileReport, ...]
     trusted: bool
+    current: bool = True
 
     @property
     def fresh(self) -> bool:
-        """Whether the report was computed from exactly this text."""
-        return self.report is not None and self.report.digest == self.digest
+        """Whether there is a report that answers for this text; its spans are carried all the same."""
+        return self.report is not None and self.current
 
     def located(self, span: Span) -> Span | None:
         """Return where a span of the report's text lies in the current text, None where an edit touched it."""
