@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from fxls.text.edits import Carry
-from fxworker.wire import Construct, Inputs, Location, Provenance, Span, TraceTarget
+from fxworker.wire import Construct, Inputs, Location, Problem, Provenance, Span, TraceTarget
 
 ParameterKind: TypeAlias = Literal["positional", "keyword", "arguments", "keywords"]
 
@@ -71,7 +71,6 @@ class ModelClass:
     bases: tuple[str, ...]
     init: Function | None
     forward: Function | None
-    nested: tuple[str, ...] = ()
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -111,8 +110,8 @@ class ConfiguredTarget:
 class ModelIndex:
     """The targets and the named places of a file.
 
-    `parsed` is False when the text has a syntax error; the index is then that of the last text that parsed, carried
-    to the current one, or empty. `problem` is the parser's message with its line and byte column.
+    `parsed` is False when the text has a syntax error, which `syntax_error` describes; the index is then that of the
+    last text that parsed, carried to the current one (see `standing_in`), or empty.
     """
 
     path: str
@@ -121,8 +120,7 @@ class ModelIndex:
     classes: tuple[ModelClass, ...] = ()
     variables: tuple[ModelVariable, ...] = ()
     assignments: tuple[Assignment, ...] = ()
-    syntax_error: Location | None = None
-    syntax_message: str = ""
+    syntax_error: Problem | None = None
 
     def target(self, qualname: str) -> TraceTarget | None:
         """Return the target of that name."""
@@ -143,6 +141,10 @@ class ModelIndex:
         if not here:
             return self
         return replace(self, targets=tuple(_with_configuration(target, here) for target in self.targets))
+
+    def standing_in(self, unparsed: "ModelIndex", carry: Carry) -> "ModelIndex":
+        """Return this index, carried, for a text that does not parse, with that text's syntax error."""
+        return replace(self.carried(carry), parsed=False, syntax_error=unparsed.syntax_error)
 
     def carried(self, carry: Carry) -> "ModelIndex":
         """Return the index in the coordinates of an edited text, without what the edits took away."""

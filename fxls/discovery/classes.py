@@ -1,0 +1,174 @@
+"""Which classes of a file are modules, as far as its syntax shows."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fxls.discovery.index import Function, ModelClass
+from fxls.discovery.names import Names, module_level
+from fxls.discovery.syntax import dotted, function_of, name_span, span_of
+
+_NO_FORWARD: Final = frozenset(
+    {
+        "torch.nn.Module",
+        "torch.nn.ModuleList",
+        "torch.nn.ModuleDict",
+        "torch.nn.ParameterList",
+        "torch.nn.ParameterDict",
+        "torch.jit.ScriptModule",
+    }
+)
+"""Modules that give their subclasses no forward."""
+
+_NO_MODULES: Final = re.compile(
+    r"^(?:torch\.autograd|torch\.utils\.data|torch\.optim|torch\.Tensor|typing|abc|enum|collections|dataclasses|unittest)\b"
+    r"|(?:^|\.)(?:Function|Dataset|Optimizer|Scheduler|Config|Exception|Error|Enum|ModelOutput|TestCase|BaseModel)$"
+)
+_LIKE_A_MODULE: Final = re.compile(
+    r"(?:Module|Model|Net|Network|Layer|Block|Encoder|Decoder|Backbone|Head|Transformer|Attention|Embeddings?|ViT|Norm)"
+    r"(?:V\d+|\d*[dD])?$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundClass:
+    """A class of the file with its node. `traceable` says that it is a target of its own, not only a base."""
+
+    model: ModelClass
+    node: ast.ClassDef
+    traceable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    qualname: str
+    node: ast.ClassDef
+    bases: tuple[str, ...]
+    init: Function | None
+    forward: Function | None
+    abstract: bool
+
+
+def module_classes(tree: ast.Module, names: Names, lines: list[str]) -> list[FoundClass]:
+    """Return the file's classes that are modules, in the order of the text; classes inside functions are not found."""
+    candidates: dict[str, _Candidate] = {}
+    for qualname, node in _classes(tree.body, ""):
+        candidates[qualname] = _candidate(qualname, node, names, lines)
+    modules: dict[str, bool] = {}
+    for qualname in candidates:
+        _judge(qualname, candidates, modules, names)
+    parents = {base for qualname, each in candidates.items() if modules[qualname] for base in each.bases}
+    found: list[FoundClass] = []
+    for qualname, candidate in candidates.items():
+        if not modules[qualname]:
+            continue
+        lineage = list(_lineage(qualname, candidates))
+        inherits_forward = any(_gives_forward(base, names) for each in lineage for base in each.bases)
+        own = _first(each.forward for each in lineage)
+        template = candidate.forward is None and qualname in parents and not _is_torch_nn(candidate, names)
+        found.append(
+            FoundClass(
+                model=_model_class(candidate, lineage, names, lines),
+                node=candidate.node,
+                traceable=(own is not None or inherits_forward) and not candidate.abstract and not template,
+            )
+        )
+    return found
+
+
+def _classes(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for statement in module_level(body):
+        if isinstance(statement, ast.ClassDef):
+            qualname = prefix + statement.name
+            yield qualname, statement
+            yield from _classes(statement.body, qualname + ".")
+
+
+def _candidate(qualname: str, node: ast.ClassDef, names: Names, lines: list[str]) -> _Candidate:
+    init: Function | None = None
+    forward: Function | None = None
+    abstract = False
+    for statement in node.body:
+        if not isinstance(statement, ast.FunctionDef):
+            continue
+        decorators = {names.resolve(each) for each in statement.decorator_list}
+        abstract = abstract or bool(decorators & {"abc.abstractmethod", "abstractmethod"})
+        if statement.name == "__init__":
+            init = function_of(statement, lines, method=True)
+        elif statement.name == "forward" and "staticmethod" not in decorators:
+            forward = function_of(statement, lines, method=True)
+    bases = tuple(dotted(each.value if isinstance(each, ast.Subscript) else each) for each in node.bases)
+    return _Candidate(qualname, node, bases, init, forward, abstract)
+
+
+def _judge(qualname: str, candidates: dict[str, _Candidate], modules: dict[str, bool], names: Names) -> bool:
+    """Return, and note, whether a class of the file is a module."""
+    known = modules.get(qualname)
+    if known is not None:
+        return known
+    modules[qualname] = False  # A class that inherits from itself, by a mistake, is none.
+    candidate = candidates[qualname]
+    verdict = False
+    for base in candidate.bases:
+        if base in candidates:
+            verdict = verdict or _judge(base, candidates, modules, names)
+            continue
+        full = names.expand(base)
+        if not base or _NO_MODULES.search(full):
+            continue
+        from_elsewhere = names.imported(base) or bool(names.starred)
+        looks = candidate.forward is not None or bool(_LIKE_A_MODULE.search(full))
+        verdict = verdict or full.startswith("torch.nn.") or (from_elsewhere and looks)
+    modules[qualname] = verdict
+    return verdict
+
+
+def _lineage(qualname: str, candidates: dict[str, _Candidate]) -> Iterator[_Candidate]:
+    """Yield a class and its bases in the file, nearest first."""
+    waiting, seen = [qualname], set[str]()
+    while waiting:
+        name = waiting.pop(0)
+        if name in seen or name not in candidates:
+            continue
+        seen.add(name)
+        yield candidates[name]
+        waiting.extend(candidates[name].bases)
+
+
+def _gives_forward(base: str, names: Names) -> bool:
+    """Whether a base class of another file probably has a forward."""
+    full = names.expand(base)
+    if not base or full in _NO_FORWARD or _NO_MODULES.search(full):
+        return False
+    if full.startswith("torch.nn."):
+        return True
+    return (
+        names.imported(base) and bool(_LIKE_A_MODULE.search(full)) and not full.endswith(("PreTrainedModel", "Module"))
+    )
+
+
+def _is_torch_nn(candidate: _Candidate, names: Names) -> bool:
+    return any(_gives_forward(base, names) and names.expand(base).startswith("torch.nn.") for base in candidate.bases)
+
+
+def _model_class(candidate: _Candidate, lineage: list[_Candidate], names: Names, lines: list[str]) -> ModelClass:
+    # The constructor of a base in another file is not known: nothing is required then, as far as the file shows.
+    init = _first(each.init for each in lineage)
+    node = candidate.node
+    header = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    span = replace(span_of(node), line=header)
+    return ModelClass(
+        qualname=candidate.qualname,
+        name_span=name_span(node, lines),
+        span=span,
+        header=header,
+        bases=tuple(names.expand(base) for base in candidate.bases),
+        init=init,
+        forward=_first(each.forward for each in lineage),
+    )
+
+
+def _first(functions: Iterator[Function | None]) -> Function | None:
+    return next((each for each in functions if each is not None), None)

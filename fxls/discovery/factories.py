@@ -1,0 +1,109 @@
+"""Functions of a file that return an instance of one of its classes, and which of them need no arguments."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fxls.discovery.names import blocks_of, module_level
+from fxls.discovery.syntax import FunctionNode, dotted, span_of
+from fxworker.wire import Construct, Location
+
+_TINY: Final = re.compile(r"(?:^|_)(?:tiny|nano|pico|femto|atto|micro|mini|xxs|ti|18|b0)(?:_|\d|$)")
+_SMALL: Final = re.compile(r"(?:^|_)(?:small|xs|s)(?:_|\d|$)")
+_LARGE: Final = re.compile(r"(?:^|_)(?:large|huge|giant|gigantic|xl|xxl|l|h|g)(?:_|\d|$)|152|101")
+_FETCHING: Final = frozenset({"pretrained", "weights", "download"})
+"""Parameters that make a factory fetch weights when they are true."""
+
+
+def factories_of(tree: ast.Module, classes: frozenset[str]) -> dict[str, str]:
+    """Return the functions at module level that return an instance of a class, with that class."""
+    functions = [each for each in module_level(tree.body) if isinstance(each, FunctionNode)]
+    found: dict[str, str] = {}
+    changed = True
+    while changed:  # A factory may return what another one, defined below, makes.
+        changed = False
+        for function in functions:
+            made = function.name not in found and _made_by(function, classes, found)
+            if made:
+                found[function.name] = made
+                changed = True
+    return found
+
+
+def free_factories(path: str, tree: ast.Module, factories: dict[str, str]) -> dict[str, list[Construct]]:
+    """Return, for each class, calls of the factories that need no arguments, small variants first."""
+    calls: dict[str, list[tuple[int, Construct]]] = {}
+    for function in module_level(tree.body):
+        if not isinstance(function, FunctionNode) or function.name not in factories:
+            continue
+        call = _call_without_arguments(function)
+        if call:
+            construct = Construct(call, "factory", Location(path, span_of(function)))
+            calls.setdefault(factories[function.name], []).append((_size(function.name), construct))
+    return {name: [each for _, each in sorted(found, key=lambda pair: pair[0])] for name, found in calls.items()}
+
+
+def _size(name: str) -> int:
+    """Return a rank by the usual words for a variant's size: a small one says as much, and is built sooner."""
+    if _TINY.search(name):
+        return 0
+    if _SMALL.search(name):
+        return 1
+    return 3 if _LARGE.search(name) else 2
+
+
+def _call_without_arguments(function: FunctionNode) -> str:
+    """Return the call, with weights declined where they are fetched by default, "" where arguments are needed."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    if len(arguments.defaults) < len(positional) or any(each is None for each in arguments.kw_defaults):
+        return ""
+    declined: list[str] = []
+    names = [*positional, *arguments.kwonlyargs]
+    for argument, default in zip(names, [*arguments.defaults, *arguments.kw_defaults], strict=True):
+        if argument.arg in _FETCHING and not (isinstance(default, ast.Constant) and not default.value):
+            declined.append(f"{argument.arg}={'None' if argument.arg == 'weights' else 'False'}")
+    return f"{function.name}({', '.join(declined)})"
+
+
+def _made_by(function: FunctionNode, classes: frozenset[str], factories: dict[str, str]) -> str:
+    """Return the class that a function returns an instance of, "" when that is not known."""
+    annotated = _annotated(function.returns)
+    if annotated in classes:
+        return annotated
+    variables: dict[str, str] = {}
+    made = ""
+    for statement in _own_statements(function.body):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                variables[name] = _made(value, variables, classes, factories)
+            case ast.Return(value=ast.expr() as value):
+                made = made or _made(value, variables, classes, factories)
+            case _:
+                pass
+    return made
+
+
+def _made(value: ast.expr, variables: dict[str, str], classes: frozenset[str], factories: dict[str, str]) -> str:
+    match value:
+        case ast.Name(id=name):
+            return variables.get(name, "")
+        case ast.Call(func=function):
+            name = dotted(function)
+            return name if name in classes else factories.get(name, "")
+        case _:
+            return ""
+
+
+def _annotated(returns: ast.expr | None) -> str:
+    if isinstance(returns, ast.Constant) and isinstance(returns.value, str):
+        return returns.value
+    return "" if returns is None else dotted(returns)
+
+
+def _own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in body:
+        yield statement
+        for block in blocks_of(statement):
+            yield from _own_statements(block)

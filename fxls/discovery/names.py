@@ -1,0 +1,95 @@
+"""What the names of a file stand for, as far as its imports and aliases say: `nn.Module` is `torch.nn.Module`."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from fxls.discovery.syntax import dotted, is_main_guard
+
+_STARRED: Final = {"torch.nn": "torch.nn", "torch": "torch"}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The module-level names of a file that imports and plain aliases bind, with their full dotted names.
+
+    `starred` are the modules that `from … import *` was used on.
+    """
+
+    full: dict[str, str]
+    starred: tuple[str, ...]
+
+    def resolve(self, node: ast.expr) -> str:
+        """Return the full dotted name that an expression such as `nn.Module` means, "" where it is no name."""
+        return self.expand(dotted(node))
+
+    def expand(self, name: str) -> str:
+        """Return the full name of a dotted name; a name that nothing binds stands for itself."""
+        head, dot, rest = name.partition(".")
+        full = self.full.get(head)
+        if full is None and not dot and head[:1].isupper() and "torch.nn" in self.starred:
+            return f"torch.nn.{head}"
+        return f"{head if full is None else full}{dot}{rest}"
+
+    def imported(self, name: str) -> bool:
+        """Whether a dotted name begins with something that the file imports."""
+        return name.partition(".")[0] in self.full
+
+
+def names_of(tree: ast.Module) -> Names:
+    """Return what the imports and aliases at a file's module level bind, in all their branches."""
+    full: dict[str, str] = {}
+    starred: list[str] = []
+    names = Names(full, ())
+    for statement in module_level(tree.body):
+        match statement:
+            case ast.Import():
+                for alias in statement.names:
+                    full[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0]
+                    )
+            case ast.ImportFrom():
+                module = "." * statement.level + (statement.module or "")
+                for alias in statement.names:
+                    if alias.name == "*":
+                        starred.append(_STARRED.get(module, module))
+                    else:
+                        full[alias.asname or alias.name] = f"{module}.{alias.name}"
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute() as value):
+                resolved = names.resolve(value)
+                if resolved and names.imported(dotted(value)):
+                    full[name] = resolved
+            case _:
+                pass
+    return Names(full, tuple(starred))
+
+
+def module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements that run when the module is imported, those inside `if`, `try` and `with` included."""
+    for statement in body:
+        yield statement
+        if is_main_guard(statement):
+            continue
+        for inner in blocks_of(statement):
+            yield from module_level(inner)
+
+
+def blocks_of(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """Return the nested blocks of a statement that run in its own scope."""
+    match statement:
+        case ast.If() | ast.For() | ast.AsyncFor() | ast.While():
+            return [statement.body, statement.orelse]
+        case ast.With() | ast.AsyncWith():
+            return [statement.body]
+        case ast.Try() | ast.TryStar():
+            return [
+                statement.body,
+                *(handler.body for handler in statement.handlers),
+                statement.orelse,
+                statement.finalbody,
+            ]
+        case ast.Match():
+            return [case.body for case in statement.cases]
+        case _:
+            return []

@@ -1,0 +1,347 @@
+"""Calls in a file that show how its models are built and fed.
+
+Every scope is walked once in the order of its text: assignments are remembered, closed, so that at
+`model(x, mask=None)` it is known what `model` is an instance of and what `x` stands for. Nothing is evaluated;
+a loop's body is read once, and of two branches the later one counts.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from fxls.discovery.closing import Bound, Scope, closed, is_literal, without_device
+from fxls.discovery.index import ModelVariable
+from fxls.discovery.names import Names, blocks_of
+from fxls.discovery.syntax import FunctionNode, dotted, examples, is_main_guard, span_of
+from fxworker.wire import Construct, Inputs, Location, Span, TraceTarget
+
+_WRAPPERS: Final = frozenset({
+    "torch.compile", "torch.jit.script", "torch.fx.symbolic_trace", "symbolic_trace", "torch.nn.DataParallel",
+    "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel", "copy.deepcopy",
+})  # fmt: skip
+"""Calls whose result is, for us, the model that is their first argument."""
+
+_EXPORTERS: Final = frozenset({
+    "torch.export.export", "torch.jit.trace", "torch.onnx.export", "torch.onnx.dynamo_export",
+})  # fmt: skip
+"""Calls whose first two arguments are a model and its arguments."""
+
+_TRACERS: Final = frozenset({"torch.fx.symbolic_trace", "fxengine.symbolic_trace", "torch.fx.Tracer.trace"})
+_SELF_RETURNING: Final = frozenset({
+    "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "requires_grad_", "share_memory", "to", "train",
+})  # fmt: skip
+_NO_MODEL: Final = ("Loss", "Parameter", "Buffer", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
+_MAKERS: Final = ("torchvision.models.", "timm.create_model", "timm.models.", "segmentation_models_pytorch.")
+_MOST: Final = 6
+"""How many ways to build, and to feed, a target are kept."""
+
+
+@dataclass(slots=True)
+class Sites:
+    """What the walk found. Targets are named by their qualified names.
+
+    `instances` are models at module level whose class is not in the file; `functions` are free functions that the
+    file itself traces.
+    """
+
+    constructs: dict[str, list[Construct]]
+    inputs: dict[str, list[Inputs]]
+    variables: list[ModelVariable]
+    instances: list[TraceTarget]
+    functions: set[str]
+
+
+def sites_of(path: str, tree: ast.Module, names: Names, classes: frozenset[str], factories: dict[str, str]) -> Sites:
+    """Return how the file builds and feeds its models.
+
+    `classes` are the names of those that can be traced; `factories` are functions that return an instance, with the
+    class that it is of.
+    """
+    walk = _Walk(path, names, classes, factories)
+    walk.module(tree)
+    return walk.sites
+
+
+class _Walk:
+    """The state of one walk through a file."""
+
+    def __init__(self, path: str, names: Names, classes: frozenset[str], factories: dict[str, str]) -> None:
+        self._path = path
+        self._names = names
+        self._classes = classes
+        self._factories = factories
+        self._functions: list[tuple[FunctionNode, bool]] = []
+        self._in_example = False
+        self.sites = Sites({}, {}, [], [], set())
+
+    def module(self, tree: ast.Module) -> None:
+        """Walk the module's body, its `__main__` block, then its functions, docstrings and methods."""
+        scope = Scope()
+        guarded = [statement for statement in tree.body if is_main_guard(statement)]
+        self._body([each for each in tree.body if each not in guarded], scope, at_import=True)
+        main = Scope(scope)
+        for statement in guarded:
+            self._block(statement, main)
+        functions = self._take_functions()
+        for node, _ in (each for each in functions if not each[1]):
+            self._function(node, scope)
+        self._in_example = True
+        for body in examples(tree):
+            self._body(body, Scope(scope))
+        self._in_example = False
+        for node, _ in (each for each in functions if each[1]):
+            self._function(node, scope)
+
+    def _take_functions(self) -> list[tuple[FunctionNode, bool]]:
+        taken, self._functions = self._functions, []
+        return taken
+
+    def _function(self, node: FunctionNode, outer: Scope) -> None:
+        """Walk a function's body with its parameters bound to their defaults."""
+        scope = Scope(outer)
+        arguments = node.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        for argument in (*positional, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
+            if argument is not None:
+                scope.names[argument.arg] = Bound(None)
+        defaults = zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)
+        for argument, default in (*defaults, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)):
+            if default is not None:
+                scope.names[argument.arg] = Bound(closed(default, outer))
+        self._body(node.body, scope)
+        for inner, _ in self._take_functions():
+            self._function(inner, scope)
+
+    def _body(self, body: list[ast.stmt], scope: Scope, *, at_import: bool = False) -> None:
+        for statement in body:
+            self._statement(statement, scope, at_import=at_import)
+
+    def _block(self, statement: ast.stmt, scope: Scope, *, at_import: bool = False) -> None:
+        for block in blocks_of(statement):
+            self._body(block, scope, at_import=at_import)
+
+    def _statement(self, statement: ast.stmt, scope: Scope, *, at_import: bool) -> None:
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._functions.append((statement, False))
+                scope.names[statement.name] = Bound(None, kept=at_import)
+            case ast.ClassDef():
+                scope.names[statement.name] = Bound(None, kept=at_import)
+                self._methods(statement)
+            case ast.Import() | ast.ImportFrom():
+                self._import(statement, scope, at_import=at_import)
+            case ast.Assign() | ast.AnnAssign():
+                self._assignment(statement, scope, at_import=at_import)
+            case _:
+                self._expressions(statement, scope)
+                self._block(statement, scope, at_import=at_import)
+
+    def _expressions(self, statement: ast.stmt, scope: Scope) -> None:
+        """Read a statement's own expressions and bind what it binds."""
+        items = statement.items if isinstance(statement, ast.With | ast.AsyncWith) else []
+        for child in (*ast.iter_child_nodes(statement), *(item.context_expr for item in items)):
+            if isinstance(child, ast.expr):
+                self._expression(child, scope)
+        match statement:
+            case ast.AugAssign():
+                _forget(statement.target, scope)
+            case ast.For() | ast.AsyncFor():
+                self._loop_variable(statement, scope)
+            case ast.With() | ast.AsyncWith():
+                for item in items:
+                    if item.optional_vars is not None:
+                        _forget(item.optional_vars, scope)
+            case _:
+                pass
+
+    def _methods(self, node: ast.ClassDef) -> None:
+        for statement in node.body:
+            if isinstance(statement, FunctionNode):
+                self._functions.append((statement, True))
+            elif isinstance(statement, ast.ClassDef):
+                self._methods(statement)
+
+    def _import(self, statement: ast.Import | ast.ImportFrom, scope: Scope, *, at_import: bool) -> None:
+        for alias in statement.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            # An example imports the very class that it explains; what else it imports the module may not have.
+            if at_import or name not in self._classes:
+                outside = scope.lookup(name)
+                scope.names[name] = Bound(None, kept=at_import or (outside is not None and outside.kept))
+
+    def _assignment(self, statement: ast.Assign | ast.AnnAssign, scope: Scope, *, at_import: bool) -> None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        if statement.value is None:
+            return
+        self._expression(statement.value, scope)
+        value = closed(statement.value, scope)
+        for target in targets:
+            if not isinstance(target, ast.Name):
+                _unpack(target, value, scope)
+                continue
+            model = self._model_of(statement.value, scope)
+            if at_import:
+                self._at_module_level(model, statement.value, value)
+                model = model or self._instance(target, statement.value, value)
+            if model:
+                self._mention(target, model)
+            kept = at_import and value is not None and is_literal(value)
+            scope.names[target.id] = Bound(value, model, kept)
+
+    def _loop_variable(self, statement: ast.For | ast.AsyncFor, scope: Scope) -> None:
+        """Bind a loop's variable to the first of the values, where they are written out."""
+        values = statement.iter
+        if isinstance(values, ast.Tuple | ast.List) and values.elts:
+            _unpack(statement.target, closed(values.elts[0], scope), scope)
+        else:
+            _forget(statement.target, scope)
+
+    def _expression(self, expression: ast.expr, scope: Scope) -> None:
+        """Note the models that an expression mentions and the calls that build or feed one."""
+        for node in ast.walk(expression):
+            if isinstance(node, ast.Name):
+                bound = scope.lookup(node.id)
+                if bound is not None and bound.model:
+                    self._mention(node, bound.model)
+            elif isinstance(node, ast.Call):
+                self._call(node, scope)
+            elif isinstance(node, ast.NamedExpr):
+                scope.names[node.target.id] = Bound(closed(node.value, scope), self._model_of(node.value, scope))
+
+    def _call(self, call: ast.Call, scope: Scope) -> None:
+        name = dotted(call.func)
+        if name in self._classes:
+            self._built(name, call, scope)
+            return
+        if name in self._factories:
+            self._built(self._factories[name], call, scope)
+            return
+        full = self._names.expand(name)
+        if full in _TRACERS and call.args and isinstance(call.args[0], ast.Name):
+            self.sites.functions.add(call.args[0].id)
+        if full in _EXPORTERS and len(call.args) > 1:
+            model = self._model_of(call.args[0], scope)
+            arguments = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
+            if model:
+                self._fed(model, call, arguments, [], scope)
+            return
+        model = self._model_of(call.func, scope)
+        if model:
+            self._fed(model, call, call.args, call.keywords, scope)
+
+    def _model_of(self, expression: ast.expr, scope: Scope) -> str:
+        """Return the target that an expression is an instance of, "" when it is none that is known."""
+        match expression:
+            case ast.Name(id=name):
+                bound = scope.lookup(name)
+                return "" if bound is None else bound.model
+            case ast.Attribute(value=value, attr="forward" | "module"):
+                return self._model_of(value, scope)
+            case ast.Call(func=function, args=arguments):
+                name = dotted(function)
+                if name in self._classes:
+                    return name
+                if name in self._factories:
+                    return self._factories[name]
+                if self._names.expand(name) in _WRAPPERS and arguments:
+                    return self._model_of(arguments[0], scope)
+                if isinstance(function, ast.Attribute) and function.attr in _SELF_RETURNING:
+                    return self._model_of(function.value, scope)
+                return ""
+            case _:
+                return ""
+
+    def _at_module_level(self, model: str, value: ast.expr, closed_value: ast.expr | None) -> None:
+        """Note that an instance of one of the file's classes stands at module level: this is the one to show."""
+        if model in self._classes and closed_value is not None and isinstance(closed_value, ast.Call):
+            construct = Construct(ast.unparse(closed_value), "instance", Location(self._path, span_of(value)))
+            self.sites.constructs.setdefault(model, []).append(construct)
+
+    def _instance(self, target: ast.Name, value: ast.expr, closed_value: ast.expr | None) -> str:
+        """Note a module-level variable that holds a module of another file's class, and return its name."""
+        built = without_device(value)
+        full = self._names.resolve(built.func) if isinstance(built, ast.Call) else ""
+        is_layer = full.startswith("torch.nn.") and full.count(".") == 2 and full[9:10].isupper()
+        if not (is_layer and not full.endswith(_NO_MODEL)) and not full.startswith(_MAKERS):
+            return ""
+        expression = target.id if closed_value is None else ast.unparse(closed_value)
+        construct = Construct(expression, "instance", Location(self._path, span_of(value)))
+        self.sites.instances = [each for each in self.sites.instances if each.qualname != target.id]
+        self.sites.instances.append(TraceTarget(target.id, "instance", span_of(target), (construct,)))
+        return target.id
+
+    def _built(self, target: str, call: ast.Call, scope: Scope) -> None:
+        expression = closed(call, scope)
+        known = self.sites.constructs.setdefault(target, [])
+        if expression is None or len(known) >= _MOST:
+            return
+        known.append(Construct(ast.unparse(expression), "call", self._location(call)))
+
+    def _fed(
+        self,
+        target: str,
+        call: ast.Call,
+        arguments: list[ast.expr],
+        keywords: list[ast.keyword],
+        scope: Scope,
+    ) -> None:
+        known = self.sites.inputs.setdefault(target, [])
+        if len(known) >= _MOST or not (arguments or keywords):
+            return
+        parts: list[str] = []
+        for argument in arguments:
+            starred = isinstance(argument, ast.Starred)
+            value = closed(argument.value if starred else argument, scope)
+            if value is None:
+                return
+            parts.append("*" * starred + ast.unparse(value))
+        for keyword in keywords:
+            value = closed(keyword.value, scope)
+            if value is None:
+                return
+            parts.append(("**" if keyword.arg is None else f"{keyword.arg}=") + ast.unparse(value))
+        known.append(Inputs(", ".join(parts), "call", self._location(call)))
+
+    def _mention(self, name: ast.Name, model: str) -> None:
+        if not self._in_example:
+            self.sites.variables.append(ModelVariable(name.id, span_of(name), model))
+
+    def _location(self, call: ast.Call) -> Location:
+        span = span_of(call)
+        # The columns of an example are not those of the file: its line is named from the beginning.
+        return Location(self._path, Span(span.line, 0, span.line, 0) if self._in_example else span)
+
+
+def _forget(target: ast.expr, scope: Scope) -> None:
+    for name in _names_in(target):
+        scope.names[name] = Bound(None)
+
+
+def _unpack(target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
+    """Bind the names of an assignment's target, one by one where both sides are written out."""
+    if isinstance(target, ast.Name):
+        scope.names[target.id] = Bound(value)
+        return
+    if (
+        isinstance(target, ast.Tuple | ast.List)
+        and isinstance(value, ast.Tuple | ast.List)
+        and len(target.elts) == len(value.elts)
+        and not any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts))
+    ):
+        for name, item in zip(target.elts, value.elts, strict=True):
+            _unpack(name, item, scope)
+        return
+    if isinstance(target, ast.Subscript | ast.Attribute):
+        # `x[0] = 1` and `config.dim = 3` change a value in a way that a closed expression does not repeat.
+        for node in ast.walk(target.value):
+            if isinstance(node, ast.Name) and (bound := scope.lookup(node.id)) is not None and not bound.model:
+                scope.names[node.id] = Bound(None)
+        return
+    _forget(target, scope)
+
+
+def _names_in(target: ast.expr) -> Iterator[str]:
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name):
+            yield node.id

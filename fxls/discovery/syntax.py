@@ -1,0 +1,163 @@
+"""Reading a file's syntax: parsing that cannot fail, spans of nodes, parameters, and the code inside docstrings."""
+
+import ast
+import re
+import textwrap
+import warnings
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from fxls.discovery.index import Function, Parameter, ParameterKind
+from fxworker.wire import Location, Problem, Span
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+_FENCE: Final = re.compile(r"^[ \t]*```(?:py|python|pycon)?[ \t]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
+
+
+def parse(path: str, text: str) -> ast.Module | Problem:
+    """Return the syntax tree of a text, or what is wrong with it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text.removeprefix("\ufeff"))
+        except SyntaxError as error:
+            line = error.lineno or 1
+            column = _byte_column(error.text or "", (error.offset or 1) - 1)
+            end_line, end_column = line, column + 1
+            if error.end_lineno is not None and error.end_offset is not None and error.end_offset > 0:
+                end_line = error.end_lineno
+                end_column = _byte_column(error.text or "", error.end_offset - 1) if end_line == line else 0
+            end = max((line, column), (end_line, end_column))
+            return _syntax_problem(path, f"{type(error).__name__}: {error.msg}", Span(line, column, *end))
+        except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+            return _syntax_problem(path, f"{type(error).__name__}: {error}", Span(1, 0, 1, 0))
+
+
+def span_of(node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Span:
+    """Return where a node stands."""
+    end_line = node.lineno if node.end_lineno is None else node.end_lineno
+    return Span(node.lineno, node.col_offset, end_line, node.end_col_offset or 0)
+
+
+def name_span(node: FunctionNode | ast.ClassDef, lines: list[str]) -> Span:
+    """Return the span of the name in a definition, found behind its keyword; `lines` are the file's."""
+    line = lines[node.lineno - 1] if node.lineno <= len(lines) else ""
+    keyword = r"class\s+" if isinstance(node, ast.ClassDef) else r"(?:async\s+)?def\s+"
+    raw = line.encode("utf-8", "surrogatepass")
+    match = re.compile(keyword.encode()).match(raw, node.col_offset)
+    start = match.end() if match is not None else node.col_offset
+    return Span(node.lineno, start, node.lineno, start + len(node.name.encode()))
+
+
+def function_of(node: FunctionNode, lines: list[str], *, method: bool) -> Function:
+    """Return a definition's facts; a method's first parameter is left out unless it is static."""
+    static = any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list)
+    parameters = tuple(_parameters(node.args))
+    if method and not static and parameters and parameters[0].kind == "positional":
+        parameters = parameters[1:]
+    return Function(node.name, name_span(node, lines), span_of(node), parameters)
+
+
+def dotted(node: ast.expr) -> str:
+    """Return `a.b.c` for a name or a chain of attributes, "" for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def is_main_guard(statement: ast.stmt) -> bool:
+    """Whether a statement is `if __name__ == "__main__":`."""
+    if not isinstance(statement, ast.If) or not isinstance(statement.test, ast.Compare):
+        return False
+    sides = [statement.test.left, *statement.test.comparators]
+    has_name = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+    return has_name and any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
+
+
+def examples(tree: ast.Module) -> Iterator[list[ast.stmt]]:
+    """Yield the code of every docstring: doctest prompts, and fenced blocks of Markdown.
+
+    The statements have the lines of the file; their columns are those inside the example.
+    """
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | FunctionNode) or not node.body:
+            continue
+        first = node.body[0]
+        if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+            continue
+        docstring = first.value.value
+        if not isinstance(docstring, str):
+            continue
+        if ">>>" in docstring:
+            yield _prompted(docstring, first.lineno)
+        if "```" in docstring:
+            for match in _FENCE.finditer(docstring):
+                start = first.lineno + docstring.count("\n", 0, match.start(1))
+                yield _parsed_at(textwrap.dedent(match.group(1)), start)
+
+
+def _prompted(docstring: str, first_line: int) -> list[ast.stmt]:
+    """Return the statements behind doctest prompts; those that do not parse are left out."""
+    chunks: list[tuple[int, list[str]]] = []
+    for row, line in enumerate(docstring.split("\n")):
+        prompt, code = line.strip()[:3], line.strip()[4:]
+        if prompt == ">>>":
+            chunks.append((first_line + row, [code]))
+        elif prompt == "..." and chunks:
+            chunks[-1][1].append(code)
+    return [statement for start, code in chunks for statement in _parsed_at("\n".join(code), start)]
+
+
+def _parsed_at(code: str, line: int) -> list[ast.stmt]:
+    tree = parse("", code)
+    if not isinstance(tree, ast.Module):
+        return []
+    ast.increment_lineno(tree, line - 1)
+    return tree.body
+
+
+def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    for argument, default in zip(positional, defaults, strict=True):
+        yield _parameter(argument, default, "positional")
+    if arguments.vararg is not None:
+        yield _parameter(arguments.vararg, None, "arguments")
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _parameter(argument, default, "keyword")
+    if arguments.kwarg is not None:
+        yield _parameter(arguments.kwarg, None, "keywords")
+
+
+def _parameter(argument: ast.arg, default: ast.expr | None, kind: ParameterKind) -> Parameter:
+    return Parameter(
+        name=argument.arg,
+        span=Span(argument.lineno, argument.col_offset, argument.lineno, argument.col_offset + _bytes(argument.arg)),
+        annotation="" if argument.annotation is None else ast.unparse(argument.annotation),
+        default="" if default is None else ast.unparse(default),
+        kind=kind,
+    )
+
+
+def _syntax_problem(path: str, message: str, span: Span) -> Problem:
+    return Problem(
+        code="FX101",
+        severity="error",
+        message=f"the file cannot be imported: {message}",
+        location=Location(path, span),
+        original=message,
+        hint="Until the file parses again, the answers of its last version that did are shown.",
+    )
+
+
+def _byte_column(line: str, characters: int) -> int:
+    return _bytes(line[: max(characters, 0)])
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
