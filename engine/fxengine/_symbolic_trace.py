@@ -1,0 +1,31 @@
+"""The names of torch.fx's module of this name; their definitions are in `tracer`, `placeholders` and `wrapping`."""
+
+from fxengine.placeholders import PH, PHBase, PHWithMeta
+from fxengine.tracer import (
+    ProxyableClassMeta,
+    Tracer,
+    _assert_is_none,
+    _orig_module_call,
+    _orig_module_getattr,
+    is_fx_symbolic_tracing,
+    is_fx_tracing,
+    symbolic_trace,
+)
+from fxengine.wrapping import _wrapped_fns_to_patch, _wrapped_methods_to_patch, wrap
+
+__all__ = [
+    "PH",
+    "PHBase",
+    "PHWithMeta",
+    "ProxyableClassMeta",
+    "Tracer",
+    "_assert_is_none",
+    "_orig_module_call",
+    "_orig_module_getattr",
+    "_wrapped_fns_to_patch",
+    "_wrapped_methods_to_patch",
+    "is_fx_symbolic_tracing",
+    "is_fx_tracing",
+    "symbolic_trace",
+    "wrap",
+]

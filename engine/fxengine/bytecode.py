@@ -1,0 +1,69 @@
+"""What the bytecode that called a proxy is about to do with the answer.
+
+Two questions are asked of it: how many targets an unpacking has (`a, b = proxy` gives no other hint of its length), and
+whether a truth value decides an `assert`. Both are answered by looking at a few instructions beside the one in
+execution, so they cost the same in a function of ten lines and of ten thousand.
+"""
+
+import dis
+from types import CodeType, FrameType
+from typing import Final
+
+_UNPACK_SEQUENCE: Final = dis.opmap["UNPACK_SEQUENCE"]
+_EXTENDED_ARG: Final = dis.opmap["EXTENDED_ARG"]
+_LOAD_ASSERTION_ERROR: Final = dis.opmap.get("LOAD_ASSERTION_ERROR", -1)
+_LOAD_COMMON_CONSTANT: Final = dis.opmap.get("LOAD_COMMON_CONSTANT", -1)
+_FALLS_THROUGH_WHEN_FALSE: Final = frozenset(
+    code for name, code in dis.opmap.items() if name in {"POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE"}
+)
+_CONVERTS_TO_BOOL: Final = dis.opmap.get("TO_BOOL", -1)
+_UNIT: Final = 2
+
+
+def unpack_count(frame: FrameType) -> int | None:
+    """How many targets the unpacking in execution in `frame` has; None if it unpacks nothing or by a star."""
+    bytecode = frame.f_code.co_code
+    at = frame.f_lasti
+    if bytecode[at] != _UNPACK_SEQUENCE:
+        return None
+    return _argument(bytecode, at)
+
+
+def decides_assert(frame: FrameType) -> bool:
+    """Whether the truth value asked for in `frame` is the condition of an `assert` statement."""
+    bytecode = frame.f_code.co_code
+    at = frame.f_lasti
+    if bytecode[at] == _CONVERTS_TO_BOOL:
+        at = _next_instruction(bytecode, at)
+    if bytecode[at] not in _FALLS_THROUGH_WHEN_FALSE:
+        return False
+    following = _next_instruction(bytecode, at)
+    return bytecode[following] == _LOAD_ASSERTION_ERROR or (
+        bytecode[following] == _LOAD_COMMON_CONSTANT and bytecode[following + 1] == 0
+    )
+
+
+def opname_at(code: CodeType, lasti: int) -> str:
+    """The name of the instruction at byte offset `lasti`, such as `STORE_SUBSCR`; empty if there is none."""
+    bytecode = code.co_code
+    return dis.opname[bytecode[lasti]] if 0 <= lasti < len(bytecode) else ""
+
+
+def _argument(bytecode: bytes, at: int) -> int:
+    """The argument of the instruction at `at`, with the high bytes that `EXTENDED_ARG` puts before it."""
+    value = bytecode[at + 1]
+    shift = 8
+    at -= _UNIT
+    while at >= 0 and bytecode[at] == _EXTENDED_ARG:
+        value |= bytecode[at + 1] << shift
+        shift += 8
+        at -= _UNIT
+    return value
+
+
+def _next_instruction(bytecode: bytes, at: int) -> int:
+    """The offset of the instruction after the one at `at`: inline caches are skipped, and `NOT_TAKEN` markers too."""
+    at += _UNIT
+    while dis.opname[bytecode[at]] in {"CACHE", "NOT_TAKEN"}:
+        at += _UNIT
+    return at

@@ -1,0 +1,182 @@
+"""Where in the user's source a value came from.
+
+While a model runs under the tracer, every recorded operation notes the *user frames* that it was called from: pairs of
+a code object and the offset of the instruction in execution. That costs next to nothing; the positions themselves are
+looked up only when somebody asks, in the tables that CPython keeps for its own tracebacks. User frames are found by
+exclusion: what lies in the engine, in torch, in the standard library or in a registered helper package is machinery.
+
+This module knows neither graphs nor proxies, and opens no file itself: text comes from `linecache`, where the worker
+puts what the editor has not saved.
+"""
+
+import functools
+import itertools
+import linecache
+import os
+import sysconfig
+from dataclasses import dataclass
+from types import CodeType, FrameType, TracebackType
+from typing import Final
+
+import torch
+
+Trail = tuple[CodeType | int, ...]
+"""Code objects and instruction offsets in turn, innermost first: the user frames of one recorded operation."""
+
+HELPER_PACKAGES: Final = frozenset({"einops", "opt_einsum", "jaxtyping", "beartype", "typeguard"})
+"""Installed packages that people call for convenience: an error inside them belongs to the line that called."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """One user frame, with the exact expression that was being evaluated.
+
+    Lines count from 1, columns are 0-based offsets into the line's UTF-8 bytes, as in CPython's own tables.
+    """
+
+    path: str
+    function: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @property
+    def text(self) -> str:
+        """The source between the frame's two positions, or nothing if the file's text is not to be had."""
+        lines = linecache.getlines(self.path)[self.line - 1 : self.end_line]
+        if len(lines) != self.end_line - self.line + 1:
+            return ""
+        raw = [line.encode() for line in lines]
+        raw[-1] = raw[-1][: self.end_column]
+        raw[0] = raw[0][self.column :]
+        return b"".join(raw).decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a node came from: user frames, outermost first, and the module whose forward was running."""
+
+    frames: tuple[SourceFrame, ...]
+    module_path: str
+    module_type: type | None
+
+
+class ModuleSite:
+    """One call of a module that is traced through; the frames inside it are recorded relative to it.
+
+    The chain of `parent`s leads to the root, whose trail is empty.
+    """
+
+    __slots__ = ("module_path", "module_type", "parent", "trail")
+
+    def __init__(self, module_path: str, module_type: type | None, parent: "ModuleSite | None", trail: Trail) -> None:
+        self.module_path = module_path
+        self.module_type = module_type
+        self.parent = parent
+        self.trail = trail
+
+
+class OriginRecord:
+    """What a node keeps of its origin: a site and the trail inside it. `resolve` makes the readable form."""
+
+    __slots__ = ("site", "trail")
+
+    def __init__(self, site: ModuleSite, trail: Trail) -> None:
+        self.site = site
+        self.trail = trail
+
+    def resolve(self) -> Origin:
+        """The origin with lines and columns."""
+        site: ModuleSite | None = self.site
+        frames = list(resolve_trail(self.trail))
+        while site is not None:
+            frames.extend(resolve_trail(site.trail))
+            site = site.parent
+        return Origin(tuple(reversed(frames)), self.site.module_path, self.site.module_type)
+
+
+def resolve_trail(trail: Trail) -> tuple[SourceFrame, ...]:
+    """The frames of a trail in its own order, innermost first."""
+    pairs = zip(trail[::2], trail[1::2], strict=True)
+    return tuple(
+        frame_at(code, lasti) for code, lasti in pairs if isinstance(code, CodeType) and isinstance(lasti, int)
+    )
+
+
+@functools.lru_cache(maxsize=65536)
+def frame_at(code: CodeType, lasti: int) -> SourceFrame:
+    """The source frame of the instruction at byte offset `lasti` of `code`.
+
+    A negative offset stands for the definition itself: its first line, as a whole.
+    """
+    line = end_line = column = end_column = None
+    if lasti >= 0:
+        line, end_line, column, end_column = next(
+            itertools.islice(code.co_positions(), lasti // 2, None), (None, None, None, None)
+        )
+    if line is None:
+        line = code.co_firstlineno
+    if end_line is None or column is None or end_column is None:
+        text = linecache.getline(code.co_filename, line).rstrip("\r\n")
+        end_line = line
+        column = len(text) - len(text.lstrip())
+        end_column = len(text.encode())
+    return SourceFrame(code.co_filename, code.co_qualname, line, column, end_line, end_column)
+
+
+def walk_user_frames(frame: FrameType | None, boundary: CodeType) -> Trail:
+    """The user frames from `frame` outwards, as far as the first frame that runs `boundary` or the outermost one."""
+    trail: list[CodeType | int] = []
+    while frame is not None:
+        code = frame.f_code
+        if is_user_file(code.co_filename):
+            trail += (code, frame.f_lasti)
+        elif code is boundary:
+            break
+        frame = frame.f_back
+    return tuple(trail)
+
+
+def traceback_frames(traceback: TracebackType | None) -> list[tuple[CodeType, int]]:
+    """Code and instruction offset of every frame that an exception passed, outermost first."""
+    frames: list[tuple[CodeType, int]] = []
+    while traceback is not None:
+        frames.append((traceback.tb_frame.f_code, traceback.tb_lasti))
+        traceback = traceback.tb_next
+    return frames
+
+
+@functools.lru_cache(maxsize=16384)
+def is_user_file(path: str) -> bool:
+    """Whether frames of this file are shown to the user: it is neither the engine's, torch's nor Python's own."""
+    if path.startswith("<frozen"):
+        return False
+    stdlib, *machinery = _machinery_folders()
+    if path.startswith(tuple(machinery)):
+        return False
+    installed = _installed_package(path)
+    if installed:
+        return installed not in HELPER_PACKAGES
+    return not path.startswith(stdlib)
+
+
+def is_engine_file(path: str) -> bool:
+    """Whether this file is the engine's own."""
+    return path.startswith(_machinery_folders()[1])
+
+
+@functools.cache
+def _machinery_folders() -> tuple[str, str, str]:
+    folders = (sysconfig.get_path("stdlib"), os.path.dirname(__file__), os.path.dirname(torch.__file__))
+    return tuple(folder + os.sep for folder in folders)
+
+
+def _installed_package(path: str) -> str:
+    """The top-level folder or module below `site-packages`, or nothing for a file that is not installed there."""
+    parts = path.replace(os.sep, "/").split("/")
+    for folder in ("site-packages", "dist-packages"):
+        if folder in parts:
+            below = parts[len(parts) - parts[::-1].index(folder) :]
+            return below[0].removesuffix(".py") if below else ""
+    return ""

@@ -1,0 +1,591 @@
+"""Symbolic tracing: runs a module or function on symbolic values and returns the graph of what it did.
+
+A `Tracer` decides what becomes a node: calls of leaf modules do, other modules are traced through. While it runs, three
+things of the process stand aside for it (`patching`): `nn.Module.__call__`, `nn.Module.__getattr__`, and the globals
+that hold leaf functions. Each looks up the tracer of its own context, so that traces in other threads, and code that
+is not traced at all, are not affected.
+
+What a tracer looks up again and again (the name of a parameter, the path of a module) costs the same however large the
+model is: it is kept in tables made once for each trace (`hierarchy`).
+"""
+
+import collections
+import copy
+import functools
+import inspect
+import math
+import sys
+import warnings
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch._library.fake_class_registry import FakeScriptObject
+from torch.utils import _pytree as pytree
+
+from fxengine.errors import ForeignModule
+from fxengine.graph import Graph
+from fxengine.graph_module import GraphModule
+from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, constant_attributes, submodule_paths
+from fxengine.node import base_types
+from fxengine.patching import Patches
+from fxengine.placeholders import (
+    PH,
+    PHBase,
+    PHWithMeta,
+    flattened,
+    takes_anything,
+    transfer_attributes,
+    with_plain_parameters,
+)
+from fxengine.proxy import ParameterProxy, Proxy, Scope, TracerBase
+from fxengine.source import ModuleSite, OriginRecord, walk_user_frames
+from fxengine.wrapping import find_proxy, patch_autowrapped, patch_wrapped_functions, wrap
+
+try:
+    from torch._library.opaque_object import is_opaque_reference_type, is_opaque_type
+except ImportError:  # torch before 2.10 has no opaque objects.
+
+    def is_opaque_reference_type(cls: Any) -> bool:  # noqa: ARG001
+        """Whether values of this type have to be referred to."""
+        return False
+
+    is_opaque_type = is_opaque_reference_type
+
+
+__all__ = ["PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace"]
+
+_orig_module_call: Final[Callable[..., Any]] = nn.Module.__call__
+_orig_module_getattr: Final[Callable[..., Any]] = nn.Module.__getattr__
+
+_running: Final[ContextVar["Tracer | None"]] = ContextVar("fxengine_running_tracer", default=None)
+"""The innermost tracer that is running in this context."""
+
+
+def is_fx_tracing() -> bool:
+    """Whether a symbolic trace is running in this context."""
+    return _running.get() is not None
+
+
+def is_fx_symbolic_tracing() -> bool:
+    """Whether a symbolic trace is running in this context and torch is not compiling."""
+    return is_fx_tracing() and not torch.compiler.is_compiling()
+
+
+class ProxyableClassMeta(type):
+    """Metaclass of classes whose construction is recorded when it is given symbolic values.
+
+    Example:
+        `TensorPair(x, y)` becomes a node if `x` or `y` is symbolic::
+
+            class TensorPair(metaclass=fxengine.ProxyableClassMeta):
+                def __init__(self, left, right):
+                    self.left, self.right = left, right
+    """
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        instance = cls.__new__(cls)  # pyright: ignore[reportCallIssue]
+        if is_fx_tracing():
+            proxy = find_proxy((args, kwargs))
+            if proxy is not None:
+                return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
+        cls.__init__(instance, *args, **kwargs)
+        return instance
+
+
+class Tracer(TracerBase):
+    """Traces modules and functions; `symbolic_trace(m)` is `Tracer().trace(m)` made into a `GraphModule`.
+
+    Subclasses change what is a leaf (`is_leaf_module`), what happens at a call of a module (`call_module`) or when one of
+    its attributes is read (`getattr`), what may be an argument (`create_arg`), and what symbolic values answer
+    (`to_bool`, `iter`, `keys`).
+
+    Attributes:
+        root: The module that is traced, or an empty one that takes the constants of a function.
+        submodule_paths: The paths of all modules in the root while a trace runs.
+        tensor_attrs: The names of tensors and script objects that the graph refers to as attributes of the root.
+    """
+
+    root: nn.Module
+    tensor_attrs: dict[Any, str]
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        """Make a tracer.
+
+        Args:
+            autowrap_modules: Modules whose functions are leaf functions wherever the traced code finds them.
+            autowrap_functions: More leaf functions.
+            param_shapes_constant: The shape of a parameter is a constant, not a symbolic value.
+        """
+        super().__init__()
+        self._autowrap_function_ids: set[int] = {
+            id(value)
+            for module in autowrap_modules
+            for name, value in module.__dict__.items()
+            if not name.startswith("_") and callable(value)
+        }
+        self._autowrap_function_ids.update(map(id, autowrap_functions))
+        self._autowrap_search: list[ModuleType] = list(autowrap_modules)
+        self.param_shapes_constant = param_shapes_constant
+        self.submodule_paths: dict[nn.Module, str] | None = None
+        self.root_module_name = ""
+        self.scope = Scope("", None)
+        self.module_stack = collections.OrderedDict()
+        self.num_calls: dict[str, int] = {}
+        self.node_name_to_scope = {}
+        self._qualname_counter: dict[str, int] = {}
+        self._parameter_proxies: dict[str, Proxy] = {}
+        self._patches: Patches | None = None
+        self._searched_types: set[type] = set()
+        self._failure: tuple[BaseException, ModuleSite] | None = None
+
+    @functools.cached_property
+    def _hierarchy(self) -> Hierarchy:
+        return Hierarchy(self.root)
+
+    def get_fresh_qualname(self, prefix: str) -> str:
+        """Return the prefix with the first number that gives no attribute of the root."""
+        qualname = f"{prefix}0"
+        if not hasattr(self.root, qualname):
+            self._qualname_counter[prefix] = 0
+            return qualname
+        number = self._qualname_counter.get(prefix, 0)
+        while hasattr(self.root, f"{prefix}{number}"):
+            number += 1
+        self._qualname_counter[prefix] = number + 1
+        return f"{prefix}{number}"
+
+    def _create_unusual_arg(self, a: Any) -> Any:
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, torch.Tensor | nn.Module):
+            name = self._name_in_root(a)
+            if name is not None:
+                return self.create_node("get_attr", name, (), {})
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            items = tuple(self.create_arg(item) for item in a)
+            return self.create_node("call_function", a.__class__, items, {})
+        if isinstance(a, CONSTANT_TYPES) or is_opaque_reference_type(type(a)):
+            return self.create_node("get_attr", self._constant_name(a), (), {})
+        if _is_proxyable(type(a)):
+            qualname = self.get_fresh_qualname(f"_{a.__class__.__name__}_constant_")
+            setattr(self.root, qualname, a)
+            return self.create_node("get_attr", qualname, (), {})
+        return super()._create_unusual_arg(a)
+
+    def _name_in_root(self, value: torch.Tensor | nn.Module) -> str | None:
+        """The qualified name of a module, parameter or buffer; None if the root has none for it.
+
+        Raises:
+            NameError: It is a parameter, and not one of the root's.
+        """
+        if isinstance(value, nn.Module):
+            return self._hierarchy.module_name(value)
+        if not isinstance(value, nn.Parameter):
+            return self._hierarchy.buffer_name(value)
+        name = self._hierarchy.parameter_name(value)
+        if name is None:
+            self.refuse(ForeignModule, value, NameError("parameter is not a member of this module"))
+        return name
+
+    def _constant_name(self, value: Any) -> str:
+        """The attribute of the root that holds a constant; it is put there if there is none yet."""
+        qualname = self.tensor_attrs.get(value)
+        if not qualname:
+            match value:
+                case torch.Tensor():
+                    prefix = "_tensor_constant"
+                case FakeScriptObject() | torch.ScriptObject():
+                    prefix = "_torchbind_obj"
+                case pytree.TreeSpec():
+                    prefix = "_tree_spec_constant"
+                case _:
+                    assert is_opaque_type(type(value))
+                    prefix = "_opaque_obj"
+            qualname = self.get_fresh_qualname(prefix)
+            self.tensor_attrs[value] = qualname
+            setattr(self.root, qualname, value)
+        return qualname
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:  # noqa: ARG002 - for overrides.
+        """Whether a call of `m` becomes a node instead of being traced through.
+
+        Here: whether it is one of torch's own modules, `Sequential` apart.
+        """
+        return m.__module__.startswith(("torch.nn", "torch.ao.nn")) and not isinstance(m, nn.Sequential)
+
+    def path_of_module(self, mod: nn.Module) -> str:
+        """Return the qualified name of a module in the root.
+
+        Raises:
+            NameError: The root has no such submodule.
+        """
+        if self.submodule_paths:
+            path = self.submodule_paths.get(mod)
+        else:
+            path = self._hierarchy.module_name(mod)
+        if path is None:
+            self.refuse(ForeignModule, mod, NameError("module is not installed as a submodule"))
+        return path
+
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return the value of a call of a module: of a new node for a leaf module, of `forward` for any other.
+
+        Args:
+            m: The module that is called.
+            forward: Runs the module as torch would, hooks included.
+            args: The positional arguments of the call.
+            kwargs: The keyword arguments of the call.
+        """
+        path = self.path_of_module(m)
+        scope = self.scope
+        previous = (scope.module_path, scope.module_type)
+        scope.module_path, scope.module_type = path, type(m)
+        try:
+            calls = self.num_calls.get(path, 0)
+            key = f"{path}@{calls}" if calls else path
+            self.module_stack[key] = (path, type(m))
+            self.num_calls[path] = calls + 1
+            if self.is_leaf_module(m, path):
+                result = self.create_proxy("call_module", path, args, kwargs)
+            else:
+                result = forward(*args, **kwargs)
+            popped, _ = self.module_stack.popitem(last=True)
+            assert popped == key, f"Unexpected key {popped}, expected {key}"
+        finally:
+            scope.module_path, scope.module_type = previous
+        return result
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:  # noqa: ARG002
+        """Return what reading an attribute of a module gives: a symbolic value for the root's parameters.
+
+        Args:
+            attr: The attribute's name.
+            attr_val: Its value.
+            parameter_proxy_cache: The symbolic values that were made already, by qualified name.
+        """
+        if not isinstance(attr_val, torch.Tensor):
+            return attr_val
+        name = None
+        if isinstance(attr_val, nn.Parameter):
+            name = self._hierarchy.parameter_name(attr_val)
+        if name is None and self.proxy_buffer_attributes:
+            name = self._hierarchy.buffer_name(attr_val)
+        if name is None:
+            return attr_val
+        proxy = parameter_proxy_cache.get(name)
+        if proxy is None:
+            proxy = parameter_proxy_cache[name] = self._proxy_for_attribute(name, attr_val)
+        return proxy
+
+    def _proxy_for_attribute(self, name: str, value: torch.Tensor) -> Proxy:
+        if not _takes_factory(getattr(self.create_proxy, "__func__", self.create_proxy)):
+            return self.create_proxy("get_attr", name, (), {})
+        factory = None
+        if self.param_shapes_constant:
+            factory = functools.partial(ParameterProxy, self, name=name, param=value)
+        return self.create_proxy("get_attr", name, (), {}, proxy_factory_fn=factory)
+
+    def create_args_for_root(
+        self,
+        root_fn: Callable[..., Any],
+        is_module: bool,
+        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
+    ) -> tuple[Callable[..., Any], list[Any]]:
+        """Make the placeholders for a function's parameters; return what to call, and with which arguments.
+
+        Args:
+            root_fn: The function to trace; its innermost original is analysed if it is a wrapper.
+            is_module: Whether its first parameter is the root.
+            concrete_args: Values, by parameter or in their order, that are not to be symbolic.
+
+        Raises:
+            RuntimeError: The function has no parameter for the root, or not as many as there are concrete arguments.
+        """
+        analysed: Any = inspect.unwrap(root_fn)
+        code = analysed.__code__
+        total = code.co_argcount + code.co_kwonlyargcount
+        first = 1 if is_module else 0
+        if is_module and total == 0:
+            raise RuntimeError("``self`` argument cannot be part of *args expansion!")
+        args: list[Any] = [self.root] if is_module else []
+        signature = inspect.signature(analysed)
+        if isinstance(concrete_args, tuple):
+            if concrete_args and takes_anything(analysed) and total == 1:
+                # Flat inputs for a function of `*args`: each becomes an input of its own.
+                return root_fn, args + [
+                    self._flat_placeholder(f"input_{index}", value) for index, value in enumerate(concrete_args)
+                ]
+            names = code.co_varnames[first:total]
+            if len(names) != len(concrete_args):
+                raise RuntimeError(
+                    f"Tracing expected {len(names)} arguments but got {len(concrete_args)} concrete arguments"
+                )
+            concrete_args = dict(zip(names, concrete_args, strict=True))
+        names = list(code.co_varnames[first:total])
+        variadic = iter(code.co_varnames[total:])
+        if code.co_flags & inspect.CO_VARARGS:
+            names.append(f"*{next(variadic)}")
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            names.append(f"**{next(variadic)}")
+        args += [self._proxy_placeholder(name, concrete_args, signature, analysed) for name in names]
+        function: Any = root_fn
+        if code.co_kwonlyargcount > 0 or takes_anything(analysed):
+            function = with_plain_parameters(function, len(args))
+        return flattened(self.graph, function, list(code.co_varnames[:total]), args)
+
+    def trace(
+        self,
+        root: nn.Module | Callable[..., Any],
+        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
+    ) -> Graph:
+        """Return the graph of what `root` does with symbolic inputs.
+
+        For a function `self.root` is a new module afterwards, which holds the graph's constants.
+
+        Args:
+            root: A module, or a function.
+            concrete_args: Values of parameters that are not to be symbolic.
+
+        Raises:
+            TraceError: The code wants to know something of a symbolic value that it cannot know.
+            Exception: Whatever else the traced code raises.
+        """
+        token = _running.set(self)
+        try:
+            with Patches() as self._patches:
+                theirs = sys.modules.get("torch.fx._symbolic_trace")
+                if theirs is not None:
+                    self._patches.attribute(theirs, "_is_fx_tracing_flag", lambda _: True)
+                self._trace(self._enter_root(root), isinstance(root, nn.Module), concrete_args)
+            self.submodule_paths = None
+        except RuntimeError as error:
+            if error.args and isinstance(error.args[0], str) and "data-dependent" in error.args[0]:
+                error.partial_fx_graph = self.graph.python_code("self", verbose=True).src  # type: ignore[attr-defined]
+            raise
+        finally:
+            self._patches = None
+            _running.reset(token)
+        return self.graph
+
+    def _enter_root(self, root: nn.Module | Callable[..., Any]) -> Any:
+        """Make `root` the root, start an empty graph, and return the function to trace."""
+        if isinstance(root, nn.Module):
+            _recompile_lazy_module(root)
+            assert hasattr(type(root), self.traced_func_name), (
+                f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}"
+            )
+            self.root = root
+            function: Any = getattr(type(root), self.traced_func_name)
+            self.root_module_name = root._get_name()
+            self.submodule_paths = submodule_paths(root)
+        else:
+            self.root = nn.Module()
+            function = root
+        self._hierarchy = Hierarchy(self.root)
+        self._parameter_proxies = {}
+        self._searched_types = set()
+        self._failure = None
+        self.graph = Graph(tracer_cls=type(self))
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            self.graph._co_fields = {
+                "co_name": code.co_name,
+                "co_filename": code.co_filename,
+                "co_firstlineno": code.co_firstlineno,
+            }
+        self.tensor_attrs = constant_attributes(self.root)
+        return function
+
+    def _trace(self, function: Any, is_module: bool, concrete_args: Any) -> None:
+        assert isinstance(function, FunctionType), f"Expected FunctionType, got {type(function)}"
+        assert self._patches is not None
+        namespace = function.__globals__
+        site = ModuleSite("", type(self.root) if is_module else None, None, ())
+        called, args = self.create_args_for_root(function, is_module, concrete_args)
+        for node in self.graph.nodes:
+            node._origin = OriginRecord(site, (inspect.unwrap(function).__code__, -1))
+        self._patches.attribute(nn.Module, "__getattr__", lambda _: _module_getattr)
+        self._patches.attribute(nn.Module, "__call__", lambda _: _module_call)
+        patch_wrapped_functions(self._patches)
+        patch_autowrapped(self._patches, namespace, self._autowrap_function_ids)
+        for module in self._autowrap_search:
+            patch_autowrapped(self._patches, module.__dict__, self._autowrap_function_ids)
+        returned = inspect.get_annotations(inspect.unwrap(called)).get("return")
+        output = self.create_arg(self._run(site, called, args, {}))
+        self.create_node("output", "output", (output,), {}, type_expr=returned)
+
+    def _run(self, site: ModuleSite, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call a forward; the frames of what it records end here, where those of the site begin."""
+        outer = self._site
+        self._site = site
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            if self._failure is None or self._failure[0] is not error:
+                self._failure = (error, site)
+            raise
+        finally:
+            self._site = outer
+
+    def _autowrap_globals_of(self, module: nn.Module) -> None:
+        """Find autowrapped functions where the module's forward looks for its globals; once for each class."""
+        if type(module) in self._searched_types and "forward" not in module.__dict__:
+            return
+        self._searched_types.add(type(module))
+        namespace = getattr(getattr(module, "forward", module), "__globals__", None)
+        if namespace is not None and self._patches is not None:
+            patch_autowrapped(self._patches, namespace, self._autowrap_function_ids)
+
+    def _flat_placeholder(self, name: str, concrete: Any) -> Proxy:
+        proxy = self.create_proxy("placeholder", name, (), {})
+        if isinstance(concrete, PHBase):
+            transfer_attributes(concrete, proxy.node)
+        return proxy
+
+    def _proxy_placeholder(
+        self,
+        name: str,
+        concrete_args: dict[str, Any] | None,
+        sig: inspect.Signature,
+        fn_for_analysis: Callable[..., Any],
+    ) -> Any:
+        """The argument for one parameter: a symbolic value, or what `concrete_args` says, leaf by leaf."""
+        default: tuple[Any, ...] = ()
+        if not name.startswith("*") and sig.parameters[name].default is not inspect.Parameter.empty:
+            default = (sig.parameters[name].default,)
+        if concrete_args is None or name not in concrete_args:
+            annotation = fn_for_analysis.__annotations__.get(name, None)
+            return self.create_proxy("placeholder", name, default, {}, type_expr=annotation)
+        count = 0
+
+        def input_or_constant(leaf: Any) -> Any:
+            nonlocal count
+            count += 1
+            out = self.create_proxy("placeholder", f"{name}_{count}", default, {})
+            if isinstance(leaf, PHBase):
+                transfer_attributes(leaf, out.node)
+                return out
+            self._check_when_run(out, name, leaf)
+            return leaf
+
+        return pytree.tree_map(input_or_constant, concrete_args[name])
+
+    def _check_when_run(self, value: Proxy, name: str, constant: Any) -> None:
+        """Record that an input must have the value that the graph was specialised on."""
+        kind = type(constant)
+        if kind is bool or (kind in base_types and kind is not torch.Tensor):
+            message = f"{name} has been specialized to have value {constant} but got another value"
+            torch._assert(value == constant, message)
+        elif constant is None:
+            message = f"{name} has been specialized to have value None but got another value"
+            self.create_proxy("call_function", _assert_is_none, (value, message), {})
+        else:
+            warnings.warn(
+                f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up "
+                "to the user to make sure that your inputs match the inputs you specialized the function with.",
+                stacklevel=2,
+            )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Tracer":
+        result = Tracer.__new__(Tracer)
+        for name, value in self.__dict__.items():
+            # Modules cannot be copied.
+            copied = copy.copy(value) if name == "_autowrap_search" else copy.deepcopy(value, memo)
+            result.__dict__[name] = copied
+        return result
+
+
+def symbolic_trace(
+    root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | tuple[Any, ...] | None = None
+) -> GraphModule:
+    """Return a module that does what `root` does, as a graph.
+
+    Args:
+        root: A module, or a function.
+        concrete_args: Values of parameters that are not to be symbolic, by name. A value may be a pytree, in which `PH`
+            marks the inputs that stay symbolic.
+
+    Example:
+        Fix a flag that decides a branch::
+
+            def f(a, b):
+                return a if b else a * 2
+
+
+            traced = symbolic_trace(f, concrete_args={"b": False})
+
+    Raises:
+        TraceError: The code wants to know something of a symbolic value that it cannot know.
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = root.__class__.__name__ if isinstance(root, nn.Module) else root.__name__
+    return GraphModule(tracer.root, graph, name)
+
+
+@functools.wraps(_orig_module_call)
+def _module_call(mod: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """Stands in place of `nn.Module.__call__` while anything is traced."""
+    tracer = _running.get()
+    if tracer is None:
+        return _orig_module_call(mod, *args, **kwargs)
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        trail = walk_user_frames(sys._getframe(1), Tracer._boundary)
+        path = tracer.submodule_paths.get(mod, "") if tracer.submodule_paths else ""
+        site = ModuleSite(path, type(mod), tracer._site, trail)
+        return tracer._run(site, _orig_module_call, (mod, *args), kwargs)
+
+    tracer._autowrap_globals_of(mod)
+    return tracer.call_module(mod, forward, args, kwargs)
+
+
+@functools.wraps(_orig_module_getattr)
+def _module_getattr(mod: nn.Module, attr: str) -> Any:
+    """Stands in place of `nn.Module.__getattr__` while anything is traced."""
+    value = _orig_module_getattr(mod, attr)
+    tracer = _running.get()
+    return value if tracer is None else tracer.getattr(attr, value, tracer._parameter_proxies)
+
+
+Tracer._boundary = Tracer._run.__code__
+
+
+def _is_proxyable(cls: type) -> bool:
+    """Whether the class is made by `ProxyableClassMeta`, ours or torch.fx's."""
+    theirs = getattr(sys.modules.get("torch.fx._symbolic_trace"), "ProxyableClassMeta", ProxyableClassMeta)
+    return isinstance(cls, ProxyableClassMeta | theirs)
+
+
+@functools.lru_cache(maxsize=64)
+def _takes_factory(create_proxy: Callable[..., Any]) -> bool:
+    return "proxy_factory_fn" in inspect.signature(create_proxy).parameters
+
+
+def _recompile_lazy_module(root: nn.Module) -> None:
+    """Give a lazy graph module of torch.fx its real forward."""
+    theirs = sys.modules.get("torch.fx._lazy_graph_module")
+    if theirs is not None:
+        theirs._LazyGraphModule.force_recompile(root)
+
+
+@wrap
+def _assert_is_none(value: object, msg: str) -> None:
+    """Fail if `value` is not None; recorded for inputs that `concrete_args` fixes to None."""
+    if value is not None:
+        raise AssertionError(msg)
+
+
+# Generated code refers to it under the name that torch.fx's module has.
+_assert_is_none.__module__ = "fxengine._symbolic_trace"

@@ -1,0 +1,144 @@
+"""Leaf functions: `wrap`, and what stands in a module's globals for a leaf function while a trace runs.
+
+`wrap` only registers a name in the globals of the calling module. During a trace that global is replaced by a stand-in
+which records a call when it sees a symbolic value among its arguments, and calls the original otherwise. What was
+registered with torch.fx counts too, wherever torch.fx is loaded.
+"""
+
+import builtins
+import functools
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, TypeVar
+
+import torch
+
+from fxengine.patching import Patches
+from fxengine.proxy import Proxy
+
+__all__ = ["wrap"]
+
+_Wrapped = TypeVar("_Wrapped", str, Callable[..., Any])
+
+_wrapped_fns_to_patch: dict[tuple[int, str], dict[str, Any]] = {}
+"""The wrap registry: the globals in which a name stands for a leaf function, by the globals' id and the name."""
+
+_wrapped_methods_to_patch: list[tuple[type, str]] = []
+"""Methods of classes that are recorded as calls, for those of `Tensor` that torch does not dispatch."""
+
+if os.environ.get("FX_PATCH_GETITEM") == "1":
+    _wrapped_methods_to_patch.append((torch.Tensor, "__getitem__"))
+
+
+def wrap(fn_or_name: _Wrapped) -> _Wrapped:
+    """Return `fn_or_name`, after making that global function of the calling module a leaf: calls of it are recorded.
+
+    To be called at the top level of the module that calls the function, with its name, with the function, or as a
+    decorator.
+
+    Example:
+        `wrap("len")` in a module lets its functions use `len` of a symbolic value::
+
+            fxengine.wrap("len")
+
+
+            def forward(x):
+                return x / len(x)
+
+    Raises:
+        RuntimeError: The argument is neither a callable nor a string.
+        NotImplementedError: The call is not at the top level of a module.
+    """
+    if callable(fn_or_name):
+        name = fn_or_name.__name__
+    elif isinstance(fn_or_name, str):
+        name = fn_or_name
+    else:
+        raise RuntimeError(  # noqa: TRY004 - torch.fx's exception.
+            "Unsupported type for global function! Must be either a callable or string name"
+        )
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    _wrapped_fns_to_patch[id(frame.f_globals), name] = frame.f_globals
+    return fn_or_name
+
+
+def patch_wrapped_functions(patches: Patches) -> None:
+    """Put stand-ins in place of every registered function and method, ours and torch.fx's."""
+    for name, namespace in _registered_functions():
+        if name not in namespace and hasattr(builtins, name):
+            patches.item(namespace, name, getattr(builtins, name), _create_wrapped_func)
+        else:
+            patches.item(namespace, name, namespace[name], _create_wrapped_func)
+    for owner, name in _registered_methods():
+        patches.attribute(owner, name, functools.partial(_create_wrapped_method, name))
+
+
+def patch_autowrapped(patches: Patches, namespace: dict[str, Any], function_ids: Collection[int]) -> None:
+    """Put stand-ins in place of the autowrapped functions among a module's globals, once for each trace."""
+    if not patches.first_visit(namespace):
+        return
+    found = [(name, value) for name, value in namespace.items() if id(value) in function_ids]
+    for name, value in found:
+        if not name.startswith("_") and callable(value):
+            patches.item(namespace, name, value, _create_wrapped_func)
+
+
+def _registered_functions() -> Iterator[tuple[str, dict[str, Any]]]:
+    theirs = sys.modules.get("torch.fx._symbolic_trace")
+    for registry in (_wrapped_fns_to_patch, getattr(theirs, "_wrapped_fns_to_patch", {})):
+        for (_, name), namespace in list(registry.items()):
+            yield name, namespace
+
+
+def _registered_methods() -> Iterator[tuple[type, str]]:
+    theirs = sys.modules.get("torch.fx._symbolic_trace")
+    yield from list(_wrapped_methods_to_patch)
+    yield from list(getattr(theirs, "_wrapped_methods_to_patch", ()))
+
+
+def _create_wrapped_func(orig_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the stand-in for a leaf function."""
+
+    @functools.wraps(orig_fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        proxy = find_proxy((args, kwargs))
+        if proxy is None:
+            return orig_fn(*args, **kwargs)
+        result = proxy.tracer.create_proxy("call_function", orig_fn, args, kwargs)
+        result.node.meta["is_wrapped"] = True
+        return result
+
+    return wrapped
+
+
+def _create_wrapped_method(name: str, orig_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the stand-in for a method of a class."""
+
+    @functools.wraps(orig_fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        proxy = find_proxy((args, kwargs))
+        if proxy is None:
+            return orig_fn(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_method", name, args, kwargs)
+
+    return wrapped
+
+
+def find_proxy(value: Any) -> Proxy | None:
+    """Return a symbolic value within tuples, lists, dicts and slices, or None if there is none."""
+    if isinstance(value, Proxy):
+        return value
+    if isinstance(value, dict):
+        value = value.values()
+    elif isinstance(value, slice):
+        value = (value.start, value.stop, value.step)
+    elif not isinstance(value, tuple | list):
+        return None
+    for item in value:
+        found = find_proxy(item)
+        if found is not None:
+            return found
+    return None
