@@ -1,4 +1,4 @@
-"""Which Python a document's models run in, and which folders they import from.
+"""Which Python a document's models run in.
 
 Nothing is executed here: a candidate counts when its file exists and may be executed. What it can do, whether it has
 a torch, the worker says when it has started.
@@ -55,21 +55,6 @@ def find_python(
         if python is not None:
             return PythonEnv((python,), "on the PATH")
     return PythonEnv((sys.executable,), "the server's own")
-
-
-def import_roots(path: str, folder: str | None = None, extra: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the folders that a file's imports are looked up in, in order.
-
-    They are: the folder that holds the file's outermost package, or the file itself; the workspace folder; its `src`;
-    those that are configured, relative ones to the workspace folder.
-    """
-    file = Path(path)
-    package = file.parent
-    while (package / "__init__.py").is_file() and package != package.parent:
-        package = package.parent
-    base = Path(folder) if folder else package
-    candidates = [package, base, base / "src", *(base / each for each in extra)]
-    return tuple(dict.fromkeys(os.path.normpath(each) for each in candidates if each.is_dir()))
 
 
 def _configured(command: tuple[str, ...], folder: str | None, environ: Mapping[str, str]) -> PythonEnv:

@@ -1,0 +1,78 @@
+"""`fxls` and `python -m fxls`: the language server, or, with a sub-command, the command line.
+
+Without arguments the server speaks on standard input and output; on a terminal, where a person and not an editor has
+started it, help is printed instead.
+"""
+
+import argparse
+import asyncio
+import ipaddress
+import socket
+import sys
+from collections.abc import Callable, Sequence
+
+from fxls import __version__, cli
+from fxls.commands import cache_folder
+from fxls.connection import Server, serve_stdio, serve_tcp
+from fxls.logs import start_log
+from fxls.server import FxServer
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the server or a sub-command; return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and not given[0].startswith("-"):
+        return cli.main(given)
+    parser = _parser()
+    options = parser.parse_args(given)
+    if not given and sys.stdin.isatty():
+        parser.print_help()
+        return 0
+    start_log(cache_folder() / "logs")
+
+    def create(send: Callable[[bytes], object]) -> Server:
+        return FxServer(send, run=not options.no_run)
+
+    if options.tcp is None:
+        return asyncio.run(serve_stdio(create))
+    host, port = options.tcp
+    return asyncio.run(serve_tcp(create, host, port, _announce(host)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fxls",
+        description="A language server that makes PyTorch models visible while they are written.",
+        epilog="Sub-commands: check, code, graph, profile; `fxls check --help` says more.",
+    )
+    parser.add_argument("--version", action="version", version=f"fxls {__version__}")
+    parser.add_argument("--stdio", action="store_true", help="speak on standard input and output (the default)")
+    parser.add_argument("--tcp", type=_address, metavar="HOST:PORT", help="serve one client on the loopback")
+    parser.add_argument("--no-run", action="store_true", help="never execute the user's code, whatever the client says")
+    return parser
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return host and port of an address on the loopback: whoever can connect can execute code."""
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    try:
+        number = int(port)
+        addresses = {entry[4][0] for entry in socket.getaddrinfo(host, number)}
+    except (ValueError, OSError) as error:
+        raise argparse.ArgumentTypeError(f"{text} is no HOST:PORT") from error
+    if not all(ipaddress.ip_address(address).is_loopback for address in addresses):
+        raise argparse.ArgumentTypeError(f"{host} is not on the loopback; whoever connects may execute code")
+    return host, number
+
+
+def _announce(host: str) -> Callable[[int], None]:
+    def announce(port: int) -> None:
+        sys.stderr.write(f"fxls: listening on {host}:{port}\n")
+        sys.stderr.flush()
+
+    return announce
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""What the commands answer: views of a document's models, and profiles with the files that they leave behind.
+
+A command names a document and a model in it. What it cannot do is said in one sentence that the client shows.
+"""
+
+import hashlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from fxls.features.graph_view import to_dot, to_svg
+from fxls.lsp_ext import CodeView, CommandArguments, GraphView, ProfileView
+from fxls.session import Session
+from fxls.snapshot import Snapshot
+from fxls.workers.client import OnProgress
+from fxworker.wire import ProfileReport, TargetReport, TraceTarget
+
+_KEPT: Final = 50
+"""Profiles whose files are kept; older ones are removed when a new one is written."""
+
+
+class CommandError(Exception):
+    """A command cannot be done; the message is for the person."""
+
+
+def show_code(session: Session, arguments: CommandArguments) -> CodeView:
+    """Return the generated code of a model.
+
+    Raises:
+        CommandError: there is none.
+    """
+    report = _captured(session, arguments)
+    if not report.code:
+        raise CommandError(f"{report.qualname} has no generated code: {_reason(report)}")
+    return CodeView("python", report.code, f"{report.qualname}: generated code")
+
+
+def show_graph(session: Session, arguments: CommandArguments) -> GraphView:
+    """Return the graph of a model, drawn and as Graphviz source.
+
+    Raises:
+        CommandError: there is none.
+    """
+    report = _captured(session, arguments)
+    if not report.nodes:
+        raise CommandError(f"{report.qualname} has no graph: {_reason(report)}")
+    return GraphView(to_svg(report), to_dot(report), f"{report.qualname}: graph")
+
+
+async def profile(session: Session, arguments: CommandArguments, progress: OnProgress) -> ProfileView:
+    """Measure a model, write its files to the user's cache, and return what to show.
+
+    Raises:
+        CommandError: it could not be measured.
+    """
+    snapshot = _snapshot(session, arguments.uri)
+    if not session.trusted:
+        raise CommandError("the workspace is not trusted, so nothing in it is executed")
+    target = _target(snapshot, arguments.target)
+    device = arguments.device or snapshot.settings.profile_device
+    report = await session.profile(arguments.uri, target, device, progress)
+    if report is None or report.status == "failed":
+        problems = report.problems if report is not None else ()
+        raise CommandError(problems[0].message if problems else f"{target.qualname} could not be measured")
+    data, trace = _written(report)
+    return ProfileView(report.markdown, str(data), str(trace), f"{target.qualname} on {device}")
+
+
+async def retrace(session: Session, arguments: CommandArguments) -> None:
+    """Trace a document again; returns when its diagnostics are published."""
+    _snapshot(session, arguments.uri)
+    await session.retrace(arguments.uri)
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """Return the folder for files that may be removed at any time, by the platform's convention."""
+    if platform == "win32":
+        return Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "fxls" / "Cache"
+    if platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "fxls"
+    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fxls"
+
+
+def _snapshot(session: Session, uri: str) -> Snapshot:
+    snapshot = session.snapshot(uri)
+    if snapshot is None:
+        raise CommandError("the file is not open")
+    return snapshot
+
+
+def _target(snapshot: Snapshot, qualname: str) -> TraceTarget:
+    """Return the model that a command names; without a name the first one that can be built."""
+    if qualname:
+        found = snapshot.index.target(qualname)
+        if found is None:
+            raise CommandError(f"there is no model {qualname} in this file")
+        return found
+    if not snapshot.index.targets:
+        raise CommandError("there is no model in this file")
+    reports = snapshot.report.targets if snapshot.report is not None else ()
+    built = [each.qualname for each in reports if each.status == "complete" and not each.enclosed_by]
+    return next((each for each in snapshot.index.targets if each.qualname in built), snapshot.index.targets[0])
+
+
+def _captured(session: Session, arguments: CommandArguments) -> TargetReport:
+    """Return the report of the model that a command names."""
+    snapshot = _snapshot(session, arguments.uri)
+    target = _target(snapshot, arguments.target)
+    if not snapshot.trusted:
+        raise CommandError("the workspace is not trusted, so nothing in it is executed")
+    reports = snapshot.report.targets if snapshot.report is not None else ()
+    report = next((each for each in reports if each.qualname == target.qualname), None)
+    if report is None:
+        raise CommandError(f"{target.qualname} has not been traced yet")
+    return report
+
+
+def _reason(report: TargetReport) -> str:
+    if report.problems:
+        return report.problems[0].message
+    if report.enclosed_by:
+        return f"it was traced as a part of {report.enclosed_by}"
+    return "it was not traced"
+
+
+def _written(report: ProfileReport) -> tuple[Path, Path]:
+    """Write a profile's data and trace; return their paths."""
+    folder = cache_folder() / "profiles"
+    folder.mkdir(parents=True, exist_ok=True)
+    place = hashlib.blake2b(f"{report.path}\0{report.device}".encode(), digest_size=4).hexdigest()
+    name = f"{Path(report.path).stem}.{report.target}.{report.device.replace(':', '')}.{place}"
+    data, trace = folder / f"{name}.json", folder / f"{name}.trace.json"
+    data.write_text(report.data, "utf-8")
+    trace.write_text(report.trace, "utf-8")
+    files = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
+    for old in files[2 * _KEPT :]:
+        old.unlink(missing_ok=True)
+    return data, trace

@@ -1,0 +1,179 @@
+"""One open document: its text, what is in it, and the last answers about it, carried along as the person edits."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+from typing import TypeAlias
+
+from lsprotocol import types as lsp
+
+from fxls.discovery.index import ModelIndex
+from fxls.settings import Settings
+from fxls.snapshot import Snapshot
+from fxls.text.edits import Carry, Change, apply_changes
+from fxls.text.mapper import Mapper
+from fxls.text.uris import to_path
+from fxls.trivia import same_code
+from fxworker.wire import EnvironmentReport, Location, ProfileReport, ProfileRow, TraceReport, digest
+
+Discover: TypeAlias = Callable[[str, str], ModelIndex]
+"""Finds the models of a path's text."""
+
+
+class Effect(Enum):
+    """What an edit means for what is known."""
+
+    NONE = auto()
+    """The text is the same."""
+    LAYOUT = auto()
+    """Comments and blank space changed: what is known holds, at other places."""
+    RESTORED = auto()
+    """The text is again the one that the report was computed from."""
+    CODE = auto()
+    """Code changed: what is known is of an older text."""
+    BROKEN = auto()
+    """The text does not parse; there is nothing to trace."""
+
+
+class Document:
+    """An open document. Mutable; belongs to the session.
+
+    Invariants:
+    - `mapper`, `digest` and `index` are those of `text`.
+    - `current` says that `report` was computed from this text or from one with the same code.
+    - A report becomes the document's only through `answer`, and only if the text it was computed from was the
+      document's at the time of the last `asked`.
+    """
+
+    def __init__(self, uri: str, version: int | None, text: str, encoding: str, discover: Discover) -> None:
+        self.uri = uri
+        self.path = to_path(uri)
+        self.version = version
+        self.text = text
+        self.digest = digest(text)
+        self.mapper = Mapper(text, encoding)
+        self.index = discover(self.path, text)
+        self._discover = discover
+        self.saved = ""
+        self.environment: EnvironmentReport | None = None
+        self.report: TraceReport | None = None
+        self.current = False
+        self._valid = False
+        self._encoding = encoding
+        self._carry = Carry.identity()
+        self._asked = Carry.identity()
+        self._asked_digest = ""
+        self._profiles: dict[tuple[str, str], ProfileReport] = {}
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether the text differs from the file on disk."""
+        return self.digest != self.saved
+
+    def change(self, version: int | None, events: Sequence[lsp.TextDocumentContentChangeEvent]) -> Effect:
+        """Apply the client's edits."""
+        text, changes = apply_changes(self.text, events, self._encoding)
+        self.version = version
+        if text == self.text:
+            return Effect.NONE
+        old, self.text = self.mapper, text
+        self.digest = digest(text)
+        self.mapper = Mapper(text, self._encoding)
+        self._move(changes)
+        if self.index.parsed and same_code(old, self.mapper):
+            self.index = self.index.carried(Carry.identity().then(changes))
+            return Effect.LAYOUT
+        return self._rediscovered(changes)
+
+    def asked(self) -> str:
+        """Note that the current text is being traced; its digest names the answer."""
+        self._asked = Carry.identity()
+        self._asked_digest = self.digest
+        return self.digest
+
+    def answer(self, report: TraceReport) -> bool:
+        """Take a report, if it is that of the text that was asked about last; says whether it was."""
+        if report.digest != self._asked_digest:
+            return False
+        self.report = report
+        self._carry = self._asked
+        self.current = self._valid = True
+        return True
+
+    def measured(self, profile: ProfileReport) -> None:
+        """Keep a profile: the last one of each model and device."""
+        self._profiles[profile.target, profile.device] = profile
+
+    def profile(self, target: str, device: str) -> ProfileReport | None:
+        """Return the last profile of a model on a device."""
+        return self._profiles.get((target, device))
+
+    def rediscover(self) -> None:
+        """Look for models again: what the project says about them may have changed."""
+        if self.index.parsed:
+            self.index = self._discover(self.path, self.text)
+
+    def outdated(self) -> None:
+        """Note that a file changed that the report depends on."""
+        self.current = self._valid = False
+
+    def forget(self) -> None:
+        """Drop the report: what it says is no longer to be shown."""
+        self.report = None
+        self.outdated()
+        self._asked_digest = ""
+
+    def snapshot(self, settings: Settings, *, trusted: bool) -> Snapshot:
+        """Return the document as the features see it."""
+        return Snapshot(
+            uri=self.uri,
+            path=self.path,
+            version=self.version,
+            text=self.text,
+            digest=self.digest,
+            mapper=self.mapper,
+            index=self.index,
+            settings=settings,
+            report=self.report,
+            carry=self._carry,
+            current=self.current,
+            environment=self.environment,
+            profiles=tuple(self._profiles.values()),
+            trusted=trusted,
+        )
+
+    def _move(self, changes: Sequence[Change]) -> None:
+        """Carry what is known along."""
+        self._carry = self._carry.then(changes)
+        self._asked = self._asked.then(changes)
+        if self._profiles:
+            step = Carry.identity().then(changes)
+            self._profiles = {key: _moved(profile, self.path, step) for key, profile in self._profiles.items()}
+
+    def _rediscovered(self, changes: Sequence[Change]) -> Effect:
+        """Look for models again; a text that does not parse keeps what was found before."""
+        found = self._discover(self.path, self.text)
+        if found.parsed:
+            self.index = found
+            if self._valid and self.report is not None and self.report.digest == self.digest:
+                # The person took the edits back.
+                self._carry = Carry.identity()
+                self.current = True
+                return Effect.RESTORED
+            self.current = False
+            return Effect.CODE
+        self.index = self.index.standing_in(found, Carry.identity().then(changes))
+        self.current = False
+        return Effect.BROKEN
+
+
+def _moved(profile: ProfileReport, path: str, step: Carry) -> ProfileReport:
+    """Return a profile whose rows lie where the edits moved them; a row that an edit touched lies nowhere."""
+    return replace(profile, rows=tuple(_moved_row(row, path, step) for row in profile.rows))
+
+
+def _moved_row(row: ProfileRow, path: str, step: Carry) -> ProfileRow:
+    if row.location is None or row.location.path != path:
+        return row
+    span = step.span(row.location.span)
+    return replace(row, location=None if span is None else Location(path, span))

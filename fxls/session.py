@@ -1,0 +1,438 @@
+"""The state of a running server: open documents, settings, environments, and the last answers about each document.
+
+Everything here runs on the event loop, and nothing waits for a trace except the jobs that do nothing else. The
+session knows the client and the workers through Protocols; it knows neither the framework nor processes.
+"""
+
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from lsprotocol import types as lsp
+
+from fxls.discovery.index import ModelIndex
+from fxls.document import Document, Effect
+from fxls.features.diagnostics import diagnostics
+from fxls.features.status import status
+from fxls.lsp_ext import EnvironmentResult, ReportResult, Status, TargetSummary
+from fxls.scheduler import Scheduler
+from fxls.settings import Settings
+from fxls.snapshot import Snapshot
+from fxls.view import View
+from fxls.watching import Watcher
+from fxls.workers.client import OnProgress, WorkerClient
+from fxls.workers.pool import WorkerPool
+from fxls.workers.python_env import PythonEnv
+from fxworker.wire import (
+    Limits,
+    Overlay,
+    ProfileReport,
+    ProfileRequest,
+    TargetReport,
+    Timings,
+    TraceReport,
+    TraceRequest,
+    TraceTarget,
+    digest,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Client(Protocol):
+    """What the session tells the editor."""
+
+    def publish(self, uri: str, version: int | None, found: list[lsp.Diagnostic]) -> None:
+        """Show a document's diagnostics."""
+        ...
+
+    def refresh(self) -> None:
+        """Ask for code lenses and inlay hints anew."""
+        ...
+
+    def status(self, status: Status) -> None:
+        """Show how things are."""
+        ...
+
+    def warn(self, message: str) -> None:
+        """Tell the person something that they should change."""
+        ...
+
+
+class Pool(Protocol):
+    """Where the session finds workers."""
+
+    def client(self, env: PythonEnv) -> WorkerClient:
+        """Return the worker of an environment."""
+        ...
+
+    async def discard(self, env: PythonEnv) -> None:
+        """End the processes of an environment."""
+        ...
+
+    async def close(self) -> None:
+        """End every process."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What client and server agreed on when they met. `run` is False where the server was told to run nothing."""
+
+    encoding: str = "utf-16"
+    folders: tuple[str, ...] = ()
+    trusted: bool = True
+    run: bool = True
+
+
+class Session:
+    """The server's state. Mutable; belongs to one event loop.
+
+    Invariants:
+    - No worker is started, and nothing is sent to one, unless the workspace is trusted and running is allowed.
+    - Diagnostics are published with the version of the text that their positions are of.
+    """
+
+    def __init__(self, client: Client, terms: Terms, pool: Pool | None = None, parallel: int | None = None) -> None:
+        self._client = client
+        self._terms = terms
+        self._trusted = terms.trusted and terms.run
+        self._elsewhere = View(None, Settings())
+        self._views = [View(folder, Settings()) for folder in terms.folders]
+        self._pool: Pool = pool or WorkerPool()
+        self._documents: dict[str, Document] = {}
+        self._scheduler = Scheduler(parallel or max(1, min(4, (os.cpu_count() or 2) - 1)))
+        self._watcher = Watcher(self.files_changed)
+        self._warned: set[str] = set()
+        self._active = ""
+
+    # The world: trust, settings, folders.
+
+    @property
+    def trusted(self) -> bool:
+        """Whether user code may run."""
+        return self._trusted
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The workspace's folders."""
+        return tuple(view.folder for view in self._views if view.folder is not None)
+
+    def trust(self) -> None:
+        """Take note that the person trusts the workspace now."""
+        if self._terms.run and not self._trusted:
+            self._trusted = True
+            for document in self._documents.values():
+                self._look(document)
+
+    def announce(self) -> None:
+        """Show how things are before a document is open."""
+        self._client.status(status(None, trusted=self._trusted))
+
+    def configure(self, section: object, folder: str | None = None) -> None:
+        """Take the client's settings, for one folder or for all; what depends on them is done again."""
+        settings, bad = Settings.read(section, None if folder is None else self._elsewhere.settings)
+        for each in bad:
+            self._warn(each.message)
+        views = [view for view in (self._elsewhere, *self._views) if folder in {None, view.folder}]
+        changed = [view for view in views if view.settings != settings]
+        for view in changed:
+            view.settings = settings
+            view.reset()
+        logging.getLogger("fxls").setLevel(self._elsewhere.settings.log_level.upper())
+        for document in self._documents.values():
+            if self._view(document) in changed:
+                document.forget()
+                self._look(document)
+        if changed and self._documents:
+            self._client.refresh()
+
+    def change_folders(self, added: Iterable[str], removed: Iterable[str]) -> None:
+        """Take note of the workspace's folders."""
+        gone = frozenset(removed)
+        self._views = [view for view in self._views if view.folder not in gone]
+        self._views += [View(folder, self._elsewhere.settings) for folder in added if folder not in self.folders]
+        for document in self._documents.values():
+            document.rediscover()
+            self._look(document)
+
+    # Documents.
+
+    def open(self, uri: str, version: int | None, text: str) -> None:
+        """Take a document that the client opened."""
+        document = Document(uri, version, text, self._terms.encoding, self._discover)
+        document.saved = _digest_on_disk(document.path)
+        self._documents[uri] = document
+        self._touch(uri)
+        self._look(document)
+
+    def change(self, uri: str, version: int | None, events: Sequence[lsp.TextDocumentContentChangeEvent]) -> None:
+        """Take an edit: trace again where code changed, carry what is known where only layout did."""
+        document = self._documents.get(uri)
+        if document is None:
+            _log.warning("a change of a document that is not open: %s", uri)
+            return
+        self._touch(uri)
+        match document.change(version, events):
+            case Effect.CODE:
+                self._look(document)
+                self._follow(document.path)
+            case Effect.BROKEN:
+                self._scheduler.cancel(uri)
+                self._show(document)
+            case Effect.RESTORED:
+                self._scheduler.cancel(uri)
+                self._show(document)
+                self._follow(document.path)
+            case Effect.LAYOUT if document.current or not self._scheduler.busy(uri):
+                self._show(document)
+            case Effect.LAYOUT | Effect.NONE:
+                pass
+
+    def save(self, uri: str) -> None:
+        """Take note that a document's text is what is on disk now."""
+        document = self._documents.get(uri)
+        if document is not None:
+            document.saved = document.digest
+
+    def close_document(self, uri: str) -> None:
+        """Forget a document; what it showed is taken away."""
+        document = self._documents.pop(uri, None)
+        if document is None:
+            return
+        self._scheduler.forget(uri)
+        self._watcher.depend(uri, ())
+        self._client.publish(uri, None, [])
+        if document.unsaved:
+            self._follow(document.path)
+
+    def files_changed(self, paths: Iterable[str]) -> None:
+        """Trace again what depends on files that changed on disk, and is not open with a text of its own."""
+        opened = {document.path for document in self._documents.values()}
+        changed = [path for path in paths if path not in opened]
+        if any(path.endswith("pyproject.toml") for path in changed):
+            for view in (self._elsewhere, *self._views):
+                view.reset()
+            for document in self._documents.values():
+                document.rediscover()
+        for uri in self._watcher.owners(changed):
+            self._again(uri)
+
+    # Questions.
+
+    def snapshot(self, uri: str) -> Snapshot | None:
+        """Return a document as it is now, None when it is not open."""
+        document = self._documents.get(uri)
+        return None if document is None else self._snapshot(document)
+
+    def report(self, uri: str) -> ReportResult | None:
+        """Return what is known of a document, None when it is not open."""
+        document = self._documents.get(uri)
+        if document is None:
+            return None
+        report = document.report
+        return ReportResult(
+            uri=uri,
+            version=document.version,
+            fresh=document.current,
+            status=report.status if report is not None else "not traced",
+            milliseconds=total(report.timings) if report is not None else 0.0,
+            targets=tuple(map(_summary, report.targets)) if report is not None else (),
+            dependencies=report.dependencies if report is not None else (),
+            output=report.output if report is not None else "",
+        )
+
+    def environment(self, uri: str) -> EnvironmentResult | None:
+        """Return what is known of the Python that a document is traced with, None when it is not open."""
+        document = self._documents.get(uri)
+        if document is None:
+            return None
+        env, report = self._environment(document), document.environment
+        return EnvironmentResult(
+            command=env.command,
+            found=env.found,
+            python=report.python if report is not None else "",
+            torch=report.torch if report is not None else "",
+            devices=report.devices if report is not None else (),
+            problem=report.problem if report is not None else env.problem,
+        )
+
+    # Long work.
+
+    async def retrace(self, uri: str) -> None:
+        """Trace a document again, whatever is known of it; its environment is looked at again too."""
+        document = self._documents.get(uri)
+        if document is None:
+            return
+        if document.environment is not None and document.environment.problem:
+            await self._pool.discard(self._environment(document))
+            self._view(document).reset()
+        document.outdated()
+        self._look(document)
+        await self._scheduler.settled(uri)
+
+    async def profile(self, uri: str, target: TraceTarget, device: str, progress: OnProgress) -> ProfileReport | None:
+        """Measure a model; None where nothing may run or the document is not open."""
+        document = self._documents.get(uri)
+        if document is None or not self._trusted:
+            return None
+        settings = self._view(document).settings
+        last = document.profile(target.qualname, device)
+        request = ProfileRequest(
+            id=0,
+            path=document.path,
+            text=document.text,
+            target=target,
+            device=device,
+            roots=self._view(document).roots(document.path),
+            overlays=self._overlays(document),
+            limits=Limits(settings.profile_timeout, settings.trace_memory << 20),
+            previous=last.data if last is not None else "",
+        )
+        report = await self._pool.client(self._environment(document)).profile(request, progress)
+        if report.status == "complete" and document.digest == report.digest:
+            document.measured(report)
+            self._client.refresh()
+        return report
+
+    async def close(self) -> None:
+        """End all work and every process."""
+        self._watcher.close()
+        await self._scheduler.close()
+        await self._pool.close()
+
+    # What follows from a change.
+
+    def _look(self, document: Document) -> None:
+        """Do what a document's current text asks for: trace it, or show what is known without that."""
+        if not document.index.parsed or not document.index.targets or not self._trusted:
+            self._scheduler.cancel(document.uri)
+            if document.index.parsed:
+                document.forget()
+            self._show(document)
+            return
+        self._scheduler.submit(document.uri, lambda: self._trace(document))
+        self._tell(document)
+
+    async def _trace(self, document: Document) -> None:
+        """Trace a document and show the report. Cancelled as soon as the text's code changes."""
+        worker = self._pool.client(self._environment(document))
+        document.environment = await worker.environment()
+        if document.environment.problem:
+            document.forget()
+            self._show(document)
+            return
+        document.asked()
+        report = await worker.trace(self._request(document))
+        if document.answer(report):
+            self._watcher.depend(document.uri, self._dependencies(document, report))
+            self._show(document)
+            self._client.refresh()
+
+    def _show(self, document: Document) -> None:
+        """Publish what is known of a document."""
+        self._client.publish(document.uri, document.version, diagnostics(self._snapshot(document)))
+        self._tell(document)
+
+    def _tell(self, document: Document) -> None:
+        """Show the state of the document that the person is at."""
+        if document.uri == self._active:
+            busy = self._scheduler.busy(document.uri) and not document.current
+            self._client.status(status(self._snapshot(document), trusted=self._trusted, tracing=busy))
+
+    def _warn(self, message: str) -> None:
+        """Tell the person something once."""
+        if message not in self._warned:
+            self._warned.add(message)
+            self._client.warn(message)
+
+    def _follow(self, path: str) -> None:
+        """Trace again the other documents that import a file whose unsaved text changed."""
+        for uri in self._watcher.owners((path,)):
+            self._again(uri)
+
+    def _again(self, uri: str) -> None:
+        document = self._documents.get(uri)
+        if document is not None:
+            document.outdated()
+            self._look(document)
+
+    def _touch(self, uri: str) -> None:
+        self._active = uri
+        self._scheduler.touch(uri)
+
+    # What a request needs.
+
+    def _request(self, document: Document) -> TraceRequest:
+        view = self._view(document)
+        return TraceRequest(
+            id=0,
+            path=document.path,
+            text=document.text,
+            targets=document.index.targets,
+            roots=view.roots(document.path),
+            overlays=self._overlays(document),
+            limits=Limits(view.settings.trace_timeout, view.settings.trace_memory << 20),
+        )
+
+    def _overlays(self, document: Document) -> tuple[Overlay, ...]:
+        others = (each for each in self._documents.values() if each is not document and each.unsaved)
+        return tuple(Overlay(each.path, each.text) for each in others)
+
+    def _dependencies(self, document: Document, report: TraceReport) -> Iterable[str]:
+        """Return the files whose change asks for a new trace: those that were imported, and the configuration."""
+        configuration = self._view(document).configuration(document.path)
+        own = () if configuration is None else (configuration.path,)
+        return (*own, *(path for path in report.dependencies if path != document.path))
+
+    def _discover(self, path: str, text: str) -> ModelIndex:
+        view = self._view_of(path)
+        configuration = view.configuration(path)
+        for problem in configuration.problems if configuration is not None else ():
+            self._warn(f"{problem.location.path}:{problem.location.span.line}: {problem.message}")
+        return view.discover(path, text)
+
+    def _snapshot(self, document: Document) -> Snapshot:
+        return document.snapshot(self._view(document).settings, trusted=self._trusted)
+
+    def _environment(self, document: Document) -> PythonEnv:
+        return self._view(document).environment(document.path)
+
+    def _view(self, document: Document) -> View:
+        return self._view_of(document.path)
+
+    def _view_of(self, path: str) -> View:
+        """Return the innermost workspace folder that holds a file."""
+        inside = (view for view in self._views if view.contains(path))
+        return max(inside, key=lambda view: len(view.folder or ""), default=self._elsewhere)
+
+
+def total(timings: Timings) -> float:
+    """Return the milliseconds that a trace took."""
+    return timings.load + timings.build + timings.trace + timings.shapes + timings.report
+
+
+def _summary(report: TargetReport) -> TargetSummary:
+    return TargetSummary(
+        qualname=report.qualname,
+        status=report.status,
+        nodes=len(report.nodes),
+        problems=len(report.problems),
+        construct=report.construct.expression if report.construct is not None else "",
+        construct_from=report.construct.source if report.construct is not None else "",
+        inputs=report.inputs.expression if report.inputs is not None else "",
+        inputs_from=report.inputs.source if report.inputs is not None else "",
+        enclosed_by=report.enclosed_by,
+        milliseconds=total(report.timings),
+    )
+
+
+def _digest_on_disk(path: str) -> str:
+    """Return the digest of a file's text, "" where there is none."""
+    try:
+        return digest(Path(path).read_bytes().decode("utf-8"))
+    except (OSError, ValueError):
+        return ""

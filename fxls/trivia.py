@@ -1,0 +1,81 @@
+"""Whether an edit changes comments and blank space alone, told from the changed lines and not from the whole file.
+
+Such an edit needs no new trace: what is known is carried to the new text. The answer `False` is always safe, so
+everything that would need a parser's knowledge of the surroundings gets it.
+"""
+
+import re
+from typing import Final
+
+from fxls.text.mapper import Mapper
+
+_STRING_OR_COMMENT: Final = re.compile(
+    r"""\#[^\r\n]*
+    | \"{3}(?:[^\\]|\\.)*?\"{3} | '{3}(?:[^\\]|\\.)*?'{3}
+    | "(?:[^"\\\r\n]|\\.)*" | '(?:[^'\\\r\n]|\\.)*'""",
+    re.VERBOSE | re.DOTALL,
+)
+_TRIPLE: Final = re.compile(r"\"\"\"|'''")
+_FORMATTED: Final = re.compile(r"""[fFtT][rR]?["']|[rR][fFtT]["']""")
+_DIRECTIVE: Final = re.compile(r"#\s*fx\s*:")
+
+
+def same_code(old: Mapper, new: Mapper) -> bool:
+    """Whether two texts, the first of which parses, differ in comments, blank lines and trailing space alone.
+
+    Comments that are directives count as code.
+    """
+    first, old_last, new_last = _changed(old, new)
+    before, after = old.lines(first, old_last), new.lines(first, new_last)
+    if _beside_directive(old, first, old_last) or old.line(first - 1).endswith("\\"):
+        return False
+    old_code, new_code = _code(before), _code(after)
+    return old_code is not None and old_code == new_code and not _in_long_string(old, first, old_last)
+
+
+def _changed(old: Mapper, new: Mapper) -> tuple[int, int, int]:
+    """Return the first changed line, and the last one in both texts, 1-based; a last below the first means none."""
+    before, after = old.lines(1, old.line_count), new.lines(1, new.line_count)
+    shorter = min(len(before), len(after))
+    head = 0
+    while head < shorter and before[head] == after[head]:
+        head += 1
+    tail = 0
+    while tail < shorter - head and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    return head + 1, len(before) - tail, len(after) - tail
+
+
+def _beside_directive(old: Mapper, first: int, last: int) -> bool:
+    """Whether a directive stands right above or below: its place may be what changes."""
+    return bool(_DIRECTIVE.search(old.line(first - 1)) or _DIRECTIVE.search(old.line(last + 1)))
+
+
+def _code(lines: list[str]) -> list[str] | None:
+    """Return the lines without comments and blank space at their ends, None where a line needs a parser."""
+    code: list[str] = []
+    for line in lines:
+        if _TRIPLE.search(line) or _DIRECTIVE.search(line) or ("#" in line and _FORMATTED.search(line)):
+            return None
+        for match in _STRING_OR_COMMENT.finditer(line):
+            if match[0].startswith("#"):
+                line = line[: match.start()]  # noqa: PLW2901 — the line from here on is the line without its comment.
+                break
+        line = line.rstrip(" \t\f")  # noqa: PLW2901 — likewise.
+        if line.endswith("\\"):
+            return None
+        if line:
+            code.append(line)
+    return code
+
+
+def _in_long_string(old: Mapper, first: int, last: int) -> bool:
+    """Whether one of the lines lies in a string that goes over several lines."""
+    start = old.offset(first, 0)
+    end = old.offset(last, len(old.line(last).encode("utf-8", "surrogatepass"))) if last >= first else start
+    for match in _STRING_OR_COMMENT.finditer(old.text):
+        if match.start() > end:
+            return False
+        if match.end() >= start and ("\n" in match[0] or "\r" in match[0]):
+            return True
+    return False

@@ -1,0 +1,75 @@
+"""What surrounds a document: the workspace folder that it lies in, and what follows from that.
+
+A view answers from the file system and remembers; `reset` lets it look again.
+"""
+
+import os
+from pathlib import Path
+
+from fxls.discovery import discover
+from fxls.discovery.configuration import ProjectConfiguration, read_configuration
+from fxls.discovery.index import ModelIndex
+from fxls.discovery.roots import configuration_file, roots_of
+from fxls.settings import Settings
+from fxls.workers.python_env import PythonEnv, find_python
+
+
+class View:
+    """One workspace folder, or, with None, all that lies in no folder. Mutable; belongs to the session."""
+
+    def __init__(self, folder: str | None, settings: Settings) -> None:
+        self.folder = folder
+        self.settings = settings
+        self._environments: dict[str, PythonEnv] = {}
+        self._configuration_files: dict[str, str | None] = {}
+        self._configurations: dict[str, ProjectConfiguration] = {}
+
+    def contains(self, path: str) -> bool:
+        """Whether a file lies in this folder."""
+        return self.folder is None or Path(path).is_relative_to(self.folder)
+
+    def environment(self, path: str) -> PythonEnv:
+        """Return the Python that a file is executed with."""
+        parent = _parent(path)
+        env = self._environments.get(parent)
+        if env is None:
+            env = self._environments[parent] = find_python(path, self.folder, self.settings.interpreter)
+        return env
+
+    def roots(self, path: str) -> tuple[str, ...]:
+        """Return the folders that a file imports from: those that its place suggests, then those that are set."""
+        base = Path(self.folder or _parent(path))
+        extra = (os.path.normpath(base / each) for each in self.settings.extra_roots)
+        return tuple(dict.fromkeys((*roots_of(path, self._folders), *extra)))
+
+    def discover(self, path: str, text: str) -> ModelIndex:
+        """Return the models of a file, with what the project's configuration says about them."""
+        index = discover(path, text)
+        configuration = self.configuration(path)
+        return index if configuration is None else index.configured(configuration.targets)
+
+    def configuration(self, path: str) -> ProjectConfiguration | None:
+        """Return what the pyproject.toml that governs a file says, None where there is none."""
+        parent = _parent(path)
+        if parent not in self._configuration_files:
+            self._configuration_files[parent] = configuration_file(path, self._folders)
+        file = self._configuration_files[parent]
+        if file is None:
+            return None
+        if file not in self._configurations:
+            self._configurations[file] = read_configuration(file)
+        return self._configurations[file]
+
+    def reset(self) -> None:
+        """Forget what was found on disk."""
+        self._environments.clear()
+        self._configuration_files.clear()
+        self._configurations.clear()
+
+    @property
+    def _folders(self) -> tuple[str, ...]:
+        return (self.folder,) if self.folder else ()
+
+
+def _parent(path: str) -> str:
+    return os.path.dirname(path)  # noqa: PTH120 — asked at each edit.
