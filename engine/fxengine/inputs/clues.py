@@ -1,0 +1,284 @@
+"""What a built model says about the sizes of its inputs, before it is run.
+
+Two sources: numbers that the model keeps (``self.img_size``, ``config.vocab_size``) under the names that the field uses for
+them, and the layers, each of which states what it takes. Nothing here decides; it collects what ``proposals`` puts together.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import nn
+
+from fxengine.inputs.recipes import TensorRecipe
+
+__all__ = ["BATCH", "Clues", "LayerWish"]
+
+BATCH = 2
+"""Examples in a batch: the smallest number that tells a batch from a single example."""
+
+_LENGTH = 16
+_IMAGE = 224
+_FRAMES = 8
+_VOLUME = 64
+_SIGNAL = 1024
+
+_IMAGE_SIZE_NAMES = (
+    "image_size", "img_size", "input_size", "input_resolution", "img_resolution", "image_resolution", "resolution",
+    "crop_size", "sample_size",
+)  # fmt: skip
+_LENGTH_NAMES = (
+    "max_position_embeddings", "max_seq_len", "max_seq_length", "max_sequence_length", "seq_len", "seq_length",
+    "sequence_length", "max_len", "max_length", "block_size", "context_length", "context_size", "n_positions", "n_ctx",
+    "num_patches", "num_frames", "max_positions", "context_window",
+)  # fmt: skip
+_VOCABULARY_NAMES = ("vocab_size", "num_tokens", "n_vocab", "vocabulary_size", "num_embeddings", "n_tokens", "ntoken")
+_CHANNEL_NAMES = (
+    "in_channels", "in_chans", "num_channels", "n_channels", "input_channels", "in_ch", "img_channels", "channels",
+    "image_channels", "in_dim_channels",
+)  # fmt: skip
+_WIDTH_NAMES = (
+    "hidden_size", "d_model", "embed_dim", "dim", "n_embd", "hidden_dim", "model_dim", "in_features", "input_dim",
+    "in_dim", "input_size", "emb_dim", "embedding_dim", "width",
+)  # fmt: skip
+_FRAME_NAMES = ("num_frames", "frames", "n_frames", "clip_len", "frame_size")
+_CLASS_NAMES = ("num_classes", "n_classes", "num_labels", "class_dropout_prob", "classes")
+_CONFIGURATION_NAMES = ("config", "cfg", "hparams", "args", "opt", "options", "params", "pretrained_cfg", "default_cfg")
+
+_TRANSPARENT = (
+    nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid,
+    nn.LeakyReLU, nn.ELU, nn.Softmax, nn.Hardswish,
+)  # fmt: skip
+"""Layers that take any shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWish:
+    """What one layer wants as its input: recipes, best first, and the layer's path in the model."""
+
+    path: str
+    recipes: tuple[TensorRecipe, ...]
+
+
+class Clues:
+    """The sizes that a model speaks of. Every property is a list of candidates, the most specific first."""
+
+    def __init__(self, root: nn.Module) -> None:
+        self.root = root
+        self.modules: dict[str, nn.Module] = dict(root.named_modules())
+
+    @cached_property
+    def image_sizes(self) -> list[tuple[int, int]]:
+        """Heights and widths of images that the model names, then those that are usual."""
+        named = [size for value in self._named(_IMAGE_SIZE_NAMES) if (size := _height_and_width(value))]
+        usual = [(size, size) for size in (_IMAGE, 256, 32, 64, 28, 128, 96, 299, 384, 512, 112, 448)]
+        return list(dict.fromkeys([*named, *usual]))
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """Lengths of sequences: short ones first, then what the model names as its (largest) length."""
+        named = [value for value in self._named(_LENGTH_NAMES) if isinstance(value, int) and 0 < value <= 1 << 16]
+        shortest = min(named, default=_LENGTH)
+        usual = [_LENGTH, 32, 64, 128, 256, 512, 1024]
+        return list(dict.fromkeys([min(_LENGTH, shortest), *named, *usual]))
+
+    @cached_property
+    def vocabulary(self) -> int:
+        """One more than the largest token that the model takes."""
+        tables = [module.num_embeddings for module in self.modules.values() if isinstance(module, nn.Embedding)]
+        named = [value for value in self._named(_VOCABULARY_NAMES) if isinstance(value, int) and value > 0]
+        if tables:
+            fitting = [value for value in named if value in tables]
+            return fitting[0] if fitting else tables[0]
+        return named[0] if named else 100
+
+    @cached_property
+    def channels(self) -> list[int]:
+        """Numbers of channels of images."""
+        named = [value for value in self._named(_CHANNEL_NAMES) if isinstance(value, int) and 0 < value <= 4096]
+        first = [module.in_channels for module in self.modules.values() if isinstance(module, nn.Conv2d)][:1]
+        return list(dict.fromkeys([*first, *named, 3, 1, 4]))
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """Sizes of feature vectors: what the first layers take, then what the model names."""
+        layers = [wish.recipes[0].shape[-1] for wish in self.wishes if len(wish.recipes[0].shape) == 3][:1]
+        named = [value for value in self._named(_WIDTH_NAMES) if isinstance(value, int) and 0 < value <= 1 << 16]
+        return list(dict.fromkeys([*layers, *named, 64]))
+
+    @cached_property
+    def frames(self) -> int:
+        """Frames of a video."""
+        named = [value for value in self._named(_FRAME_NAMES) if isinstance(value, int) and 0 < value <= 1024]
+        return named[0] if named else _FRAMES
+
+    @cached_property
+    def classes(self) -> int:
+        """Classes that labels may name."""
+        named = [value for value in self._named(_CLASS_NAMES) if type(value) is int and value > 0]
+        return named[0] if named else 10
+
+    @cached_property
+    def is_sequential_model(self) -> bool:
+        """Whether the model works on sequences of vectors rather than on single ones."""
+        return any(
+            isinstance(module, nn.RNNBase | nn.MultiheadAttention | nn.Embedding | nn.LayerNorm)
+            or _SEQUENCE_CLASS.search(type(module).__name__)
+            for module in self.modules.values()
+        )
+
+    @cached_property
+    def wishes(self) -> list[LayerWish]:
+        """What the layers want, in the order in which the model defines them."""
+        found = (self.wish(path) for path in self.modules)
+        return list(itertools.islice((wish for wish in found if wish is not None), 8))
+
+    def wish(self, path: str) -> LayerWish | None:
+        """Return what the module at ``path`` wants, if it is a layer that says so."""
+        module = self.modules.get(path)
+        if module is None or isinstance(module, _TRANSPARENT):
+            return None
+        recipes = tuple(self._recipes_of(module))
+        if not recipes:
+            return None
+        because = f"{path} ({_summary(module)})" if path else _summary(module)
+        return LayerWish(path, tuple(recipe.with_shape(recipe.shape, because) for recipe in recipes))
+
+    def pattern_wish(self, pattern: str) -> LayerWish:
+        """Return what an einops pattern wants on its left side."""
+        because = f"the pattern {pattern!r}"
+        return LayerWish("", (TensorRecipe(self.shape_of_pattern(pattern.partition("->")[0]), because=because),))
+
+    def is_transparent(self, path: str) -> bool:
+        """Whether the module at ``path`` takes any shape and returns the same."""
+        return isinstance(self.modules.get(path), _TRANSPARENT)
+
+    def _recipes_of(self, module: nn.Module) -> Iterator[TensorRecipe]:
+        height, width = self.image_sizes[0]
+        length = self.lengths[0]
+        match module:
+            case nn.Conv1d() | nn.ConvTranspose1d():
+                yield TensorRecipe((BATCH, module.in_channels, _SIGNAL if module.in_channels <= 2 else length * 4))
+            case nn.Conv2d() | nn.ConvTranspose2d():
+                yield TensorRecipe((BATCH, module.in_channels, height, width))
+            case nn.Conv3d() | nn.ConvTranspose3d():
+                yield TensorRecipe((BATCH, module.in_channels, self.frames, *self._video_size()))
+                yield TensorRecipe((BATCH, module.in_channels, _VOLUME, _VOLUME, _VOLUME))
+            case nn.Linear():
+                shapes = [(BATCH, length, module.in_features), (BATCH, module.in_features)]
+                yield from map(TensorRecipe, shapes if self.is_sequential_model else reversed(shapes))
+            case nn.Embedding() | nn.EmbeddingBag():
+                yield TensorRecipe((BATCH, length), "integers", torch.int64, module.num_embeddings)
+            case nn.LayerNorm():
+                yield TensorRecipe((BATCH, length, *module.normalized_shape))
+            case nn.BatchNorm1d() | nn.InstanceNorm1d():
+                yield TensorRecipe((BATCH, module.num_features))
+                yield TensorRecipe((BATCH, module.num_features, length))
+            case nn.BatchNorm2d() | nn.InstanceNorm2d():
+                yield TensorRecipe((BATCH, module.num_features, height, width))
+            case nn.BatchNorm3d() | nn.InstanceNorm3d():
+                yield TensorRecipe((BATCH, module.num_features, self.frames, *self._video_size()))
+            case nn.GroupNorm():
+                yield TensorRecipe((BATCH, module.num_channels, height, width))
+            case nn.RNNBase():
+                yield TensorRecipe((BATCH, length, module.input_size))
+            case nn.RNNCellBase():
+                yield TensorRecipe((BATCH, module.input_size))
+            case nn.MultiheadAttention():
+                yield TensorRecipe((BATCH, length, module.embed_dim))
+            case nn.Transformer():
+                yield TensorRecipe((BATCH, length, module.d_model))
+            case _:
+                yield from self._recipes_by_pattern(module)
+
+    def _recipes_by_pattern(self, module: nn.Module) -> Iterator[TensorRecipe]:
+        """Read the left side of an einops layer's pattern."""
+        pattern = getattr(module, "pattern", None)
+        if isinstance(pattern, str) and "->" in pattern:
+            yield TensorRecipe(self.shape_of_pattern(pattern.partition("->")[0]))
+
+    def shape_of_pattern(self, left: str) -> tuple[int, ...]:
+        """Return sizes for a list of axis names as ``b c (h p1) (w p2)``; groups stand for the whole they divide."""
+        return tuple(self._size_of_axis(axis, place) for place, axis in enumerate(re.findall(r"\([^)]*\)|\S+", left)))
+
+    def _size_of_axis(self, axis: str, place: int) -> int:
+        letters = re.findall(r"[A-Za-z_]+", axis)
+        name = letters[0].lower() if letters else ""
+        height, width = self.image_sizes[0]
+        if axis.isdigit():
+            return int(axis)
+        if name in {"h", "height"}:
+            return height
+        if name in {"w", "width"}:
+            return width
+        if name in {"c", "ch", "channels", "channel", "in_channels"}:
+            return self.channels[0]
+        if name in {"f", "frames", "t"} and place > 0:
+            return self.frames
+        if name in {"d", "dim", "e", "emb", "features"}:
+            return self.widths[0] if len(letters) == 1 else _VOLUME
+        return BATCH if place == 0 else self.lengths[0]
+
+    def _video_size(self) -> tuple[int, int]:
+        height, width = self.image_sizes[0]
+        return (height, width) if self._named(_IMAGE_SIZE_NAMES) else (112, 112)
+
+    def _named(self, names: Sequence[str]) -> list[Any]:
+        """Return the values that the model, its configurations or its submodules keep under one of ``names``."""
+        return [owner[name] for owner in self._owners for name in names if owner.get(name) is not None]
+
+    @cached_property
+    def _owners(self) -> list[Mapping[str, Any]]:
+        """Where numbers are kept: the root, its configurations, then the other modules in order."""
+        root = vars(self.root)
+        configurations = [_as_mapping(root[name]) for name in _CONFIGURATION_NAMES if name in root]
+        nested = [_as_mapping(value) for owner in configurations for value in owner.values() if _is_configuration(value)]
+        return [root, *configurations, *nested, *(vars(module) for module in self.modules.values())]
+
+
+_SEQUENCE_CLASS = re.compile(r"Attention|Transformer|Encoder|Decoder|Mixer|Mamba|SSM", re.IGNORECASE)
+
+
+def _as_mapping(configuration: Any) -> Mapping[str, Any]:
+    """Return what a configuration object holds by name."""
+    if isinstance(configuration, Mapping):
+        return configuration
+    return getattr(configuration, "__dict__", {})
+
+
+def _is_configuration(value: Any) -> bool:
+    return isinstance(value, Mapping) or type(value).__name__.endswith(("Config", "Args", "Namespace"))
+
+
+def _height_and_width(value: Any) -> tuple[int, int] | None:
+    """Return the image size that ``value`` stands for: a side, a pair, or channels and a pair."""
+    if type(value) is int:
+        return (value, value) if 8 <= value <= 4096 else None
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) in {2, 3}:
+        height, width = value[-2:]
+        if type(height) is int and type(width) is int and 8 <= min(height, width) <= max(height, width) <= 4096:
+            return height, width
+    return None
+
+
+def _summary(layer: nn.Module) -> str:
+    """Return a layer with its first argument, as ``Conv2d(3, …)``."""
+    names: Mapping[str, Callable[[Any], Any]] = {
+        "in_channels": int,
+        "in_features": int,
+        "num_embeddings": int,
+        "input_size": int,
+        "embed_dim": int,
+        "num_features": int,
+        "num_channels": int,
+        "normalized_shape": lambda shape: shape[0],
+    }
+    for name, convert in names.items():
+        value = getattr(layer, name, None)
+        if isinstance(value, int | tuple) and not isinstance(value, bool):
+            return f"{type(layer).__name__}({convert(value)}, …)"
+    return type(layer).__name__

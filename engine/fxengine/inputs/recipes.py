@@ -1,0 +1,135 @@
+"""Recipes for example inputs: what a value is made of, how it is written down, and how it is made on a device.
+
+A recipe is data. The same recipe gives a meta tensor for shape propagation, a real tensor for a profile, and the Python source
+that a person reads and edits, such as ``torch.randn(2, 3, 224, 224)``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import torch
+
+__all__ = ["Constant", "Listing", "Recipe", "Record", "TensorRecipe", "call_expression"]
+
+Fill: TypeAlias = Literal["normal", "uniform", "integers", "ones", "zeros", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRecipe:
+    """A tensor of a given shape and content.
+
+    Attributes:
+        shape: Its sizes.
+        fill: ``normal`` and ``uniform`` random numbers, ``integers`` below ``high``, ``ones``, ``zeros``, or ``full`` of ``high``.
+        dtype: Its type.
+        high: One more than the largest integer, or the number that it is full of.
+        because: What in the model asks for it, in the user's words; not part of its identity.
+    """
+
+    shape: tuple[int, ...]
+    fill: Fill = "normal"
+    dtype: torch.dtype = torch.float32
+    high: int = 2
+    because: str = ""
+
+    @property
+    def expression(self) -> str:
+        """Python source that makes it."""
+        sizes = ", ".join(map(str, self.shape)) or "()"
+        if self.fill == "integers":
+            return f"torch.randint(0, {self.high}, {self.shape!r}{self._suffix(torch.int64)})"
+        if self.fill == "full":
+            return f"torch.full({self.shape!r}, {self.high}{self._suffix(torch.int64)})"
+        names = {"normal": "randn", "uniform": "rand", "ones": "ones", "zeros": "zeros"}
+        return f"torch.{names[self.fill]}({sizes}{self._suffix(torch.float32)})"
+
+    def make(self, device: torch.device, generator: torch.Generator | None) -> torch.Tensor:
+        """Return the tensor on ``device``; drawn on the CPU, so that every device gets the same numbers."""
+        if device.type == "meta":
+            return torch.empty(self.shape, dtype=self.dtype, device=device)
+        match self.fill:
+            case "normal":
+                value = torch.randn(self.shape, generator=generator)
+            case "uniform":
+                value = torch.rand(self.shape, generator=generator)
+            case "integers":
+                value = torch.randint(0, self.high, self.shape, generator=generator)
+            case "ones":
+                value = torch.ones(self.shape)
+            case "zeros":
+                value = torch.zeros(self.shape)
+            case "full":
+                value = torch.full(self.shape, self.high)
+        return value.to(device=device, dtype=self.dtype)
+
+    def with_shape(self, shape: tuple[int, ...], because: str = "") -> "TensorRecipe":
+        """Return the same content in another shape."""
+        return replace(self, shape=shape, because=because or self.because)
+
+    def _suffix(self, default: torch.dtype) -> str:
+        return "" if self.dtype is default else f", dtype={self.dtype}"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that is written as it is: a number, a flag, None, a tuple of numbers."""
+
+    value: Any
+    because: str = ""
+
+    @property
+    def expression(self) -> str:
+        """Python source that makes it."""
+        return repr(self.value)
+
+    def make(self, device: torch.device, generator: torch.Generator | None) -> Any:  # noqa: ARG002 - as its siblings.
+        """Return the value."""
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list or tuple of recipes."""
+
+    items: tuple["Recipe", ...]
+    type: Callable[[Any], Any] = list
+    because: str = ""
+
+    @property
+    def expression(self) -> str:
+        """Python source that makes it."""
+        inner = ", ".join(item.expression for item in self.items)
+        if self.type is tuple:
+            return f"({inner},)" if len(self.items) == 1 else f"({inner})"
+        return f"[{inner}]"
+
+    def make(self, device: torch.device, generator: torch.Generator | None) -> Any:
+        """Return the list or tuple with its items made."""
+        return self.type([item.make(device, generator) for item in self.items])
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A dictionary of recipes."""
+
+    items: tuple[tuple[str, "Recipe"], ...]
+    because: str = ""
+
+    @property
+    def expression(self) -> str:
+        """Python source that makes it."""
+        return "{" + ", ".join(f"{key!r}: {item.expression}" for key, item in self.items) + "}"
+
+    def make(self, device: torch.device, generator: torch.Generator | None) -> dict[str, Any]:
+        """Return the dictionary with its items made."""
+        return {key: item.make(device, generator) for key, item in self.items}
+
+
+Recipe: TypeAlias = TensorRecipe | Constant | Listing | Record
+
+
+def call_expression(args: tuple[Recipe, ...], kwargs: Mapping[str, Recipe]) -> str:
+    """Return what stands between the parentheses of a call with these arguments."""
+    positional = [recipe.expression for recipe in args]
+    return ", ".join([*positional, *(f"{name}={recipe.expression}" for name, recipe in kwargs.items())])

@@ -1,0 +1,236 @@
+"""The search for inputs on which a model runs.
+
+Best first: the assignment of recipes that is tried next is the one whose parent came furthest through the model, less what it
+cost to think of. Every trial runs without data and takes milliseconds; the search ends at the first that fits, or when the time
+is over, and then says what it tried.
+"""
+
+import heapq
+import itertools
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import log2
+from typing import Any
+
+import torch
+from torch import nn
+
+from fxengine.graph import Graph
+from fxengine.inputs.clues import Clues
+from fxengine.inputs.probe import Outcome, probe
+from fxengine.inputs.proposals import propose
+from fxengine.inputs.recipes import Constant, Recipe, TensorRecipe, call_expression
+from fxengine.inputs.repair import repairs
+from fxengine.inputs.signature import Parameter, consumers, parameters_of
+
+__all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
+
+_MAX_SECOND_CHOICES = 4
+"""How many of a parameter's proposals are tried unasked."""
+
+_MAX_REPAIRS = 24
+"""How many repairs of one failure are kept."""
+
+_KEPT_ATTEMPTS = 5
+
+_MAIN_INPUTS = re.compile(
+    r"^(x|input_ids|pixel_values|inputs?_embeds|input_values|input_features|inputs?|images?|img|tokens?|sample|hidden_states)$"
+)
+_CPU = torch.device("cpu")
+_META = torch.device("meta")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Inputs that did not fit, how far the model came with them, and what it said."""
+
+    expression: str
+    error: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class InferredInputs:
+    """Example inputs for a model.
+
+    Attributes:
+        args: The positional arguments, tensors on meta: ready for shape propagation.
+        kwargs: The keyword arguments, likewise.
+        expression: The arguments as Python source, as they stand between the parentheses of a call.
+        reason: What in the model asked for them, in the user's words.
+        failures: What was tried in vain, the furthest first; empty if the first idea was right.
+        complete: Whether the model ran on them, as far as it can run without data.
+        needs_data: Whether the model reads values of tensors, so that it could not be run to its end without data.
+        recipes: How the arguments are made, for ``materialize``.
+        positional: How many of the recipes are passed by position.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    expression: str
+    reason: str
+    failures: tuple[Attempt, ...] = ()
+    complete: bool = True
+    needs_data: bool = False
+    recipes: Mapping[str, Recipe] = field(default_factory=dict[str, Recipe])
+    positional: int = 0
+
+
+def infer_inputs(
+    root: nn.Module | Callable[..., Any], graph: Graph | None = None, *, budget_s: float = 1.0
+) -> InferredInputs:
+    """Return example inputs on which ``root`` runs, or the best that were found within the time.
+
+    Args:
+        root: The model, on whatever device (meta is best). It is run without data and left as it was.
+        graph: Its graph, where it could be traced: tells which layer takes which parameter.
+        budget_s: Seconds after which no new trial begins.
+    """
+    return _Search(root, graph, time.monotonic() + budget_s).run()
+
+
+def materialize(
+    inputs: InferredInputs, device: torch.device | str = "cpu", seed: int = 0
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments as real values on ``device``: the same numbers for the same seed, on every device."""
+    generator = torch.Generator().manual_seed(seed)
+    return _make(inputs.recipes, inputs.positional, torch.device(device), generator)
+
+
+def _make(
+    recipes: Mapping[str, Recipe], positional: int, device: torch.device, generator: torch.Generator | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    values = {name: recipe.make(device, generator) for name, recipe in recipes.items()}
+    names = list(values)
+    return tuple(values[name] for name in names[:positional]), {name: values[name] for name in names[positional:]}
+
+
+@dataclass(order=True, slots=True)
+class _Candidate:
+    priority: float
+    serial: int
+    recipes: dict[str, Recipe] = field(compare=False)
+    cost: float = field(compare=False)
+
+
+class _Search:
+    def __init__(self, root: nn.Module | Callable[..., Any], graph: Graph | None, deadline: float) -> None:
+        self.root = root
+        self.deadline = deadline
+        self.parameters = parameters_of(root)
+        self.clues = Clues(root if isinstance(root, nn.Module) else nn.Module())
+        self.wishes = consumers(graph, self.clues) if graph is not None else {}
+        self.queue: list[_Candidate] = []
+        self.serials = itertools.count()
+        self.seen: set[str] = set()
+        self.attempts: list[tuple[Outcome, dict[str, Recipe]]] = []
+
+    def run(self) -> InferredInputs:
+        """Try candidates until one fits or the time is over."""
+        self._push(self._first_choice(), 0.0, 0)
+        self._push_second_choices()
+        while self.queue:
+            candidate = heapq.heappop(self.queue)
+            outcome = probe(self.root, candidate.recipes, self._positional(candidate.recipes))
+            if outcome.accepted:
+                return self._finish(candidate.recipes, outcome)
+            self.attempts.append((outcome, candidate.recipes))
+            if time.monotonic() > self.deadline:
+                break
+            self._push_repairs(candidate, outcome)
+        best = max(self.attempts, key=lambda attempt: attempt[0].calls)
+        return self._finish(best[1], best[0])
+
+    def _first_choice(self) -> dict[str, Recipe]:
+        return {parameter.name: self._proposals(parameter)[0] for parameter in self._wanted()}
+
+    def _wanted(self) -> list[Parameter]:
+        """The parameters to pass: the required ones, or the main input of a model whose parameters are all optional."""
+        required = [parameter for parameter in self.parameters if parameter.required]
+        if required or not self.parameters:
+            return required
+        name = getattr(self.root, "main_input_name", None)
+        named = [parameter for parameter in self.parameters if parameter.name == name]
+        usual = [parameter for parameter in self.parameters if _MAIN_INPUTS.match(parameter.name)]
+        return (named or usual or self.parameters)[:1]
+
+    def _proposals(self, parameter: Parameter) -> list[Recipe]:
+        is_first = parameter in self._wanted()[:1]
+        return propose(parameter, self.clues, self.wishes.get(parameter.name), is_first=is_first)
+
+    def _push_second_choices(self) -> None:
+        """Queue the other proposals of each parameter, one parameter changed at a time."""
+        first = self._first_choice()
+        for parameter in self._wanted():
+            for rank, recipe in enumerate(self._proposals(parameter)[1:_MAX_SECOND_CHOICES], 1):
+                self._push({**first, parameter.name: recipe}, 1.5 * rank, 0)
+
+    def _push_repairs(self, candidate: _Candidate, outcome: Outcome) -> None:
+        for parameter in self._named_in(outcome, candidate.recipes):
+            recipes = {**candidate.recipes, parameter.name: self._proposals(parameter)[0]}
+            self._push(self._ordered(recipes), candidate.cost + 0.5, outcome.calls)
+        changes = repairs(candidate.recipes, outcome, self.clues)
+        for change in itertools.islice(changes, _MAX_REPAIRS):
+            self._push(dict(change.recipes), candidate.cost + change.cost, outcome.calls)
+
+    def _named_in(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[Parameter]:
+        """Return the optional parameters that an error asks for: by name, or by None where a value was wanted."""
+        message = str(outcome.error)
+        absent = [parameter for parameter in self.parameters if parameter.name not in recipes]
+        named = [parameter for parameter in absent if re.search(rf"\b{re.escape(parameter.name)}\b", message)]
+        if named or "None" not in message:
+            return named
+        return absent[:4]
+
+    def _ordered(self, recipes: Mapping[str, Recipe]) -> dict[str, Recipe]:
+        """Return the recipes in the order of the signature."""
+        return {parameter.name: recipes[parameter.name] for parameter in self.parameters if parameter.name in recipes}
+
+    def _positional(self, recipes: Mapping[str, Recipe]) -> int:
+        """Return how many of the recipes can be passed by position: those of the first parameters without a gap."""
+        count = 0
+        for parameter, name in zip(self.parameters, recipes, strict=False):
+            if parameter.keyword_only or parameter.name != name:
+                break
+            count += 1
+        return count
+
+    def _push(self, recipes: dict[str, Recipe], cost: float, progress: int) -> None:
+        key = call_expression((), recipes)
+        if key not in self.seen:
+            self.seen.add(key)
+            priority = cost - 2.0 * log2(1 + progress)
+            heapq.heappush(self.queue, _Candidate(priority, next(self.serials), recipes, cost))
+
+    def _finish(self, recipes: dict[str, Recipe], outcome: Outcome) -> InferredInputs:
+        positional = self._positional(recipes)
+        args, kwargs = _make(recipes, positional, _META, None)
+        values = list(recipes.values())
+        expression = call_expression(tuple(values[:positional]), dict(list(recipes.items())[positional:]))
+        attempts = sorted(self.attempts, key=lambda attempt: -attempt[0].calls)[:_KEPT_ATTEMPTS]
+        return InferredInputs(
+            args,
+            kwargs,
+            expression,
+            _reason(recipes),
+            tuple(Attempt(call_expression((), tried), _first_line(failed.error), failed.calls) for failed, tried in attempts),
+            outcome.accepted,
+            outcome.error is not None and outcome.accepted,
+            recipes,
+            positional,
+        )
+
+
+def _reason(recipes: Mapping[str, Recipe]) -> str:
+    """Return why each input is what it is, as ``img from conv1 (Conv2d(3, …))``."""
+    reasons = [(name, recipe.because) for name, recipe in recipes.items() if recipe.because]
+    if len({because for _, because in reasons}) == 1 and len(recipes) == 1:
+        return reasons[0][1]
+    return "; ".join(f"{name}: {because}" for name, because in reasons)
+
+
+def _first_line(error: Any) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"

@@ -1,0 +1,134 @@
+"""The parameters of a model's forward, and what a traced graph does first with each of them."""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from fxengine.graph import Graph
+from fxengine.inputs.clues import Clues, LayerWish
+from fxengine.node import Node
+
+__all__ = ["Parameter", "consumers", "parameters_of"]
+
+_MAX_STEPS = 64
+"""How many nodes are followed from a placeholder in search of a layer."""
+
+_KEEPS_SHAPE = frozenset({"contiguous", "float", "to", "type", "relu", "gelu", "clone", "detach", "clamp", "half", "cuda"})
+"""Methods and functions behind which a tensor has the shape that it had before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a forward method.
+
+    Attributes:
+        name: Its name.
+        annotation: What it is annotated with, resolved where that is possible; None without.
+        required: It has no default.
+        keyword_only: It can only be passed by name.
+    """
+
+    name: str
+    annotation: Any
+    required: bool
+    keyword_only: bool
+
+
+def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters that can be passed to ``root``, those behind decorators included; ``*args`` and such apart."""
+    function = root.forward if isinstance(root, nn.Module) else root
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # A builtin without a signature.
+        return []
+    hints = _hints(function)
+    return [
+        Parameter(
+            parameter.name,
+            hints.get(parameter.name, _annotation(parameter)),
+            parameter.default is inspect.Parameter.empty,
+            parameter.kind is inspect.Parameter.KEYWORD_ONLY,
+        )
+        for parameter in signature.parameters.values()
+        if parameter.kind not in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    ]
+
+
+def without_none(annotation: Any) -> Any:
+    """Return ``T`` for ``Optional[T]`` and the first member of any other union."""
+    if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
+        members = [member for member in typing.get_args(annotation) if member is not types.NoneType]
+        return members[0] if members else None
+    return annotation
+
+
+def consumers(graph: Graph, clues: Clues) -> dict[str, LayerWish]:
+    """Return for each placeholder the wish of the first layer that takes it as it is."""
+    found: dict[str, LayerWish] = {}
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            wish = _first_wish(node, clues)
+            if wish is not None:
+                found[str(node.target)] = wish
+    return found
+
+
+def _first_wish(placeholder: Node, clues: Clues) -> LayerWish | None:
+    """Follow the uses of a value, in the graph's order, as long as its shape stays."""
+    pending = list(placeholder.users)
+    for _ in range(_MAX_STEPS):
+        if not pending:
+            return None
+        node = pending.pop(0)
+        wish = _wish_of(node, clues)
+        if wish is not None:
+            return wish
+        if _keeps_shape(node, clues):
+            pending.extend(node.users)
+    return None
+
+
+def _wish_of(node: Node, clues: Clues) -> LayerWish | None:
+    if node.op == "call_module":
+        return clues.wish(str(node.target))
+    if node.op == "call_function" and getattr(node.target, "__name__", "") == "rearrange":
+        pattern = node.args[1] if len(node.args) > 1 else node.kwargs.get("pattern")
+        if isinstance(pattern, str):
+            return clues.pattern_wish(pattern)
+    return None
+
+
+def _keeps_shape(node: Node, clues: Clues) -> bool:
+    match node.op:
+        case "call_module":
+            return clues.is_transparent(str(node.target))
+        case "call_method":
+            return node.target in _KEEPS_SHAPE
+        case "call_function":
+            return getattr(node.target, "__name__", "") in {*_KEEPS_SHAPE, "add", "mul", "sub", "truediv", "dropout"}
+        case _:
+            return False
+
+
+def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """Return the resolved annotations, as far as they can be resolved."""
+    target = inspect.unwrap(function)
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except Exception:  # noqa: BLE001 - annotations are the user's code: evaluating them may raise anything.
+        return {}
+
+
+def _annotation(parameter: inspect.Parameter) -> Any:
+    """Return an annotation that could not be resolved: a string whose first word is mostly enough."""
+    if parameter.annotation is inspect.Parameter.empty:
+        return None
+    if isinstance(parameter.annotation, str):
+        return {"int": int, "float": float, "bool": bool, "str": str, "Tensor": torch.Tensor}.get(parameter.annotation)
+    return parameter.annotation
