@@ -1,0 +1,15 @@
+"""From a graph to Python source: nodes become statements, statements lines, lines a function with its globals."""
+
+from fxengine.codegen.code_gen import CodeGen, _BoxedCodeGen
+from fxengine.codegen.python_code import PythonCode, TransformCodeFunc
+from fxengine.codegen.pytree import _ExportCodeGen, _PyTreeCodeGen, _PyTreeInfo
+
+__all__ = [
+    "CodeGen",
+    "PythonCode",
+    "TransformCodeFunc",
+    "_BoxedCodeGen",
+    "_ExportCodeGen",
+    "_PyTreeCodeGen",
+    "_PyTreeInfo",
+]

@@ -1,0 +1,95 @@
+"""Flattening by a known structure: what generated code calls to take nested arguments apart.
+
+``tree_flatten_spec`` follows a ``TreeSpec`` instead of discovering the structure, so that an argument may be a proxy where
+the specification says leaf. Containers are registered by type, here and, where that is loaded, with ``torch.fx._pytree``.
+"""
+
+import sys
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+import torch.return_types
+from torch.utils._pytree import PyTree, TreeSpec, tree_flatten
+
+FlattenFnSpec: TypeAlias = Callable[[PyTree, TreeSpec], list[Any]]
+FlattenFnExactMatchSpec: TypeAlias = Callable[[PyTree, TreeSpec], bool]
+FlattenFuncSpec = FlattenFnSpec
+FlattenFuncExactMatchSpec = FlattenFnExactMatchSpec
+
+SUPPORTED_NODES: dict[type[Any], FlattenFnSpec] = {}
+SUPPORTED_NODES_EXACT_MATCH: dict[type[Any], FlattenFnExactMatchSpec | None] = {}
+
+
+def register_pytree_flatten_spec(
+    cls: type[Any],
+    flatten_fn_spec: FlattenFnSpec,
+    flatten_fn_exact_match_spec: FlattenFnExactMatchSpec | None = None,
+) -> None:
+    """Make ``tree_flatten_spec`` take instances of ``cls`` apart with ``flatten_fn_spec``.
+
+    Args:
+        cls: A container type; exact, not its subclasses.
+        flatten_fn_spec: Returns the children of a container in the order of the specification.
+        flatten_fn_exact_match_spec: Says whether a container has the specification's structure and nothing more.
+    """
+    SUPPORTED_NODES[cls] = flatten_fn_spec
+    SUPPORTED_NODES_EXACT_MATCH[cls] = flatten_fn_exact_match_spec
+
+
+def _deregister_pytree_flatten_spec(cls: type[Any]) -> None:
+    del SUPPORTED_NODES[cls]
+    del SUPPORTED_NODES_EXACT_MATCH[cls]
+
+
+def tree_flatten_spec(pytree: PyTree, spec: TreeSpec) -> list[Any]:
+    """Return the leaves of ``pytree`` as ``spec`` orders them; whatever stands where ``spec`` has a leaf is one.
+
+    Raises:
+        RuntimeError: The container's type is not registered and its structure is not that of ``spec``.
+    """
+    if spec.is_leaf():
+        return [pytree]
+    flatten = _flatten_function(spec.type)
+    if flatten is not None:
+        leaves: list[Any] = []
+        for child, child_spec in zip(flatten(pytree, spec), _children(spec), strict=False):
+            leaves += tree_flatten_spec(child, child_spec)
+        return leaves
+    leaves, real_spec = tree_flatten(pytree)
+    if spec != real_spec:
+        raise RuntimeError(f"Real spec {real_spec} of object {pytree} is different from expected spec {spec}.")
+    return leaves
+
+
+def _flatten_function(cls: Any) -> FlattenFnSpec | None:
+    own = SUPPORTED_NODES.get(cls)
+    if own is not None:
+        return own
+    theirs = sys.modules.get("torch.fx._pytree")
+    return None if theirs is None else theirs.SUPPORTED_NODES.get(cls)
+
+
+def _children(spec: TreeSpec) -> Sequence[TreeSpec]:
+    """Return the children of ``spec``: a method in newer torch, an attribute before."""
+    children: Any = getattr(spec, "children", None)
+    return children() if callable(children) else spec.children_specs
+
+
+def _mapping_values(container: Mapping[Any, Any], spec: TreeSpec) -> list[Any]:
+    return [container[key] for key in spec.context]
+
+
+def _sequence_items(container: Sequence[Any], spec: TreeSpec) -> list[Any]:
+    return [container[index] for index in range(spec.num_children)]
+
+
+def _same_length(container: Sequence[Any] | Mapping[Any, Any], spec: TreeSpec) -> bool:
+    return len(container) == spec.num_children
+
+
+register_pytree_flatten_spec(dict, _mapping_values, _same_length)
+# `namedtuple` itself is the type that torch's specifications give for every named tuple.
+for _sequence in (list, tuple, namedtuple, *torch.return_types.all_return_types):
+    register_pytree_flatten_spec(_sequence, _sequence_items, _same_length)  # type: ignore[arg-type]
