@@ -1,0 +1,33 @@
+"""An independent implementation of torch.fx: symbolic tracing, a graph representation of what was traced, and code from graphs.
+
+Whoever knows torch.fx knows this package: its public names mean the same here. Beyond it, every node knows where in the
+user's source it comes from (`Node.origin`), and `diagnose` says what stops a trace, where and why, instead of raising.
+"""
+
+from fxengine import immutable_collections
+from fxengine._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from fxengine.graph import CodeGen, Graph
+from fxengine.graph_module import GraphModule
+from fxengine.interpreter import Interpreter
+from fxengine.node import Node, has_side_effect, map_arg
+from fxengine.proxy import Proxy, TraceError
+from fxengine.transformer import Transformer
+
+__all__ = [
+    "PH",
+    "CodeGen",
+    "Graph",
+    "GraphModule",
+    "Interpreter",
+    "Node",
+    "Proxy",
+    "ProxyableClassMeta",
+    "TraceError",
+    "Tracer",
+    "Transformer",
+    "has_side_effect",
+    "immutable_collections",
+    "map_arg",
+    "symbolic_trace",
+    "wrap",
+]
