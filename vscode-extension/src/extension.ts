@@ -24,10 +24,9 @@ export async function activate(context: ExtensionContext): Promise<void> {
         }),
         ...registerCommands(started, status, log),
         workspace.onDidChangeConfiguration(async (event) => {
+            // All other settings the client library reports to the server, which asks for them.
             if (event.affectsConfiguration('fxls.serverInterpreter')) {
                 await started.restart();
-            } else if (event.affectsConfiguration('fxls')) {
-                await started.sendSettings();
             }
         }),
         workspace.onDidGrantWorkspaceTrust(async () => {
@@ -67,7 +66,7 @@ function showResults(context: ExtensionContext): (command: string, argument: Com
 async function watchEnvironment(context: ExtensionContext, started: Server, log: LogOutputChannel): Promise<void> {
     try {
         const watching = await onDidChangeEnvironment(() => {
-            void started.sendSettings();
+            void started.settingsChanged();
         });
         if (watching) {
             context.subscriptions.push(watching);

@@ -4,12 +4,17 @@
  */
 import { type Disposable, type LogOutputChannel, EventEmitter, ProgressLocation, Uri, window, workspace } from 'vscode';
 import {
+    type ConfigurationParams,
     type ExecuteCommandParams,
+    type LSPAny,
+    type LSPObject,
     type LanguageClientOptions,
     type ServerOptions,
     DidChangeConfigurationNotification,
     ExecuteCommandRequest,
+    LSPErrorCodes,
     LanguageClient,
+    ResponseError,
     State,
     TransportKind,
     WorkDoneProgress,
@@ -55,7 +60,9 @@ export class Server implements Disposable {
         this.starting = undefined;
         const client = this.client;
         this.client = undefined;
-        await client?.dispose();
+        await client?.dispose().catch((error: unknown) => {
+            this.log.warn(`the server did not stop in order: ${String(error)}`);
+        });
     }
 
     dispose(): void {
@@ -63,18 +70,17 @@ export class Server implements Disposable {
         this.statusEmitter.dispose();
     }
 
-    /** Tells the server the settings as they are now, the resolved interpreter among them. */
-    async sendSettings(): Promise<void> {
+    /** Lets the server ask for its settings again: the interpreter that the editor names has changed. */
+    async settingsChanged(): Promise<void> {
         if (this.client?.state === State.Running) {
-            const settings = { fxls: settingsWith(await userInterpreter(folder())) };
-            await this.client.sendNotification(DidChangeConfigurationNotification.type, { settings });
+            await this.client.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
         }
     }
 
     /** Tells the server that the workspace is trusted now; starts it where it could not run before. */
     async sendTrust(): Promise<void> {
         if (this.client?.state === State.Running) {
-            await this.sendSettings();
+            await this.settingsChanged();
             await this.client.sendNotification(trustedNotification);
         } else {
             await this.restart();
@@ -126,18 +132,21 @@ export class Server implements Disposable {
     private clientOptions(user: Interpreter | undefined): LanguageClientOptions {
         return {
             documentSelector: [{ scheme: 'file', language: 'python' }],
-            initializationOptions: { ...settingsWith(user), trusted: workspace.isTrusted },
+            initializationOptions: { ...settings(folder(), user), trusted: workspace.isTrusted },
             outputChannel: this.log,
             markdown: { isTrusted: { enabledCommands: LINKED_COMMANDS } },
             middleware: {
                 executeCommand: (command, args: unknown[]) => this.run(command, args[0] as CommandArgument),
+                workspace: { configuration: answerConfiguration },
             },
         };
     }
 
     private request(client: LanguageClient, parameters: ExecuteCommandParams): Promise<unknown> {
         return client.sendRequest(ExecuteCommandRequest.type, parameters).catch((error: unknown) => {
-            void window.showErrorMessage(`fxls: ${error instanceof Error ? error.message : String(error)}`);
+            if (!(error instanceof ResponseError && error.code === LSPErrorCodes.RequestCancelled)) {
+                void window.showErrorMessage(`fxls: ${error instanceof Error ? error.message : String(error)}`);
+            }
         });
     }
 
@@ -175,9 +184,19 @@ function folder(): Uri | undefined {
     return workspace.workspaceFolders?.[0]?.uri;
 }
 
+/** Answers the server's question for settings: for each folder the section, with the folder's interpreter in it. */
+function answerConfiguration(parameters: ConfigurationParams): Promise<LSPAny[]> {
+    return Promise.all(
+        parameters.items.map(async ({ scopeUri }) => {
+            const scope = scopeUri === undefined ? folder() : Uri.parse(scopeUri);
+            return settings(scope, await userInterpreter(scope));
+        }),
+    );
+}
+
 /** The section `fxls` as the server reads it, with the interpreter that the editor knows of. */
-function settingsWith(user: Interpreter | undefined): Record<string, unknown> {
-    // The section itself is a proxy that also holds the keys' defaults; JSON makes a plain object of it.
-    const section = JSON.parse(JSON.stringify(workspace.getConfiguration('fxls', folder()))) as Record<string, unknown>;
-    return user ? { ...section, interpreter: user.command } : section;
+function settings(scope: Uri | undefined, user: Interpreter | undefined): LSPObject {
+    // The section itself is a proxy that also has methods; JSON makes a plain object of it.
+    const section = JSON.parse(JSON.stringify(workspace.getConfiguration('fxls', scope))) as LSPObject;
+    return user ? { ...section, interpreter: [...user.command] } : section;
 }

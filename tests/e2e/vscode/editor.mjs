@@ -1,0 +1,193 @@
+// What a person does in VS Code, by keyboard and mouse in the page, and what they then see.
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { ROOT, chromium, probe, start } from './host.mjs';
+
+const SHOTS = process.env.FXLS_SHOTS ?? path.join(ROOT, '.cache/e2e');
+const BROWSER = [
+    '--headless',
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+    '--font-render-hinting=none',
+];
+
+export class Editor {
+    /** Starts VS Code on a folder, with `file` open. */
+    static async open({ folder, file, ...options }) {
+        const host = await start({ folder, ...options });
+        const browser = await chromium.launch({ executablePath: process.env.FXLS_CHROMIUM ?? '/usr/bin/chromium', args: BROWSER });
+        const context = await browser.newContext({ viewport: { width: 1400, height: 860 }, deviceScaleFactor: 1.5 });
+        const page = await context.newPage();
+        const editor = new Editor({ host, browser, page, folder, file });
+        page.on('request', (request) => editor.hosts.add(new URL(request.url()).hostname));
+        await page.goto(host.url(file));
+        await page.waitForSelector('.monaco-workbench', { timeout: 60_000 });
+        if (file) {
+            await page.waitForSelector('.editor-instance .view-line', { timeout: 60_000 });
+        }
+        return editor;
+    }
+
+    constructor({ host, browser, page, folder, file }) {
+        Object.assign(this, { host, browser, page, folder, file, hosts: new Set() });
+    }
+
+    async close() {
+        await this.browser.close();
+        await this.host.stop();
+    }
+
+    path(file) {
+        return path.join(this.folder, file);
+    }
+
+    ask(question, given = {}) {
+        return probe(this.host.socket, question, given);
+    }
+
+    /** fxls's diagnostics of a file, each with the text that it underlines. */
+    async diagnostics(file) {
+        const text = await this.ask('text', { path: this.path(file) });
+        const lines = text.split('\n');
+        const all = await this.ask('diagnostics', { path: this.path(file) });
+        return all.map((each) => {
+            const [line, character, endLine, endCharacter] = each.range;
+            const covered = lines.slice(line, endLine + 1);
+            covered[covered.length - 1] = covered.at(-1).slice(0, endCharacter);
+            covered[0] = covered[0].slice(character);
+            return { ...each, line, underlined: covered.join('\n') };
+        });
+    }
+
+    /** Waits until `wanted(answer of ask())` holds, and returns that answer. */
+    async until(ask, wanted, what, seconds = 30) {
+        const end = Date.now() + seconds * 1000;
+        for (;;) {
+            const answer = await ask();
+            if (await wanted(answer)) {
+                return answer;
+            }
+            if (Date.now() > end) {
+                throw new Error(`not within ${seconds} s: ${what}; instead ${JSON.stringify(answer, undefined, 1)}`);
+            }
+            await this.page.waitForTimeout(20);
+        }
+    }
+
+    async palette(command) {
+        await this.page.keyboard.press('F1');
+        await this.page.waitForSelector('.quick-input-widget input', { state: 'visible' });
+        await this.page.keyboard.type(command);
+        await this.page.locator('.quick-input-list .monaco-list-row', { hasText: command }).first().waitFor();
+        await this.page.keyboard.press('Enter');
+    }
+
+    async openFile(file) {
+        await this.page.keyboard.press('Control+P');
+        await this.page.waitForSelector('.quick-input-widget input', { state: 'visible' });
+        await this.page.keyboard.type(file);
+        // The list is renewed while the search goes on; Enter takes what has the focus.
+        await this.page.locator('.quick-input-list .monaco-list-row.focused', { hasText: path.basename(file) }).waitFor();
+        await this.page.waitForTimeout(500);
+        await this.page.keyboard.press('Enter');
+        await this.page.locator('.tab.active', { hasText: path.basename(file) }).first().waitFor();
+        this.file = file;
+    }
+
+    /** Puts the cursor before the first `text` of the file that was opened last; scrolls there if need be. */
+    async goTo(text) {
+        const before = (await this.ask('text', { path: this.path(this.file) })).split(text, 1)[0].split('\n');
+        await this.page.keyboard.press('Control+G');
+        await this.page.waitForSelector('.quick-input-widget input', { state: 'visible' });
+        await this.page.keyboard.type(`${before.length}:${before.at(-1).length + 1}`);
+        await this.page.waitForTimeout(100);
+        await this.page.keyboard.press('Enter');
+        await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+    }
+
+    /** Moves the mouse over the first `text` of the file. */
+    async point(text) {
+        await this.goTo(text);
+        await this.page.waitForTimeout(100);
+        const box = await this.page.evaluate((wanted) => {
+            for (const line of document.querySelectorAll('.editor-instance .view-line')) {
+                const shown = line.textContent.replaceAll('\u00a0', ' ');
+                const at = shown.indexOf(wanted);
+                if (at >= 0) {
+                    const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+                    for (let seen = 0, node = walker.nextNode(); node; seen += node.length, node = walker.nextNode()) {
+                        if (seen + node.length > at) {
+                            const range = document.createRange();
+                            range.setStart(node, at - seen);
+                            range.setEnd(node, at - seen + 1);
+                            return range.getBoundingClientRect().toJSON();
+                        }
+                    }
+                }
+            }
+            return undefined;
+        }, text);
+        if (!box) {
+            throw new Error(`no line of the editor shows ${text}`);
+        }
+        await this.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    }
+
+    /** The text of the hover that pointing at `text` brings up, once it holds `wanted`. */
+    async hover(text, wanted) {
+        await this.page.mouse.move(700, 840);
+        await this.point(text);
+        const hover = this.page.locator('.monaco-hover:not(.hidden) .hover-contents');
+        await hover.filter({ hasText: wanted }).first().waitFor({ timeout: 15_000 });
+        return (await hover.allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
+    }
+
+    /** Opens the menu of code actions at the cursor and returns its entries. */
+    async codeActions() {
+        await this.page.keyboard.press('Control+.');
+        const rows = this.page.locator('.action-widget .monaco-list-row');
+        await rows.first().waitFor({ timeout: 15_000 });
+        return (await rows.allInnerTexts()).map((text) => text.trim());
+    }
+
+    async chooseCodeAction(title) {
+        for (let tries = 0; tries < 20; tries++) {
+            const chosen = this.page.locator('.action-widget .monaco-list-row.action.focused');
+            if ((await chosen.innerText()).includes(title)) {
+                await this.page.keyboard.press('Enter');
+                return;
+            }
+            await this.page.keyboard.press('ArrowDown');
+        }
+        throw new Error(`no code action ${title}`);
+    }
+
+    /** Text of the status bar item of fxls. */
+    async status() {
+        const item = this.page.locator('.statusbar-item[id="fxls.fxls.fxls.status"], .statusbar-item', { hasText: /^\s*fx\b/ }).first();
+        return (await item.innerText().catch(() => '')).trim();
+    }
+
+    /** The page inside the webview that has the focus or was opened last. */
+    webview() {
+        return this.page.frameLocator('iframe.webview.ready').last().frameLocator('iframe#active-frame');
+    }
+
+    async shot(name) {
+        fs.mkdirSync(SHOTS, { recursive: true });
+        await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
+    }
+
+    /** Keeps a picture of what went wrong, and closes whatever menu is open, so that the next step can begin. */
+    async failed(step) {
+        await this.shot(`failed-${step.replaceAll(/\W+/g, '-')}`);
+        await this.page.keyboard.press('Escape');
+        await this.page.keyboard.press('Escape');
+    }
+}
