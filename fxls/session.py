@@ -130,7 +130,8 @@ class Session:
 
     def announce(self) -> None:
         """Show how things are before a document is open."""
-        self._client.status(status(None, trusted=self._trusted))
+        restricted = Status("restricted", "fx ⏸ restricted", "The workspace is not trusted: nothing in it is executed.")
+        self._client.status(status(None) if self._trusted else restricted)
 
     def configure(self, section: object, folder: str | None = None) -> None:
         """Take the client's settings, for one folder or for all; what depends on them is done again."""
@@ -341,7 +342,8 @@ class Session:
         """Show the state of the document that the person is at."""
         if document.uri == self._active:
             busy = self._scheduler.busy(document.uri) and not document.current
-            self._client.status(status(self._snapshot(document), trusted=self._trusted, tracing=busy))
+            starting = busy and document.environment is None
+            self._client.status(status(None if starting else self._snapshot(document), tracing=busy))
 
     def _warn(self, message: str) -> None:
         """Tell the person something once."""

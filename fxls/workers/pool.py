@@ -5,6 +5,7 @@ it did not answer within the limit and some patience.
 """
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
@@ -93,7 +94,7 @@ class PooledWorker:
         self._ids = itertools.count(1)
         self._deaths = 0
         self._pause_until = 0.0
-        self._closed = False
+        self._closing = asyncio.Event()
 
     async def environment(self) -> EnvironmentReport:
         """Return what the environment is; starts its worker."""
@@ -109,7 +110,7 @@ class PooledWorker:
 
     async def profile(self, request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
         """Return the measurements of one model, made in a process of their own. Cancelling ends it at once."""
-        if self._closed or self.env.problem:
+        if self._closing.is_set() or self.env.problem:
             return _dead_profile(request, self.env.problem or _CLOSING)
         profiler = _Profiler(on_progress)
         self._profilers.add(profiler)
@@ -120,9 +121,9 @@ class PooledWorker:
 
     async def close(self) -> None:
         """End every process of this environment; requests in flight are answered."""
-        self._closed = True
+        self._closing.set()
         if self._starting is not None:
-            self._starting.cancel()
+            self._template = await self._starting
         profilers = [profiler.close() for profiler in self._profilers]
         templates = [self._template.close()] if self._template is not None else []
         await asyncio.gather(*profilers, *templates)
@@ -134,27 +135,19 @@ class PooledWorker:
         if self._starting is None:
             self._starting = asyncio.get_running_loop().create_task(self._restart())
             self._starting.add_done_callback(self._started)
-        starting = self._starting
-        try:
-            return await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            if not self._closed or not starting.cancelled():
-                raise
-            template = _Template(self._died)
-            template.unusable(self.env, _CLOSING)
-            return template
+        return await asyncio.shield(self._starting)
 
     def _started(self, task: "asyncio.Task[_Template]") -> None:
         self._starting = None
-        if not task.cancelled():
-            self._template = task.result()
+        self._template = task.result()
 
     async def _restart(self) -> "_Template":
         pause = self._pause_until - asyncio.get_running_loop().time()
         if pause > 0:
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), pause)
         template = _Template(self._died)
-        if self._closed or self.env.problem:
+        if self._closing.is_set() or self.env.problem:
             template.unusable(self.env, self.env.problem or _CLOSING)
         else:
             await template.start(self.env, self._start)

@@ -52,6 +52,7 @@ class WorkerProcess:
         self._stdin: asyncio.WriteTransport | None = None
         self._errors: deque[str] = deque(maxlen=_STDERR_KEPT)
         self._exited = asyncio.Event()
+        self._killed = False
 
     @classmethod
     async def start(cls, env: PythonEnv, listener: Listener, arguments: tuple[str, ...] = ()) -> "WorkerProcess":
@@ -83,8 +84,8 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the process has not ended yet."""
-        return not self._exited.is_set()
+        """Whether the process can take requests: it has not ended, nor was it told to."""
+        return not self._killed and not self._exited.is_set()
 
     @property
     def pid(self) -> int:
@@ -104,11 +105,13 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and its group at once."""
-        if self.alive and self._transport is not None:
+        if not self._exited.is_set() and self._transport is not None:
+            self._killed = True
             _kill_group(self._transport)
 
     async def close(self, patience: float = 1.0) -> None:
         """Ask the process to end by closing its input; kill it when it does not. Returns when it is gone."""
+        self._killed = True
         if self._stdin is not None:
             self._stdin.close()
         with contextlib.suppress(TimeoutError):
@@ -130,7 +133,7 @@ class WorkerProcess:
         _log.info("worker: %s", line)
 
     def _end(self, reason: str) -> None:
-        if self.alive:
+        if not self._exited.is_set():
             self._exited.set()
             _log.info("worker %s ended: %s", self.pid, reason)
             # What user code started and left behind is in the group still.

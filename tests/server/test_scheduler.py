@@ -1,0 +1,125 @@
+"""The scheduler: the newest job of a document wins, the document touched last goes first."""
+
+import asyncio
+
+import pytest
+
+from fxls.scheduler import Scheduler
+
+
+class Work:
+    """Jobs that note what becomes of them and end when they are told."""
+
+    def __init__(self):
+        self.events = []
+        self.gates = {}
+
+    def job(self, name):
+        gate = self.gates[name] = asyncio.Event()
+
+        async def run():
+            self.events.append(f"start {name}")
+            try:
+                await gate.wait()
+            except asyncio.CancelledError:
+                self.events.append(f"cancel {name}")
+                raise
+            self.events.append(f"end {name}")
+
+        return run
+
+
+@pytest.fixture
+def work():
+    return Work()
+
+
+async def test_a_newer_job_ends_the_older_at_once(work):
+    scheduler = Scheduler()
+    scheduler.submit("a", work.job("a1"))
+    await asyncio.sleep(0)
+    scheduler.submit("a", work.job("a2"))
+    work.gates["a2"].set()
+    await scheduler.settled("a")
+    assert work.events == ["start a1", "cancel a1", "start a2", "end a2"]
+    assert scheduler.idle
+
+
+async def test_a_job_that_was_superseded_before_it_started_never_runs(work):
+    scheduler = Scheduler(parallel=1)
+    for number in range(100):
+        scheduler.submit("a", work.job(f"a{number}"))
+    work.gates["a99"].set()
+    await scheduler.settled("a")
+    assert work.events == ["start a99", "end a99"]
+
+
+async def test_the_document_touched_last_goes_first(work):
+    scheduler = Scheduler(parallel=1)
+    for key in "abc":
+        scheduler.submit(key, work.job(key))
+        scheduler.touch(key)
+    scheduler.touch("b")
+    for key in "acb":
+        work.gates[key].set()
+    for key in "abc":
+        await scheduler.settled(key)
+    assert [event for event in work.events if event.startswith("start")] == ["start a", "start b", "start c"]
+
+
+async def test_no_more_run_than_may(work):
+    scheduler = Scheduler(parallel=2)
+    for key in "abcd":
+        scheduler.submit(key, work.job(key))
+    await asyncio.sleep(0)
+    assert sum(event.startswith("start") for event in work.events) == 2
+    await scheduler.close()
+
+
+async def test_a_failing_job_is_logged_and_others_run(work, caplog):
+    scheduler = Scheduler(parallel=1)
+
+    async def fail():
+        raise RuntimeError("ours")
+
+    scheduler.submit("a", fail)
+    scheduler.submit("b", work.job("b"))
+    work.gates["b"].set()
+    await scheduler.settled("a")
+    await scheduler.settled("b")
+    assert "a job of a failed" in caplog.text
+    assert work.events == ["start b", "end b"]
+
+
+async def test_waiting_for_a_document_waits_for_its_newest_job(work):
+    scheduler = Scheduler()
+    scheduler.submit("a", work.job("a1"))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(scheduler.settled("a"))
+    await asyncio.sleep(0)
+    scheduler.submit("a", work.job("a2"))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    work.gates["a2"].set()
+    await asyncio.wait_for(waiting, 1)
+
+
+async def test_cancelling_wakes_who_waits(work):
+    scheduler = Scheduler()
+    scheduler.submit("a", work.job("a1"))
+    waiting = asyncio.create_task(scheduler.settled("a"))
+    await asyncio.sleep(0)
+    scheduler.cancel("a")
+    await asyncio.wait_for(waiting, 1)
+    assert scheduler.idle
+
+
+async def test_close_ends_everything(work):
+    scheduler = Scheduler(parallel=1)
+    scheduler.submit("a", work.job("a"))
+    scheduler.submit("b", work.job("b"))
+    await asyncio.sleep(0)
+    await scheduler.close()
+    await asyncio.sleep(0)
+    assert work.events == ["start a", "cancel a"]
+    assert scheduler.idle
