@@ -58,7 +58,7 @@ async def profile(session: Session, arguments: CommandArguments, progress: OnPro
     snapshot = _snapshot(session, arguments.uri)
     if not session.trusted:
         raise CommandError("the workspace is not trusted, so nothing in it is executed")
-    target = _target(snapshot, arguments.target)
+    target = _target(snapshot, arguments)
     device = arguments.device or snapshot.settings.profile_device
     report = await session.profile(arguments.uri, target, device, progress)
     if report is None or report.status == "failed":
@@ -90,13 +90,17 @@ def _snapshot(session: Session, uri: str) -> Snapshot:
     return snapshot
 
 
-def _target(snapshot: Snapshot, qualname: str) -> TraceTarget:
-    """Return the model that a command names; without a name the first one that can be built."""
-    if qualname:
-        found = snapshot.index.target(qualname)
+def _target(snapshot: Snapshot, arguments: CommandArguments) -> TraceTarget:
+    """Return the model that a command names; without a name that around its line, or the first that can be built."""
+    if arguments.target:
+        found = snapshot.index.target(arguments.target)
         if found is None:
-            raise CommandError(f"there is no model {qualname} in this file")
+            raise CommandError(f"there is no model {arguments.target} in this file")
         return found
+    around = snapshot.index.class_at(arguments.line + 1)
+    here = snapshot.index.target(around.qualname) if around is not None else None
+    if here is not None:
+        return here
     if not snapshot.index.targets:
         raise CommandError("there is no model in this file")
     reports = snapshot.report.targets if snapshot.report is not None else ()
@@ -107,7 +111,7 @@ def _target(snapshot: Snapshot, qualname: str) -> TraceTarget:
 def _captured(session: Session, arguments: CommandArguments) -> TargetReport:
     """Return the report of the model that a command names."""
     snapshot = _snapshot(session, arguments.uri)
-    target = _target(snapshot, arguments.target)
+    target = _target(snapshot, arguments)
     if not snapshot.trusted:
         raise CommandError("the workspace is not trusted, so nothing in it is executed")
     reports = snapshot.report.targets if snapshot.report is not None else ()

@@ -44,11 +44,15 @@ class ParamsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CommandArguments:
-    """The one argument of every command: a document, a model in it ("" for the only or first one), a device."""
+    """The one argument of every command: a document, a model in it, a device.
+
+    Without a target, `line` (from 0) says where the cursor stands: the model around it is meant, or else the first one.
+    """
 
     uri: str
     target: str = ""
     device: str = ""
+    line: int = -1
 
 
 @dataclass(frozen=True, slots=True)

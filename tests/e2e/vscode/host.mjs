@@ -22,6 +22,7 @@ const SETTINGS = {
     'extensions.autoCheckUpdates': false,
     'extensions.autoUpdate': false,
     'extensions.ignoreRecommendations': true,
+    'workbench.colorTheme': 'Default Dark Modern',
     'workbench.startupEditor': 'none',
     'workbench.enableExperiments': false,
     'workbench.tips.enabled': false,

@@ -79,21 +79,19 @@ step('typing a dynamic if underlines exactly its condition', async ({ editor, pa
     await editor.shot('typed');
 });
 
-step('each further edit moves or renews the squiggle at once', async ({ editor, page }, timed) => {
+step('each further edit renews the squiggle', async ({ editor, page }, timed) => {
     for (const round of [1, 2, 3]) {
-        await editor.goTo(TYPED);
-        await page.keyboard.press('Home');
-        await page.keyboard.press('Home');
-        await page.keyboard.type('        scale = tokens.abs()');
-        await page.keyboard.press('Enter');
-        const line = (await editor.diagnostics('encoder.py'))[0]?.line;
-        await timed(`edit → diagnostics of the new text, ${round}`, () =>
-            editor.until(
+        const [{ line }] = await editor.diagnostics('encoder.py');
+        await editor.goTo(`if ${TYPED}`);
+        await page.keyboard.type('scale = tokens.abs()');
+        await timed(`edit → diagnostics of the new text, ${round}`, async () => {
+            await page.keyboard.press('Enter');
+            await editor.until(
                 () => editor.diagnostics('encoder.py'),
-                (all) => all.length === 1 && all[0].underlined === TYPED && all[0].line >= line,
-                'the squiggle under the same condition one line further down',
-            ),
-        );
+                (all) => all.length === 1 && all[0].underlined === TYPED && all[0].line === line + 1,
+                'the squiggle under the same condition, one line further down',
+            );
+        });
     }
 });
 
@@ -249,5 +247,7 @@ step('restarting the server brings everything back', async ({ editor }, timed) =
 });
 
 step('the page spoke with nobody but its own server', async ({ editor }) => {
-    assert.deepEqual([...editor.hosts], ['127.0.0.1']);
+    // A webview's resources have addresses at vscode-cdn.net; a worker in the page answers them from this very server.
+    const others = [...editor.hosts].filter((host) => host !== '' && !host.endsWith('.vscode-resource.vscode-cdn.net'));
+    assert.deepEqual(others, ['127.0.0.1']);
 });
