@@ -1,0 +1,100 @@
+"""The line above each model: what was captured, and what can be done with it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from lsprotocol import types as lsp
+
+from fxls.features.places import target_reports
+from fxls.features.wording import count, operations, plural, shortened, signature
+from fxls.lsp_ext import PROFILE, SHOW_CODE, SHOW_GRAPH
+from fxls.snapshot import Snapshot
+from fxworker.wire import TargetReport, TraceTarget
+
+_LONGEST: Final = 90
+
+
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """A title that runs a command; one without a command is only read."""
+
+    title: str
+    command: str = ""
+    device: str = ""
+
+
+def code_lenses(snapshot: Snapshot) -> list[lsp.CodeLens]:
+    """Return the lenses of a document: none where nothing may run, or nothing was answered yet."""
+    if not snapshot.settings.code_lens or not snapshot.trusted or snapshot.report is None:
+        return []
+    reports = target_reports(snapshot)
+    lenses: list[lsp.CodeLens] = []
+    for target in snapshot.index.targets:
+        report = reports.get(target.qualname)
+        if report is None:
+            continue
+        place = snapshot.mapper.range(target.name)
+        lenses.extend(
+            lsp.CodeLens(place, _command(snapshot, target, action)) for action in _actions(snapshot, target, report)
+        )
+    return lenses
+
+
+def devices(snapshot: Snapshot) -> list[str]:
+    """Return the devices that a profile can be made on, the one of the settings first."""
+    seen = snapshot.environment.devices if snapshot.environment is not None else ()
+    preferred = snapshot.settings.profile_device
+    found = list(dict.fromkeys(seen or ("cpu",)))
+    return sorted(found, key=lambda device: device != preferred)
+
+
+def _actions(snapshot: Snapshot, target: TraceTarget, report: TargetReport) -> list[_Action]:
+    actions = [_Action(_title(snapshot, target, report))]
+    if report.nodes:
+        actions.append(_Action("Graph", SHOW_GRAPH))
+    if report.code:
+        actions.append(_Action("Code", SHOW_CODE))
+    if report.construct is not None and report.facts is not None:
+        actions.extend(_Action(f"Profile on {device}", PROFILE, device) for device in devices(snapshot))
+    return actions
+
+
+def _title(snapshot: Snapshot, target: TraceTarget, report: TargetReport) -> str:
+    """Return the verdict on a model in one line."""
+    if report.enclosed_by and not report.nodes:
+        where = f" ({report.module_path})" if report.module_path else ""
+        return f"✓ within {report.enclosed_by}{where}"
+    mark = "" if snapshot.fresh else "⟳ "
+    if any(problem.code == "FX103" for problem in report.problems):
+        return f"{mark}? no arguments known for {_constructor(snapshot, target)}: give an example…"
+    stops = sum(problem.severity == "error" for problem in report.problems)
+    if report.status == "not traced":
+        return f"{mark}✗ {plural(max(stops, 1), 'problem')} · not traced"
+    if report.status == "partial" and stops:
+        return f"{mark}✗ {plural(stops, 'problem')} · {plural(len(report.nodes), 'node')} so far"
+    facts = [plural(len(report.nodes), "node")]
+    if report.facts is not None:
+        facts.append(count(report.facts.parameters))
+        if report.facts.flops:
+            facts.append(operations(report.facts.flops))
+    fed = signature(report, spaced=False)
+    if fed:
+        facts.append(shortened(fed, _LONGEST))
+    warnings = sum(problem.severity == "warning" for problem in report.problems)
+    if warnings:
+        facts.append(plural(warnings, "warning"))
+    return f"{mark}{'✓' if report.status == 'complete' else '✗'} {' · '.join(facts)}"
+
+
+def _constructor(snapshot: Snapshot, target: TraceTarget) -> str:
+    found = snapshot.index.model_class(target.qualname)
+    return f"{target.qualname}({', '.join(found.required)})" if found is not None else target.qualname
+
+
+def _command(snapshot: Snapshot, target: TraceTarget, action: _Action) -> lsp.Command:
+    if not action.command:
+        return lsp.Command(action.title, "")
+    argument = {"uri": snapshot.uri, "target": target.qualname}
+    if action.device:
+        argument["device"] = action.device
+    return lsp.Command(action.title, action.command, arguments=[argument])

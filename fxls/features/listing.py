@@ -1,0 +1,48 @@
+"""Generated code with what is known of each line beside it: the value's shape and the line of the source."""
+
+from typing import Final
+
+from fxls.features.wording import result, shortened
+from fxworker.wire import NodeInfo, TargetReport
+
+_WIDEST: Final = 72
+"""The column that comments begin in at most; a longer line carries its comment right behind it."""
+_LONGEST_RESULT: Final = 60
+
+
+def listing(report: TargetReport) -> list[str]:
+    """Return the lines of a model's generated code with comments: `…  # f32[2, 768, 196]  line 89`."""
+    code = report.code.rstrip("\n").split("\n")
+    comments = _comments(report)
+    first = next((row for row, line in enumerate(code) if line.strip()), 0)
+    rows = [(line, comments.get(row + 1, "")) for row, line in enumerate(code) if row >= first]
+    column = min(max((len(line) for line, comment in rows if comment), default=0), _WIDEST)
+    return [f"{line:<{column}}  # {comment}" if comment else line for line, comment in rows]
+
+
+def cut(lines: list[str], most: int) -> tuple[list[str], int]:
+    """Return at most a number of lines, and how many are left out; one that alone would be left out is kept."""
+    return (lines, 0) if len(lines) <= most + 1 else (lines[:most], len(lines) - most)
+
+
+def _comments(report: TargetReport) -> dict[int, str]:
+    """Return the comment of each line of the generated code."""
+    comments: dict[int, str] = {}
+    shapes = _column_width(report)
+    for node in report.nodes:
+        if node.line is None:
+            continue
+        parts = (shortened(result(node), _LONGEST_RESULT), _source_line(node))
+        comment = f"{parts[0]:<{shapes}}  {parts[1]}" if parts[1] else parts[0]
+        if comment.strip():
+            known = comments.get(node.line)
+            comments[node.line] = comment.rstrip() if known is None else f"{known.rstrip()}; {comment.strip()}"
+    return comments
+
+
+def _column_width(report: TargetReport) -> int:
+    return max((len(shortened(result(node), _LONGEST_RESULT)) for node in report.nodes), default=0)
+
+
+def _source_line(node: NodeInfo) -> str:
+    return f"line {node.origin.frames[-1].location.span.line}" if node.origin and node.origin.frames else ""

@@ -1,0 +1,97 @@
+"""Which nodes and targets of a report lie where in the current text."""
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+
+from fxls.snapshot import Snapshot
+from fxworker.wire import Location, NodeInfo, Span, TargetReport
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A node and the expressions of this document that it comes from, outermost call first."""
+
+    target: TargetReport
+    node: NodeInfo
+    spans: tuple[Span, ...]
+
+    @property
+    def innermost(self) -> Span:
+        """The expression that made the node."""
+        return self.spans[-1]
+
+
+def sites(snapshot: Snapshot) -> Iterator[Site]:
+    """Yield the nodes that come from expressions of this document; those that edits touched are left out."""
+    if snapshot.report is None:
+        return
+    here = _Here(snapshot)
+    for target in snapshot.report.targets:
+        for node in target.nodes:
+            if node.origin is None:
+                continue
+            spans = [span for frame in node.origin.frames if (span := here.span(frame.location)) is not None]
+            if spans:
+                yield Site(target, node, tuple(spans))
+
+
+def values(found: Iterable[Site], wanted: Container[Span]) -> dict[Span, list[NodeInfo]]:
+    """Return, for each wanted expression, the nodes that its value comes from: one for each time that it ran.
+
+    `found` are the sites of a document in order. An expression's value is the last node that it made, itself or in
+    the code that it calls. It ran anew when nodes of other expressions lie between, or for another instance.
+    """
+    results: dict[Span, list[NodeInfo]] = {}
+    runs: dict[Span, tuple[int, str]] = {}
+    for position, site in enumerate(found):
+        path = site.node.origin.module_path if site.node.origin is not None else ""
+        for span in dict.fromkeys(site.spans):
+            if span not in wanted:
+                continue
+            last, instance = runs.get(span, (-2, ""))
+            direct = f"{site.target.qualname}:{path}" if span == site.innermost else ""
+            if last == position - 1 and (not direct or not instance or direct == instance):
+                results[span][-1] = site.node
+            else:
+                results.setdefault(span, []).append(site.node)
+                instance = ""
+            runs[span] = (position, direct or instance)
+    return results
+
+
+def target_reports(snapshot: Snapshot) -> dict[str, TargetReport]:
+    """Return the reports of the document's targets by their names."""
+    return {} if snapshot.report is None else {each.qualname: each for each in snapshot.report.targets}
+
+
+def contains(span: Span, point: tuple[int, int]) -> bool:
+    """Whether a point lies in a span or at its end."""
+    return (span.line, span.column) <= point <= (span.end_line, span.end_column)
+
+
+def extent(span: Span) -> tuple[int, int]:
+    """Return a measure by which a span inside another one is the smaller one."""
+    lines = span.end_line - span.line
+    return lines, span.end_column - span.column if lines == 0 else span.end_column + 1
+
+
+def overlaps(one: Span, other: Span) -> bool:
+    """Whether two spans share a place; an empty one shares its own."""
+    return (one.line, one.column) <= (other.end_line, other.end_column) and (other.line, other.column) <= (
+        one.end_line,
+        one.end_column,
+    )
+
+
+class _Here:
+    """Maps the locations of a report to the document. They are few and each occurs often, so answers are kept."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._known: dict[int, Span | None] = {}
+
+    def span(self, location: Location) -> Span | None:
+        key = id(location)
+        if key not in self._known:
+            self._known[key] = self._snapshot.here(location)
+        return self._known[key]

@@ -1,0 +1,86 @@
+"""What the status bar says: how things are with the document that the person is at."""
+
+from lsprotocol import types as lsp
+
+from fxls.features import markdown as md
+from fxls.features.diagnostics import diagnostics
+from fxls.features.wording import plural
+from fxls.lsp_ext import State, Status
+from fxls.snapshot import Snapshot
+
+_COUNTED = (lsp.DiagnosticSeverity.Error, lsp.DiagnosticSeverity.Warning)
+
+
+def status(snapshot: Snapshot | None, *, tracing: bool = False) -> Status:
+    """Return the state to show. Without a document there is nothing to say yet."""
+    if snapshot is None:
+        return Status("starting", "fx …", "fxls is starting")
+    found = sum(each.severity in _COUNTED for each in diagnostics(snapshot))
+    environment = snapshot.environment
+    state, text, tooltip = _verdict(snapshot, found, tracing=tracing)
+    return Status(
+        state,
+        text,
+        tooltip,
+        python=environment.python if environment is not None else None,
+        torch=environment.torch if environment is not None else None,
+        milliseconds=_milliseconds(snapshot),
+        problems=found,
+        devices=environment.devices if environment is not None else None,
+    )
+
+
+def _verdict(snapshot: Snapshot, found: int, *, tracing: bool) -> tuple[State, str, str]:
+    environment = snapshot.environment
+    if not snapshot.trusted:
+        return (
+            "restricted",
+            "fx ⏸ restricted",
+            "The workspace is not trusted, so its models are not run and not traced.",
+        )
+    if environment is not None and environment.problem:
+        return "error", f"fx ! {_short(environment.problem)}", _no_environment(environment.problem)
+    if tracing:
+        return "tracing", "fx ⟳ tracing", _tooltip(snapshot, found)
+    if found:
+        return "problems", f"fx ✗ {found}", _tooltip(snapshot, found)
+    return "ok", "fx ✓", _tooltip(snapshot, found)
+
+
+def _milliseconds(snapshot: Snapshot) -> float | None:
+    """Return how long the last trace of the document took in the worker."""
+    if snapshot.report is None:
+        return None
+    times = snapshot.report.timings
+    return times.load + times.build + times.trace + times.shapes + times.report
+
+
+def _short(problem: str) -> str:
+    return "no torch" if "no torch" in problem or "No module named 'torch'" in problem else "cannot trace"
+
+
+def _no_environment(problem: str) -> str:
+    return (
+        f"**fxls cannot trace:** {md.prose(problem)}\n\n"
+        "Choose another interpreter, or install torch there. Until then only the syntactic checks run."
+    )
+
+
+def _tooltip(snapshot: Snapshot, found: int) -> str:
+    """Return which Python and torch answer, what they found, and how long it took."""
+    lines: list[str] = []
+    if snapshot.report is not None:
+        captured = sum(each.status == "complete" for each in snapshot.report.targets)
+        models = plural(len(snapshot.report.targets), "model")
+        lines.append(f"{models}, {captured} captured · {plural(found, 'problem')}")
+    elif not snapshot.index.targets:
+        lines.append("no model in this file")
+    if snapshot.environment is not None:
+        python = snapshot.environment
+        lines.append(
+            f"torch {md.escaped(python.torch)} · Python {md.escaped(python.python)} · {md.code(python.executable)}"
+        )
+    took = _milliseconds(snapshot)
+    if took:
+        lines.append(f"last trace {took:.0f} ms")
+    return "  \n".join(lines)
