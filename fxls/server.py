@@ -360,7 +360,13 @@ _FEATURES: Final[dict[str, tuple[_Handler[Any], Any]]] = {
     lsp.TEXT_DOCUMENT_HOVER: (_hover, None),
     lsp.TEXT_DOCUMENT_CODE_ACTION: (
         _code_action,
-        lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Source]),
+        lsp.CodeActionOptions(
+            code_action_kinds=[
+                lsp.CodeActionKind.QuickFix,
+                lsp.CodeActionKind.RefactorRewrite,
+                lsp.CodeActionKind.Empty,
+            ]
+        ),
     ),
     lsp.TEXT_DOCUMENT_CODE_LENS: (_code_lens, None),
     lsp.TEXT_DOCUMENT_INLAY_HINT: (_inlay_hint, None),
