@@ -236,7 +236,9 @@ class Clues:
         """Where numbers are kept: the root, its configurations, then the other modules in order."""
         root = vars(self.root)
         configurations = [_as_mapping(root[name]) for name in _CONFIGURATION_NAMES if name in root]
-        nested = [_as_mapping(value) for owner in configurations for value in owner.values() if _is_configuration(value)]
+        nested = [
+            _as_mapping(value) for owner in configurations for value in owner.values() if _is_configuration(value)
+        ]
         return [root, *configurations, *nested, *(vars(module) for module in self.modules.values())]
 
 

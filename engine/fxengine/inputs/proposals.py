@@ -39,7 +39,9 @@ def propose(parameter: Parameter, clues: Clues, wish: LayerWish | None, *, is_fi
     """
     recipes: list[Recipe] = [*_by_annotation(parameter, clues), *(wish.recipes if wish else ())]
     name = parameter.name.lower()
-    recipes += [recipe for rule in _NAME_RULES if rule.pattern.search(name) for recipe in _explain(rule.make(clues), parameter)]
+    recipes += [
+        recipe for rule in _NAME_RULES if rule.pattern.search(name) for recipe in _explain(rule.make(clues), parameter)
+    ]
     if is_first or not recipes:
         recipes += [recipe for other in clues.wishes[:2] for recipe in other.recipes]
     recipes += [*_image(clues), *_features(clues)] if is_first else _features(clues)

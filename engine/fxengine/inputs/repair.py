@@ -188,7 +188,9 @@ class _Repairer:
         for name in self._blamed(names):
             recipe = self.recipes[name]
             if isinstance(recipe, TensorRecipe) and recipe.dtype.is_floating_point:
-                yield self._replace(name, replace(recipe, fill="integers", dtype=torch.int64, high=self.clues.vocabulary), 0.5)
+                yield self._replace(
+                    name, replace(recipe, fill="integers", dtype=torch.int64, high=self.clues.vocabulary), 0.5
+                )
 
     def _floats(self, _match: re.Match[str]) -> Iterator[Change]:
         operation = self.outcome.operation

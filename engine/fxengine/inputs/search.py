@@ -215,7 +215,10 @@ class _Search:
             kwargs,
             expression,
             _reason(recipes),
-            tuple(Attempt(call_expression((), tried), _first_line(failed.error), failed.calls) for failed, tried in attempts),
+            tuple(
+                Attempt(call_expression((), tried), _first_line(failed.error), failed.calls)
+                for failed, tried in attempts
+            ),
             outcome.accepted,
             outcome.error is not None and outcome.accepted,
             recipes,

@@ -19,7 +19,9 @@ __all__ = ["Parameter", "consumers", "parameters_of"]
 _MAX_STEPS = 64
 """How many nodes are followed from a placeholder in search of a layer."""
 
-_KEEPS_SHAPE = frozenset({"contiguous", "float", "to", "type", "relu", "gelu", "clone", "detach", "clamp", "half", "cuda"})
+_KEEPS_SHAPE = frozenset(
+    {"contiguous", "float", "to", "type", "relu", "gelu", "clone", "detach", "clamp", "half", "cuda"}
+)
 """Methods and functions behind which a tensor has the shape that it had before."""
 
 

@@ -1,0 +1,284 @@
+"""What a model's operations cost in arithmetic and memory traffic, from shapes alone.
+
+The model runs without data (see ``shapes_only``) while every torch function that it calls is counted, those inside leaf modules
+included. A multiplication with its addition counts as two operations, as in torch's own ``torch.utils.flop_counter`` and in the
+data sheets that peaks are quoted from. Cheap functions are counted too, roughly: they matter where nothing else happens.
+
+Memory traffic is what would move if every operation read its inputs and wrote its result once: the least that an eager run
+moves, and more than a compiler's fused one would.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from fxengine.graph_module import GraphModule
+from fxengine.interpreter import Interpreter
+from fxengine.node import Node
+from fxengine.shapes_only import ShapesOnly, to_meta
+
+__all__ = ["Cost", "graph_costs", "model_cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Floating point operations, and bytes read and written."""
+
+    flops: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.flops + other.flops, self.bytes + other.bytes)
+
+
+_FREE = Cost()
+
+_Formula: TypeAlias = Callable[[tuple[Any, ...], Mapping[str, Any], Any], float]
+"""From the arguments and the result of a call to its operations."""
+
+
+class _Counter(ShapesOnly):
+    """Runs for shapes and adds up what is called."""
+
+    def __init__(self, module: nn.Module | None = None) -> None:
+        super().__init__(module)
+        self.total = _FREE
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func in _COMPOSITE:  # Its parts are counted, so it must see this mode inside.
+            with self:
+                return func(*args, **(kwargs or {}))
+        calls = self.calls
+        result = super().__torch_function__(func, types, args, kwargs)
+        if self.calls != calls:
+            self.total += _cost_of_call(func, args, kwargs or {}, result)
+        return result
+
+
+def model_cost(
+    root: nn.Module | Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
+) -> Cost:
+    """Return what one call of ``root`` costs.
+
+    Raises:
+        Exception: Whatever ``root`` raises on these inputs, as it also does where it needs data.
+    """
+    inputs, named = pytree.tree_map_only(Tensor, to_meta, (args, dict(kwargs or {})))
+    counter = _Counter(root if isinstance(root, nn.Module) else None)
+    with torch.no_grad(), counter:
+        root(*inputs, **named)
+    return counter.total
+
+
+def graph_costs(module: GraphModule, args: tuple[Any, ...]) -> dict[Node, Cost]:
+    """Return what each node of a graph costs, as far as the graph runs without data.
+
+    Args:
+        module: The graph and its state.
+        args: The values of its placeholders; their tensors may be on meta.
+    """
+    return _CostInterpreter(module).costs(*args)
+
+
+class _CostInterpreter(Interpreter):
+    """Runs a graph for shapes and keeps the cost of each node."""
+
+    def costs(self, *args: Any) -> dict[Node, Cost]:
+        """Return the cost of every node that runs; the rest of the graph is left out after a failure."""
+        found: dict[Node, Cost] = {}
+        self.env = {}
+        self.args_iter = iter(self.graph.process_inputs(*pytree.tree_map_only(Tensor, to_meta, args)))
+        unknown: set[Node] = set()
+        counter = _Counter(self.module)
+        with torch.no_grad(), counter:
+            for node in self.graph.nodes:
+                if any(source in unknown for source in node.all_input_nodes):
+                    unknown.add(node)
+                    continue
+                before = counter.total
+                try:
+                    self.env[node] = self.run_node(node)
+                except Exception:  # noqa: BLE001 - the user's operators raise whatever they like; shape propagation reports it.
+                    unknown.add(node)
+                found[node] = Cost(counter.total.flops - before.flops, counter.total.bytes - before.bytes)
+        return found
+
+
+def _cost_of_call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Cost:
+    name = getattr(func, "__name__", "")
+    if name in _VIEWS or name == "__get__":
+        return _FREE
+    moved = sum(tensor.numel() * tensor.element_size() for tensor in _tensors((args, dict(kwargs), result)))
+    if name in {
+        "embedding",
+        "index_select",
+        "gather",
+        "__getitem__",
+    }:  # Reads as much as it writes, not the whole table.
+        moved = 2 * sum(tensor.numel() * tensor.element_size() for tensor in _tensors(result))
+    formula = _FORMULAS.get(func) or _FORMULAS_BY_NAME.get(name.strip("_"), _one_per_output)
+    return Cost(round(formula(args, kwargs, result)), moved)
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def _argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], place: int, name: str, default: Any = None) -> Any:
+    return args[place] if len(args) > place else kwargs.get(name, default)
+
+
+def _numel(value: Any) -> int:
+    return sum(tensor.numel() for tensor in _tensors(value))
+
+
+def _one_per_output(_args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> float:
+    return _numel(result)
+
+
+def _per_output(count: float) -> _Formula:
+    """Return the formula of a function that does ``count`` operations for each element of its result."""
+    return lambda _args, _kwargs, result: count * _numel(result)
+
+
+def _one_per_input(args: tuple[Any, ...], _kwargs: Mapping[str, Any], _result: Any) -> float:
+    return _numel(args)
+
+
+def _linear(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
+    """2 · rows · in · out, and one addition an output for the bias."""
+    weight = _argument(args, kwargs, 1, "weight")
+    bias = _argument(args, kwargs, 2, "bias")
+    return _numel(result) * (2 * weight.shape[-1] + (bias is not None))
+
+
+def _convolution(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
+    """2 · outputs · (in channels / groups) · kernel: the weight has that many numbers for each output channel."""
+    weight = _argument(args, kwargs, 1, "weight")
+    bias = _argument(args, kwargs, 2, "bias")
+    return _numel(result) * (2 * math.prod(weight.shape[1:]) + (bias is not None))
+
+
+def _transposed_convolution(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -> float:
+    """As a convolution with input and output exchanged: each input meets the kernel of its channel."""
+    weight = _argument(args, kwargs, 1, "weight")
+    return 2 * _argument(args, kwargs, 0, "input").numel() * math.prod(weight.shape[1:])
+
+
+def _matmul(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
+    """2 · outputs · inner dimension."""
+    first = _argument(args, kwargs, 0, "input")
+    return 2 * _numel(result) * first.shape[-1]
+
+
+def _addmm(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
+    """As a matrix product, and one addition an output."""
+    first = _argument(args, kwargs, 1, "mat1")
+    return _numel(result) * (2 * first.shape[-1] + 1)
+
+
+def _einsum(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> float:
+    """The product of the sizes of all indices, twice if there is a sum and once more for each operand beyond two."""
+    equation, *operands = args
+    tensors = _tensors(operands)
+    if not isinstance(equation, str) or "." in equation:
+        return 2 * _numel(result) * (tensors[0].shape[-1] if tensors else 1)
+    terms = re.sub(r"\s", "", equation).partition("->")[0].split(",")
+    sizes = {
+        index: size
+        for term, tensor in zip(terms, tensors, strict=False)
+        for index, size in zip(term, tensor.shape, strict=False)
+    }
+    return math.prod(sizes.values()) * max(1, len(tensors)) if sizes else _numel(result)
+
+
+def _attention(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -> float:
+    """Two matrix products, 2 · scores · (E + Ev), and about five operations a score for scaling and softmax."""
+    query = _argument(args, kwargs, 0, "query")
+    key = _argument(args, kwargs, 1, "key")
+    value = _argument(args, kwargs, 2, "value")
+    scores = math.prod(query.shape[:-1]) * key.shape[-2]
+    return scores * (2 * (query.shape[-1] + value.shape[-1]) + 5)
+
+
+def _pool(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
+    """One operation for each element under the window at each output."""
+    kernel = _argument(args, kwargs, 1, "kernel_size", 1)
+    given = _argument(args, kwargs, 0, "input")
+    spatial = given.dim() - 2
+    window = math.prod(kernel) if isinstance(kernel, list | tuple) else kernel**spatial
+    return _numel(_tensors(result)[:1]) * window
+
+
+def _recurrent(gates: int) -> _Formula:
+    """Return the formula of a recurrent layer: at each step ``gates`` matrix products with input and state, and the cell."""
+
+    def formula(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> float:
+        weights = [tensor for tensor in _tensors(args[2:]) if tensor.dim() == 2]
+        given = args[0]
+        steps = given.numel() // max(1, given.shape[-1])
+        hidden = _tensors(result)[0].shape[-1]
+        return steps * (2 * sum(weight.numel() for weight in weights) + 4 * gates * hidden)
+
+    return formula
+
+
+_COMPOSITE = frozenset({F.multi_head_attention_forward})
+"""Functions written in Python whose parts are worth counting each."""
+
+_VIEWS = frozenset(
+    "view view_as transpose permute unsqueeze squeeze expand expand_as chunk split tensor_split unbind narrow select detach "
+    "flatten unflatten reshape swapaxes swapdims movedim moveaxis t T mT contiguous to type_as diagonal unfold as_strided "
+    "size dim broadcast_to empty empty_like new_empty dropout feature_dropout dropout2d identity real imag".split()
+)
+"""Functions that move nothing, or nothing that is sure to be moved."""
+
+_FORMULAS: Mapping[Callable[..., Any], _Formula] = {torch._C._nn.linear: _linear}
+
+_FORMULAS_BY_NAME: Mapping[str, _Formula] = {
+    "linear": _linear,
+    "bilinear": lambda args, _kwargs, result: 2 * _numel(result) * args[0].shape[-1] * args[1].shape[-1],
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
+    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _transposed_convolution),
+    **dict.fromkeys(("matmul", "bmm", "mm", "mv", "dot", "rmatmul"), _matmul),
+    **dict.fromkeys(("addmm", "baddbmm", "addbmm"), _addmm),
+    "einsum": _einsum,
+    "scaled_dot_product_attention": _attention,
+    **dict.fromkeys(("layer_norm", "group_norm", "instance_norm"), _per_output(8)),
+    "rms_norm": _per_output(5),
+    "batch_norm": _per_output(4),
+    "normalize": _per_output(4),
+    **dict.fromkeys(("softmax", "log_softmax"), _per_output(5)),
+    **dict.fromkeys(("gelu", "mish"), _per_output(8)),
+    **dict.fromkeys(("silu", "sigmoid", "tanh", "hardswish", "softplus", "elu", "selu"), _per_output(4)),
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool2d"), _pool),
+    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d"), _one_per_input),
+    **dict.fromkeys(("sum", "mean", "prod", "max", "min", "amax", "amin", "argmax", "argmin", "norm", "cumsum"), _one_per_input),
+    **dict.fromkeys(("var", "std", "var_mean", "logsumexp"), lambda args, _kwargs, _result: 3 * _numel(args)),
+    "interpolate": _per_output(7),
+    "grid_sample": _per_output(11),
+    **dict.fromkeys(
+        ("embedding", "getitem", "setitem", "cat", "concat", "stack", "pad", "clone", "copy", "roll", "flip", "repeat", "gather",
+         "index_select", "zeros", "ones", "full", "arange", "zeros_like", "ones_like", "bool", "float", "half", "long",
+         "masked_fill", "where", "tril", "triu"),
+        _per_output(0),
+    ),
+    "lstm": _recurrent(4),
+    "gru": _recurrent(3),
+    "rnn_tanh": _recurrent(1),
+    "rnn_relu": _recurrent(1),
+}  # fmt: skip
+"""The formulas, by the function's name, as torch's functions, its functional ones and tensor methods share theirs."""
