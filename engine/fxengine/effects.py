@@ -6,6 +6,7 @@ here as well, wherever torch.fx is loaded.
 
 import operator
 import sys
+import types
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ParamSpec, TypeVar
 
@@ -39,6 +40,9 @@ _RANDOM_FUNCTIONS = frozenset({
     torch.multinomial,
 })
 
+_PLAIN_FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+"""Functions written in C, which can carry neither schema nor mark."""
+
 _torch_decides: Callable[..., bool] | None = getattr(_torch_library, "is_impure", None)
 """Newer torch answers the question itself."""
 
@@ -66,14 +70,16 @@ def is_impure_function(
     """
     if _is_registered(function):
         return True
+    if function in _RANDOM_FUNCTIONS:
+        return True
+    if isinstance(function, _PLAIN_FUNCTIONS):
+        return False
     if _torch_decides is not None:
         return _torch_decides(function, args=args, kwargs=kwargs, impure_random=impure_random)
     schema = getattr(function, "_schema", None)
     if schema is not None and schema.is_mutable:
         return True
-    return function in _RANDOM_FUNCTIONS or (
-        impure_random and bool(getattr(function, "_nondeterministic_seeded", False))
-    )
+    return impure_random and bool(getattr(function, "_nondeterministic_seeded", False))
 
 
 def _is_registered(function: Callable[..., Any]) -> bool:

@@ -6,6 +6,7 @@ methods because that is where users of torch.fx look for them.
 
 import contextlib
 import copy
+import functools
 import inspect
 import logging
 import operator
@@ -44,6 +45,7 @@ from fxengine.node import (
     Node,
     Target,
     _check_target,
+    _copy_argument,
     _fill,
     _freeze,
     _get_qualified_name,
@@ -396,13 +398,10 @@ class Graph:
     def _copied(self, node: Node, val_map: dict[Node, Node]) -> Node:
         """Copy a node whose inputs have copies already; what ``node_copy`` does, without checking the arguments again."""
         inputs: dict[Node, None] = {}
-        args = _freeze(map_arg(node._args, val_map.__getitem__), inputs)
-        kwargs = node._kwargs
-        if kwargs:
-            kwargs = _freeze(map_arg(kwargs, val_map.__getitem__), inputs)
-        return _with_facts_of(
-            node, self._append(node._op, node._target, args, kwargs, node._name, node.type, inputs)
-        )
+        args = _copy_argument(node._args, val_map, inputs)
+        kwargs = _copy_argument(node._kwargs, val_map, inputs) if node._kwargs else _NO_KWARGS
+        copied = self._append(node._op, node._target, args, kwargs, node._name, node.type, inputs)
+        return _with_facts_of(node, copied)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Graph":
         """Return a copy, made without recursion, whose nodes share what is in ``meta``; it has no module yet."""
@@ -443,10 +442,8 @@ class Graph:
         to_erase._remove_from_list()
         to_erase._erased = True
         self._len -= 1
-        if to_erase._input_nodes:
-            to_erase._update_args_kwargs(
-                map_arg(to_erase._args, lambda _: None), map_arg(to_erase._kwargs, lambda _: None)
-            )
+        if to_erase._inputs:
+            to_erase._release_inputs()
 
     def inserting_before(self, n: Node | None = None) -> _InsertPoint:
         """Make new nodes go in before ``n``, or at the very beginning; in a ``with`` statement until its end."""
@@ -474,15 +471,10 @@ class Graph:
             Whether anything was removed.
         """
         self.lint()
-        if is_impure_node is None:
-            impure_random = _random_numbers_matter()
-
-            def is_impure_node(node: Node) -> bool:
-                return node.is_impure(impure_random)
-
+        is_impure = is_impure_node or functools.partial(Node.is_impure, impure_random=_random_numbers_matter())
         removed: list[str] = []
         for node in reversed(self.nodes):
-            if not node.users and not is_impure_node(node):
+            if not node.users and not is_impure(node):
                 self.erase_node(node)
                 removed.append(node._name)
         if removed:

@@ -32,6 +32,7 @@ from fxengine.module_state import (
 from fxengine.node import Node
 from fxengine.packaging import _format_import_block, _format_import_statement, write_package
 from fxengine.source_cache import (
+    CompiledOnDemand,
     _EvalCacheLoader,
     _exec_with_source,
     _forward_from_src,
@@ -231,7 +232,9 @@ class GraphModule(torch.nn.Module):
         self._lineno_map = python_code._lineno_map
         self._prologue_start = python_code._prologue_start
         cls: Any = type(self)
-        cls.forward = _forward_from_src(self._code, python_code.globals, self._graph._co_fields)
+        forward = CompiledOnDemand(self._code, python_code.globals, self._graph._co_fields)
+        # Code that registers wrapped functions does so at once, like the module that it was traced from.
+        cls.forward = forward if self._code.startswith("\n\n") else forward.__get__(None, cls)
         if "_wrapped_call" not in vars(cls):
             # A class that defines its call itself keeps it; else it is looked up at each call, because tracers patch it.
             cls._wrapped_call = _WrappedCall(cls, vars(cls).get("__call__"))

@@ -129,7 +129,7 @@ class Node:
     - ``output``: the return statement. ``args[0]`` is what is returned.
 
     Invariants:
-        ``args`` and ``kwargs`` hold immutable containers. ``_input_nodes`` are the nodes in them in order of appearance, and each of
+        ``args`` and ``kwargs`` hold immutable containers. ``_inputs`` are the nodes in them in order of appearance, and each of
         these has this node among its ``users``. Nodes of one graph compare (``<``) by their place in it.
 
     Attributes:
@@ -145,7 +145,7 @@ class Node:
         "__weakref__",
         "_args",
         "_erased",
-        "_input_nodes",
+        "_inputs",
         "_kwargs",
         "_name",
         "_next",
@@ -164,7 +164,7 @@ class Node:
 
     _args: tuple[Argument, ...]
     _erased: bool
-    _input_nodes: dict["Node", None]
+    _inputs: tuple["Node", ...]
     _kwargs: dict[str, Argument]
     _name: str
     _next: "Node"
@@ -262,7 +262,12 @@ class Node:
     @property
     def all_input_nodes(self) -> list["Node"]:
         """The nodes in ``args`` and ``kwargs``, each once, in order of appearance."""
-        return list(self._input_nodes)
+        return list(self._inputs)
+
+    @property
+    def _input_nodes(self) -> dict["Node", None]:
+        """The nodes in ``args`` and ``kwargs`` as keys: what torch.fx keeps of them."""
+        return dict.fromkeys(self._inputs)
 
     @property
     def origin(self) -> Origin | None:
@@ -307,10 +312,10 @@ class Node:
         assert 0 <= idx <= len(self._args), (
             f"insert_args index must be between 0 and len(self.args), got {idx}"
         )
-        new_inputs: dict[Node, None] = {}
-        self._args = (*self._args[:idx], _freeze(arg, new_inputs), *self._args[idx:])
-        for node in new_inputs:
-            self._input_nodes.setdefault(node)
+        inputs = self._input_nodes
+        self._args = (*self._args[:idx], _freeze(arg, inputs), *self._args[idx:])
+        self._inputs = tuple(inputs)
+        for node in inputs:
             node.users.setdefault(self)
 
     def update_kwarg(self, key: str, arg: Argument) -> None:
@@ -465,14 +470,22 @@ class Node:
 
     def _update_args_kwargs(self, args: Any, kwargs: Any) -> None:
         """Set the arguments, frozen, and bring inputs and users up to date."""
-        for node in self._input_nodes:
+        for node in self._inputs:
             node.users.pop(self, None)
         inputs: dict[Node, None] = {}
         self._args = _freeze(args, inputs)
         self._kwargs = _freeze(kwargs, inputs)
-        self._input_nodes = inputs
+        self._inputs = tuple(inputs)
         for node in inputs:
             node.users[self] = None
+
+    def _release_inputs(self) -> None:
+        """Stop using other nodes: None takes their place in the arguments."""
+        for node in self._inputs:
+            node.users.pop(self, None)
+        self._inputs = ()
+        self._args = _map_nodes(self._args, _nothing)
+        self._kwargs = _map_nodes(self._kwargs, _nothing) if self._kwargs else self._kwargs
 
     def _replace_input_with(self, old: "Node", new: "Node") -> None:
         def replaced(node: Node) -> Node:
@@ -529,6 +542,30 @@ def _map_nodes(value: Any, fn: Callable[[Node], Any]) -> Any:
     return _map_leaves(value, lambda leaf: fn(leaf) if isinstance(leaf, Node) else leaf)
 
 
+def _nothing(_: Node) -> None:
+    """What takes the place of a node in the arguments of one that is erased."""
+
+
+def _copy_argument(value: Any, copies: Mapping[Node, Any], inputs: dict[Node, None]) -> Any:
+    """Return a frozen argument with each node replaced by its copy; the copies are added to ``inputs``."""
+    kind = type(value)
+    if kind is Node:
+        value = copies[value]
+        if type(value) is Node:
+            inputs[value] = None
+            return value
+        return _freeze(value, inputs)
+    if kind in _ATOMS:
+        return value
+    if kind is tuple:
+        return tuple([_copy_argument(item, copies, inputs) for item in value])
+    if kind is immutable_list:
+        return immutable_list([_copy_argument(item, copies, inputs) for item in value])
+    if kind is immutable_dict:
+        return immutable_dict([(key, _copy_argument(item, copies, inputs)) for key, item in value.items()])
+    return _freeze(_map_nodes(value, copies.__getitem__), inputs)
+
+
 def _freeze(value: Any, inputs: dict[Node, None]) -> Any:
     """Return ``value`` with immutable containers; the nodes in it are added to ``inputs`` in order of appearance."""
     kind = type(value)
@@ -571,7 +608,7 @@ def _fill(
     node.type = type_expr
     node._args = args
     node._kwargs = kwargs
-    node._input_nodes = inputs
+    node._inputs = tuple(inputs)
     node.users = {}
     node.meta = {}
     node._origin = None

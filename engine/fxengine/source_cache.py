@@ -72,3 +72,21 @@ def _forward_from_src(
 ) -> Callable[..., Any]:
     """Return the function ``forward`` that ``src`` defines."""
     return _method_from_src("forward", src, globals, co_fields)
+
+
+class CompiledOnDemand:
+    """Stands on a class for the function ``forward`` of generated source, until somebody asks for it.
+
+    Then the source is compiled and the function takes this object's place. Compiling costs more than generating, and a
+    module that is only looked at, or edited further, never needs it.
+    """
+
+    def __init__(self, src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> None:  # noqa: A002
+        self._source = src, globals, co_fields
+
+    def __get__(self, instance: Any, owner: type[Any]) -> Callable[..., Any]:
+        function: Any = _forward_from_src(*self._source)
+        for cls in owner.__mro__:
+            if vars(cls).get("forward") is self:
+                cls.forward = function  # type: ignore[attr-defined] - that is where this object stands.
+        return function if instance is None else function.__get__(instance, owner)

@@ -96,7 +96,7 @@ def _side_table(scope: _Scope, node: Node) -> Iterator[str]:
 
 
 def _inputs(scope: _Scope, node: Node) -> Iterator[str]:
-    for used in node._input_nodes:
+    for used in node._inputs:
         if used.graph is not scope.graph:
             yield (
                 f"Argument '{used}' of Node '{node}' does not belong to this Graph, "
@@ -116,11 +116,11 @@ def _unique_name(scope: _Scope, node: Node) -> Iterator[str]:
 
 
 def _use_lists(_: _Scope, node: Node) -> Iterator[str]:
-    for used in node._input_nodes:
+    for used in node._inputs:
         if node not in used.users:
             yield f"Node '{node}' uses '{used}' but is not among its users"
     for user in node.users:
-        if node not in user._input_nodes:
+        if node not in user._inputs:
             yield f"Node '{user}' is among the users of '{node}' but does not use it"
 
 
@@ -253,7 +253,7 @@ def _is_sound(graph: "Graph") -> bool:
     count = 0
     for node in graph.nodes:
         op = node._op
-        if node.graph is not graph or op not in _OPCODES or not defined.issuperset(node._input_nodes):
+        if node.graph is not graph or op not in _OPCODES or not defined.issuperset(node._inputs):
             return False
         define(node)
         names.add(node._name)

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from fxengine.codegen.commentary import Commentary
 from fxengine.codegen.expressions import Expressions
 from fxengine.codegen.lifetimes import last_uses
-from fxengine.codegen.statements import Statements
+from fxengine.codegen.statements import WRITERS, Statements
 from fxengine.node import Argument, Node
 
 Chunk: TypeAlias = tuple[str, int, str, str]
@@ -41,29 +41,28 @@ class Body:
 
     def chunks(self, nodes: Reversible[Node]) -> Iterator[Chunk]:
         """Yield the text of each node; those of placeholders are mostly empty."""
-        freed = last_uses(reversed(nodes))
-        verbose = self.commentary.verbose
+        statements, verbose = self.statements, self.commentary.verbose
         plain = not (verbose or self.record_func or self.commentary.include_meta)
-        write = self.statements.write
-        previous_comment = comment = ""
+        freed = last_uses(reversed(nodes))
+        former_comment = comment = ""
         for index, node in enumerate(nodes):
             if verbose:
                 comment = self.commentary.summary(node)
-                if comment == previous_comment:
-                    comment = ""
-                elif comment:
-                    previous_comment = comment
-            annotation = "" if node.type is None and plain else self._annotation(node)
+                comment, former_comment = _unless_repeated(comment, former_comment)
+            annotation = "" if plain and node.type is None else self._annotation(node)
             op = node._op
             if op == "placeholder":
                 statement, tail = self._placeholder(node, annotation), ""
             elif op == "output":
                 statement, tail = self._output(node), "\n"
             else:
-                statement, tail = write(node, annotation), self._tail(node, freed.get(node))
-            if not plain:
-                statement, tail = self._decorated(index, node, statement, tail)
-            yield comment, index, statement, tail
+                statement = WRITERS[op](statements, node, annotation)
+                dead = freed.get(node)
+                tail = self._release(node, dead) if dead or not node.users else "\n"
+            if plain:
+                yield comment, index, statement, tail
+            else:
+                yield from self._decorated(node, (comment, index, statement, tail))
 
     def _annotation(self, node: Node) -> str:
         annotation = self.statements.annotation(node)
@@ -86,24 +85,30 @@ class Body:
             self.return_annotation = f" -> {self.statements.global_names.add_type(node.type)}"
         return self.return_statement(node._args[0], node.meta.get("desc") if self.expanded_def else None)
 
-    def _tail(self, node: Node, dead: list[Node] | None) -> str:
+    def _release(self, node: Node, dead: list[Node] | None) -> str:
         """Return the end of the node's line, which frees the values that nobody needs any more."""
         if not node.users:
             dead = [*(dead or ()), node]
-        if not dead:
-            return "\n"
-        name_of = self.statements.expressions.name_of
-        release = " = ".join([name_of(value) for value in dead]) + " = None"
-        return f";  {self.commentary.paint('dim', release) if self.commentary.colored else release}\n"
+        assert dead
+        release = " = ".join([*self.statements.expressions.operands(dead), "None"])
+        return f";  {self.commentary.paint('dim', release)}\n"
 
-    def _decorated(self, index: int, node: Node, statement: str, tail: str) -> tuple[str, str]:
-        """Return the node's text between what shows its ``meta`` and what reports it to the profiler."""
+    def _decorated(self, node: Node, chunk: Chunk) -> Iterator[Chunk]:
+        """Yield the node's text between what shows its ``meta`` and what reports it to the profiler."""
+        comment, index, statement, tail = chunk
         statement = self.commentary.meta_dump(node) + statement
-        if self.record_func and node._op in _CALLS:
-            record = f"_rf_{node._name}"
-            statement = f"{record} = {_PROFILE}('## {index} ##'); {record}.__enter__()\n{statement}"
-            tail = f"{tail}{record}.__exit__(None, None, None)\n"
-        return statement, tail
+        if not self.record_func or node._op not in _CALLS:
+            yield comment, index, statement, tail
+            return
+        record = f"_rf_{node._name}"
+        enter = f"{record} = {_PROFILE}('## {index} ##'); {record}.__enter__()\n"
+        yield comment, index, enter + statement, tail
+        yield "", index, f"{record}.__exit__(None, None, None)\n", ""
+
+
+def _unless_repeated(comment: str, former: str) -> tuple[str, str]:
+    """Return a comment, or nothing where the last one said the same, and the comment to compare the next one with."""
+    return ("", former) if comment == former else (comment, comment or former)
 
 
 def framed(chunks: list[Chunk]) -> list[Chunk]:

@@ -202,14 +202,11 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 def _python_code(
     wrapping: str, prologue: str, lines: Lines, global_values: dict[str, Any], nodes: Iterable[Node]
 ) -> PythonCode:
-    prologue_length = prologue.count("\n") + 1
-    prologue_start = wrapping.count("\n") + 4
-    first = prologue_start + prologue_length - lines.leading()
-    last_line = {owner: first + number for number, owner in enumerate(lines.owners[:-1])}
     return PythonCode(
         f"\n{wrapping}\n\n{prologue}\n{lines.source()}",
         global_values,
-        _lineno_map=dict(enumerate(lines.owners, start=prologue_length)),
-        _prologue_start=prologue_start,
-        node_lines={node: last_line[index] for index, node in enumerate(nodes) if index in last_line},
+        _lineno_map=dict(enumerate(lines.owners, start=prologue.count("\n") + 1)),
+        _prologue_start=wrapping.count("\n") + 4,
+        _nodes=tuple(nodes),
+        _skipped=lines.leading(),
     )

@@ -32,14 +32,14 @@ class Expressions:
         """Write nodes and globals with names from ``global_names``; ``emphasise`` colours constants."""
         self._globals = global_names
         self._emphasise = emphasise
-        self._names: dict[Node, str] = {}
+        self._names = global_names.namespace._obj_to_name
         self._overridden: list[tuple[Node, Callable[[Node], str] | None]] = []
 
     def name_of(self, node: Node) -> str:
         """Return the name of the node's value."""
         name = self._names.get(node)
         if name is None:
-            name = self._names[node] = self._globals.namespace.create_name(node._name, node)
+            name = self._globals.namespace.create_name(node._name, node)
             if name != node._name or node._repr_fn is not None:
                 self._overridden.append((node, node._repr_fn))
                 node._repr_fn = self.name_of
@@ -66,10 +66,17 @@ class Expressions:
 
     def arguments(self, args: Iterable[Argument], kwargs: Mapping[str, Argument]) -> str:
         """Return what stands between the parentheses of a call."""
-        written = [self.write(arg) for arg in args]
+        written = self.operands(args)
         if kwargs:
             written += [f"{key} = {self.write(value)}" for key, value in kwargs.items()]
         return ", ".join(written)
+
+    def operands(self, args: Iterable[Argument]) -> list[str]:
+        """Return each of the arguments as an expression."""
+        names = self._names
+        return [
+            (names.get(arg) or self.name_of(arg)) if type(arg) is Node else self.write(arg) for arg in args
+        ]
 
     def _constant(self, value: object) -> str:
         return repr(value) if self._emphasise is None else self._emphasise(repr(value))

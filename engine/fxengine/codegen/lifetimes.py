@@ -14,7 +14,7 @@ def last_uses(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
     seen: set[Node] = set()
     freed: dict[Node, list[Node]] = {}
     for user in nodes:
-        dead = [node for node in user._input_nodes if node not in seen]
+        dead = [node for node in user._inputs if node not in seen]
         if dead:
             seen.update(dead)
             freed[user] = dead

@@ -42,7 +42,7 @@ def to_lines(chunks: Iterable[Chunk]) -> Lines:
         if before:
             lines.add(owner, before)
         owner = index
-        if "\n" in statement or tail.count("\n") > 1:
+        if "\n" in statement:
             lines.add(index, statement + tail)
         elif tail:
             texts.append(statement + tail[:-1])

@@ -10,16 +10,18 @@ from fxengine.operators import inplace_methods, magic_methods
 
 
 class Statements:
-    """Writes the nodes of one generated function, without line ends.
+    """What is needed to write the nodes of one function as statements, and what they turn out to need themselves.
 
     Attributes:
+        expressions: Writes arguments.
+        global_names: The functions and types that are referred to.
+        root_module: The expression of the module that attributes and submodules belong to, mostly ``self``.
         wrapped_functions: The names of the functions that the code registers as wrapped, in order of appearance.
     """
 
     __slots__ = ("expressions", "global_names", "root_module", "wrapped_functions")
 
     def __init__(self, expressions: Expressions, global_names: GlobalNames, root_module: str) -> None:
-        """Write modules and attributes as members of ``root_module``, mostly ``self``."""
         self.expressions = expressions
         self.global_names = global_names
         self.root_module = root_module
@@ -28,13 +30,6 @@ class Statements:
     def annotation(self, node: Node) -> str:
         """Return the type annotation of the node's value, with its colon, or nothing."""
         return "" if node.type is None else f" : {self.global_names.add_type(node.type)}"
-
-    def write(self, node: Node, annotation: str) -> str:
-        """Return the assignment for a node that is neither placeholder nor output."""
-        writer = _WRITERS.get(node._op)
-        if writer is None:
-            raise NotImplementedError(f"node: {node._op} {node._target}")
-        return writer(self, node, annotation)
 
 
 _Writer: TypeAlias = Callable[[Statements, Node, str], str]
@@ -49,10 +44,10 @@ def _call_function(statements: Statements, node: Node, annotation: str) -> str:
         name: str = target.__name__
         if name in magic_methods:
             value = expressions.name_of(node)
-            operands = [expressions.write(arg) for arg in args]
+            operands = expressions.operands(args)
             return f"{value}{annotation} = {magic_methods[name].format(*operands)}"
         if name in inplace_methods:
-            operands = [expressions.write(arg) for arg in args]
+            operands = expressions.operands(args)
             changed = inplace_methods[name].format(*operands)
             return f"{changed};  {expressions.name_of(node)}{annotation} = {operands[0]}"
     function = statements.global_names.add_function(target)
@@ -93,9 +88,15 @@ def _get_attr(statements: Statements, node: Node, annotation: str) -> str:
     return f"{value}{annotation} = {_format_target(statements.root_module, node._target)}"
 
 
-_WRITERS: Final[dict[str, _Writer]] = {
+def _unknown(_: Statements, node: Node, __: str) -> str:
+    raise NotImplementedError(f"node: {node._op} {node._target}")
+
+
+WRITERS: Final[dict[str, _Writer]] = {
     "call_function": _call_function,
     "call_method": _call_method,
     "call_module": _call_module,
     "get_attr": _get_attr,
+    "root": _unknown,
 }
+"""By opcode: returns the assignment for a node, given its annotation. Placeholders and outputs are no assignments."""
