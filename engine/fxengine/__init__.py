@@ -6,6 +6,7 @@ user's source it comes from (`Node.origin`), and `diagnose` says what stops a tr
 
 from fxengine import immutable_collections
 from fxengine._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from fxengine.exploration import Diagnosis, Guard, TracingProblem, diagnose
 from fxengine.graph import CodeGen, Graph
 from fxengine.graph_module import GraphModule
 from fxengine.interpreter import Interpreter
@@ -16,15 +17,19 @@ from fxengine.transformer import Transformer
 __all__ = [
     "PH",
     "CodeGen",
+    "Diagnosis",
     "Graph",
     "GraphModule",
+    "Guard",
     "Interpreter",
     "Node",
     "Proxy",
     "ProxyableClassMeta",
     "TraceError",
     "Tracer",
+    "TracingProblem",
     "Transformer",
+    "diagnose",
     "has_side_effect",
     "immutable_collections",
     "map_arg",

@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from types import CodeType
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
@@ -364,7 +364,10 @@ class Proxy:
 
     def __getattr__(self, k: str) -> "Attribute":
         # The node comes later, if it is needed at all: most attributes are methods that are called at once.
-        return Attribute(self, k)
+        attribute = Attribute(self, k)
+        reader = sys._getframe(1)
+        attribute._read_at = (reader.f_code, reader.f_lasti)
+        return attribute
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__
@@ -419,7 +422,7 @@ class Proxy:
     def __torch_function__(
         cls,
         orig_method: Callable[..., Any],
-        types: tuple[type, ...],  # noqa: ARG003 - torch's protocol.
+        types: tuple[type, ...],
         args: tuple[Any, ...] | None = None,
         kwargs: dict[str, Any] | None = None,
     ) -> "Proxy":
@@ -432,7 +435,7 @@ class Proxy:
         if orig_method in _tensor_methods() or orig_method.__name__ == "__get__":
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
         if isinstance(orig_method, HigherOrderOperator):
-            _refuse_callables(orig_method, args, kwargs)
+            _refuse_callables(tracer, orig_method, args, kwargs)
         name = tracer.graph._target_to_str(orig_method.__name__)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)
 
@@ -469,17 +472,27 @@ class MetaProxy(Proxy):
 class Attribute(Proxy):
     """An attribute of a symbolic value. It becomes a node only when its value is used; called, it is a method call."""
 
+    _read_at: tuple[CodeType, int] | None = None
+    """The instruction that read the attribute, which is often long before the node is made."""
+
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root = root
         self.attr = attr
         self.tracer = root.tracer
         self._node: Node | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Code objects cannot be pickled.
+        return {name: value for name, value in self.__dict__.items() if name != "_read_at"}
+
     @property
     def node(self) -> Node:  # pyright: ignore[reportIncompatibleVariableOverride] - made at first use.
         """The node that reads the attribute."""
         if self._node is None:
-            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+            node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+            if self._read_at is not None and isinstance(node._origin, OriginRecord):
+                node._origin = node._origin.moved_to(*self._read_at)
+            self._node = node
         return self._node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
@@ -602,13 +615,14 @@ def _create_arg_dict(tracer: TracerBase, values: dict[Any, Any]) -> dict[Any, Ar
         key = given
         if not isinstance(key, str):
             key = tracer.create_arg(key)
-            map_arg(key, _no_nodes_error)
+            map_arg(key, functools.partial(_no_nodes_error, tracer))
         result[key] = tracer.create_arg(value)
     return result
 
 
-def _no_nodes_error(node: Node) -> NoReturn:
-    raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {node}")
+def _no_nodes_error(tracer: TracerBase, node: Node) -> NoReturn:
+    error = RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {node}")
+    tracer.refuse(UnsupportedArgument, None, error)
 
 
 def _tracer_of(
@@ -639,15 +653,18 @@ def _tensor_methods() -> frozenset[Callable[..., Any]]:
     return frozenset(torch.overrides.get_overridable_functions()[torch.Tensor])
 
 
-def _refuse_callables(operation: HigherOrderOperator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _refuse_callables(
+    tracer: TracerBase, operation: HigherOrderOperator, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
     """Fail if a higher-order operator was given a function that no graph stands for."""
     arbitrary = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
-    for leaf in pytree.tree_leaves((args, kwargs)):
-        if isinstance(leaf, arbitrary):
-            raise RuntimeError(
-                f"Unable to symbolically trace the HigherOrderOperator {operation._name} because it received an "
-                f"arbitrary callable argument {leaf}. Use make_fx or dynamo tracing instead."
-            )
+    found = next((leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, arbitrary)), None)
+    if found is not None:
+        error = RuntimeError(
+            f"Unable to symbolically trace the HigherOrderOperator {operation._name} because it received an "
+            f"arbitrary callable argument {found}. Use make_fx or dynamo tracing instead."
+        )
+        tracer.refuse(UnsupportedArgument, None, error)
 
 
 def _copy_current_meta(node: Node) -> None:

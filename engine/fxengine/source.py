@@ -20,6 +20,8 @@ from typing import Final
 
 import torch
 
+from fxengine.syntax import Span, definition_of, header_span, parameter_span
+
 Trail = tuple[CodeType | int, ...]
 """Code objects and instruction offsets in turn, innermost first: the user frames of one recorded operation."""
 
@@ -40,6 +42,11 @@ class SourceFrame:
     column: int
     end_line: int
     end_column: int
+
+    @property
+    def span(self) -> Span:
+        """The stretch of text alone."""
+        return Span(self.line, self.column, self.end_line, self.end_column)
 
     @property
     def text(self) -> str:
@@ -86,6 +93,19 @@ class OriginRecord:
         self.site = site
         self.trail = trail
 
+    def moved_to(self, code: CodeType, lasti: int) -> "OriginRecord":
+        """The same origin at another instruction of the innermost function, if `code` is that function's."""
+        if not self.trail or self.trail[0] is not code:
+            return self
+        return OriginRecord(self.site, (code, lasti, *self.trail[2:]))
+
+    def innermost(self) -> tuple[CodeType, int]:
+        """The innermost user frame of a record that has one in its own site."""
+        code, lasti = self.trail[:2]
+        assert isinstance(code, CodeType)
+        assert isinstance(lasti, int)
+        return code, lasti
+
     def resolve(self) -> Origin:
         """The origin with lines and columns."""
         site: ModuleSite | None = self.site
@@ -108,21 +128,45 @@ def resolve_trail(trail: Trail) -> tuple[SourceFrame, ...]:
 def frame_at(code: CodeType, lasti: int) -> SourceFrame:
     """The source frame of the instruction at byte offset `lasti` of `code`.
 
-    A negative offset stands for the definition itself: its first line, as a whole.
+    Negative offsets stand for places that no instruction has: see `definition_place` and `parameter_place`.
     """
-    line = end_line = column = end_column = None
-    if lasti >= 0:
-        line, end_line, column, end_column = next(
-            itertools.islice(code.co_positions(), lasti // 2, None), (None, None, None, None)
-        )
-    if line is None:
-        line = code.co_firstlineno
-    if end_line is None or column is None or end_column is None:
-        text = linecache.getline(code.co_filename, line).rstrip("\r\n")
-        end_line = line
-        column = len(text) - len(text.lstrip())
-        end_column = len(text.encode())
-    return SourceFrame(code.co_filename, code.co_qualname, line, column, end_line, end_column)
+    if lasti < 0:
+        span = _definition_span(code, lasti)
+    else:
+        positions = itertools.islice(code.co_positions(), lasti // 2, None)
+        line, end_line, column, end_column = next(positions, (None, None, None, None))
+        if line is None or end_line is None or column is None or end_column is None:
+            span = _line_span(code.co_filename, line or code.co_firstlineno)
+        else:
+            span = Span(line, column, end_line, end_column)
+    return SourceFrame(code.co_filename, code.co_qualname, *span)
+
+
+def definition_place() -> int:
+    """The offset that stands for the head of a function's definition."""
+    return -1
+
+
+def parameter_place(code: CodeType, name: str) -> int:
+    """The offset that stands for a parameter in the definition's signature; the definition if there is none such."""
+    variable = name.lstrip("*")
+    return -2 - code.co_varnames.index(variable) if variable in code.co_varnames else definition_place()
+
+
+def _definition_span(code: CodeType, place: int) -> Span:
+    definition = definition_of(code.co_filename, code.co_firstlineno, code.co_name)
+    span = None
+    if definition is not None and place < definition_place():
+        span = parameter_span(definition, code.co_varnames[-2 - place])
+    if definition is not None and span is None:
+        span = header_span(definition)
+    return span or _line_span(code.co_filename, code.co_firstlineno)
+
+
+def _line_span(path: str, line: int) -> Span:
+    """All of a line but its indentation."""
+    text = linecache.getline(path, line).rstrip()
+    return Span(line, len(text) - len(text.lstrip()), line, len(text.encode()))
 
 
 def walk_user_frames(frame: FrameType | None, boundary: CodeType) -> Trail:

@@ -42,7 +42,7 @@ from fxengine.placeholders import (
     with_plain_parameters,
 )
 from fxengine.proxy import ParameterProxy, Proxy, Scope, TracerBase
-from fxengine.source import ModuleSite, OriginRecord, walk_user_frames
+from fxengine.source import ModuleSite, OriginRecord, parameter_place, walk_user_frames
 from fxengine.wrapping import find_proxy, patch_autowrapped, patch_wrapped_functions, wrap
 
 try:
@@ -413,8 +413,9 @@ class Tracer(TracerBase):
         namespace = function.__globals__
         site = ModuleSite("", type(self.root) if is_module else None, None, ())
         called, args = self.create_args_for_root(function, is_module, concrete_args)
+        code = inspect.unwrap(function).__code__
         for node in self.graph.nodes:
-            node._origin = OriginRecord(site, (inspect.unwrap(function).__code__, -1))
+            node._origin = OriginRecord(site, (code, parameter_place(code, str(node.target))))
         self._patches.attribute(nn.Module, "__getattr__", lambda _: _module_getattr)
         self._patches.attribute(nn.Module, "__call__", lambda _: _module_call)
         patch_wrapped_functions(self._patches)

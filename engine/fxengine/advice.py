@@ -1,0 +1,272 @@
+"""What a person is told about a tracing problem: one line that says what is wrong, and what mends it, best first.
+
+Both speak in the user's own expressions. The reasons and remedies are those found in a census of real models; they never
+promise more than they can hold, for nothing is tried out here.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fxengine.errors import (
+    DynamicBool,
+    DynamicIteration,
+    DynamicLength,
+    DynamicNumber,
+    ForeignCall,
+    ForeignModule,
+    ItemAssignment,
+    Rule,
+    UnsupportedArgument,
+)
+from fxengine.provenance import Kind, Step
+
+_LONGEST_EXPRESSION: Final = 72
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The facts about one problem that headline and hints are made from.
+
+    Attributes:
+        rule: The rule that is broken.
+        error: The exception.
+        expression: The source of the site, on one line.
+        value: How the value in question reads in the source, or nothing.
+        kind: What the value follows from.
+        purpose: For a truth value, what it is wanted for; see `syntax.purpose_of`.
+        provenance: The way from an input to the value.
+        module_type: The module whose forward ran.
+    """
+
+    rule: type[Rule]
+    error: BaseException
+    expression: str
+    value: str
+    kind: Kind
+    purpose: str
+    provenance: Sequence[Step]
+    module_type: type[Any] | None
+
+    @property
+    def input(self) -> str:
+        """The name of the input that the value is itself, not something computed from one; else nothing."""
+        node = self.provenance[-1].node if self.provenance else None
+        return str(node.target) if node is not None and node.op == "placeholder" else ""
+
+    @property
+    def flag(self) -> str:
+        """The name of an input that decides alone and looks like an option rather than a tensor; else nothing."""
+        node = self.provenance[0].node if self.provenance else None
+        is_input = node is not None and node.op == "placeholder" and not self.kind
+        return str(node.target) if node is not None and is_input else ""
+
+    @property
+    def metadata(self) -> str:
+        """Which metadata decides: `shapes`, `dtypes` or `devices`."""
+        words = {"dtype": "dtypes", "device": "devices", "is_cuda": "devices", "is_cpu": "devices"}
+        for step in self.provenance:
+            attribute = step.text.rpartition(".")[2]
+            if attribute in words:
+                return words[attribute]
+        return "shapes"
+
+
+def headline(case: Case) -> str:
+    """What is wrong, in one line."""
+    return _HEADLINES.get(case.rule, _raised)(case)
+
+
+def hints(case: Case) -> tuple[str, ...]:
+    """What mends it, best first."""
+    return tuple(_HINTS.get(case.rule, _no_hints)(case))
+
+
+def on_one_line(text: str) -> str:
+    """An expression without line breaks, shortened in the middle if it is long."""
+    text = " ".join(text.split())
+    if len(text) <= _LONGEST_EXPRESSION:
+        return text
+    half = (_LONGEST_EXPRESSION - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"
+
+
+def _reason(case: Case) -> str:
+    if case.kind == "metadata":
+        return f"torch.fx traces without {case.metadata}"
+    if case.flag:
+        return f"the input `{case.flag}` has no value while tracing"
+    return "its value is only known when data flows"
+
+
+def _dynamic_bool(case: Case) -> str:
+    match case.purpose:
+        case "loop":
+            return f"`{case.expression}` decides whether the loop goes on, but {_reason(case)}"
+        case "assert":
+            return f"`{case.expression}` is asserted, but {_reason(case)}"
+        case "call":
+            return f"`{case.expression}` needs the truth value of something symbolic, but {_reason(case)}"
+        case "choice":
+            return f"`{case.expression}` decides which operand is taken, but {_reason(case)}"
+        case _:
+            return f"`{case.expression}` decides a branch, but {_reason(case)}"
+
+
+def _dynamic_length(case: Case) -> str:
+    return f"`{case.expression}` asks for a length, but {_reason(case)}"
+
+
+def _dynamic_iteration(case: Case) -> str:
+    if case.input.startswith("*"):
+        return f"`{case.expression}` is unpacked, but `{case.input}` is one symbolic value while tracing"
+    return f"`{case.expression}` is iterated, but how many items it has is not known while tracing"
+
+
+def _dynamic_number(case: Case) -> str:
+    value = f"`{case.value}`" if case.value and case.value != case.expression else "what it is given"
+    return f"`{case.expression}` needs a number, but {value} is symbolic: {_reason(case)}"
+
+
+def _item_assignment(case: Case) -> str:
+    return f"`{case.expression}` is assigned, but a symbolic value cannot be changed in place"
+
+
+def _foreign_call(case: Case) -> str:
+    value = f"the symbolic value `{case.value}`" if case.value else "a symbolic value"
+    return f"`{case.expression}` cannot take {value}"
+
+
+def _foreign_module(case: Case) -> str:
+    what = "parameter" if "parameter" in str(case.error) else "module"
+    return f"`{case.expression}` uses a {what} that is not registered in the model"
+
+
+def _unsupported_argument(case: Case) -> str:
+    return f"`{case.expression}` passes something that a graph cannot hold: {_first_line(case.error)}"
+
+
+def _raised(case: Case) -> str:
+    message = _first_line(case.error)
+    name = type(case.error).__name__
+    return f"{name}: {message}" if message else name
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), "")
+
+
+def _no_hints(_case: Case) -> list[str]:
+    return []
+
+
+def _keep_out(case: Case) -> list[str]:
+    """The two remedies that always work: a leaf function, and a leaf module."""
+    result = ["move the lines into a top-level function and mark it with `@torch.fx.wrap`"]
+    if case.module_type is not None:
+        result.append(f"treat `{case.module_type.__name__}` as a leaf module")
+    return result
+
+
+def _fix_the_input(name: str) -> str:
+    return f'fix it while tracing with `concrete_args={{"{name}": …}}`, or make it an attribute set in `__init__`'
+
+
+def _for_bool(case: Case) -> list[str]:
+    if case.purpose == "assert":
+        return [f"`torch._assert({case.expression}, message)` is recorded in the graph", *_keep_out(case)]
+    if case.kind == "metadata":
+        known = f"give example inputs: with known {case.metadata} the condition is decided"
+        return [known, "decide it once in `__init__` and keep the answer as an attribute", *_keep_out(case)]
+    if case.flag:
+        return [_fix_the_input(case.flag), *_keep_out(case)]
+    if case.purpose == "call":
+        return ["`torch.maximum`, `torch.minimum` or `torch.where` work on tensors", *_keep_out(case)]
+    return [
+        f"`torch.where({case.expression}, a, b)` computes both and picks; `torch.cond` runs one of them",
+        *_keep_out(case),
+    ]
+
+
+def _for_length(case: Case) -> list[str]:
+    value = case.value or "x"
+    return [
+        f"`{value}.shape[0]` is recorded in the graph",
+        "`torch.fx.wrap('len')` at the top level of the module that makes this call",
+        *_keep_out(case),
+    ]
+
+
+def _for_iteration(case: Case) -> list[str]:
+    if case.input.startswith("*"):
+        return [f"give `forward` fixed parameters in place of `{case.input}`", *_keep_out(case)]
+    if case.kind == "metadata":
+        return [
+            f"name the items: `{case.expression}[0], {case.expression}[1], …`",
+            "`x.flatten(…)` and `x.unflatten(…)` reshape without all sizes",
+            *_keep_out(case),
+        ]
+    return [
+        f"loop over a number known in `__init__` and index: `{case.expression}[i]`",
+        "`torch.unbind`, `torch.split` and `torch.chunk` give items that can be unpacked by name",
+        *_keep_out(case),
+    ]
+
+
+def _for_number(case: Case) -> list[str]:
+    result = ["keep the computation in torch: `//` in place of `int(a / b)`, `torch.arange` in place of `range`"]
+    if "[" in case.expression and "indices must" in str(case.error):
+        result = ["index a buffer that is in the graph, or use `torch.narrow(…)`, which takes symbolic sizes"]
+    if case.kind == "metadata":
+        result.append(f"give example inputs: with known {case.metadata} this is a number")
+    return [*result, *_keep_out(case)]
+
+
+def _for_item(case: Case) -> list[str]:
+    return [
+        "`torch.where(mask, value, x)` for a mask",
+        "`torch.cat([…])` or `x.slice_scatter(…)` for a slice, `x.index_put(…)` for indices",
+        *_keep_out(case),
+    ]
+
+
+def _for_call(case: Case) -> list[str]:
+    value = case.provenance[0].text if case.provenance else "x"
+    name = case.expression.partition("(")[0].removeprefix("torch.")
+    if name in {"zeros", "ones", "empty", "full", "tensor"}:
+        return [f"`{value}.new_{name}(…)` is recorded in the graph, with the device of `{value}`", *_keep_out(case)]
+    return _keep_out(case)
+
+
+def _for_module(_case: Case) -> list[str]:
+    return [
+        "create it in `__init__` as an attribute; several of them in an `nn.ModuleList` or `nn.ModuleDict`",
+        "call the function of `torch.nn.functional` that does the same",
+    ]
+
+
+def _for_argument(case: Case) -> list[str]:
+    return ["pass its parts, or a tuple, dict or named tuple of them", *_keep_out(case)]
+
+
+_HEADLINES: Final[dict[type[Rule], Callable[[Case], str]]] = {
+    DynamicBool: _dynamic_bool,
+    DynamicLength: _dynamic_length,
+    DynamicIteration: _dynamic_iteration,
+    DynamicNumber: _dynamic_number,
+    ItemAssignment: _item_assignment,
+    ForeignCall: _foreign_call,
+    ForeignModule: _foreign_module,
+    UnsupportedArgument: _unsupported_argument,
+}
+
+_HINTS: Final[dict[type[Rule], Callable[[Case], list[str]]]] = {
+    DynamicBool: _for_bool,
+    DynamicLength: _for_length,
+    DynamicIteration: _for_iteration,
+    DynamicNumber: _for_number,
+    ItemAssignment: _for_item,
+    ForeignCall: _for_call,
+    ForeignModule: _for_module,
+    UnsupportedArgument: _for_argument,
+}

@@ -1,0 +1,235 @@
+"""Which rule an exception belongs to that ended a trace, which symbolic value it is about, and at which expression.
+
+What a tracer refused it has noted itself, with rule and value. What remains was raised by Python, by torch's C code or by
+a foreign library that met a symbolic value, or has nothing to do with tracing. Those are told apart by the instruction
+that raised, by what it was given, and, last, by what the message says.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FrameType, ModuleType, TracebackType
+from typing import Any, Final
+
+from fxengine.bytecode import opname_at
+from fxengine.errors import (
+    DynamicBool,
+    DynamicIteration,
+    DynamicNumber,
+    ForeignCall,
+    RaisedWhileTracing,
+    Refusal,
+    Rule,
+)
+from fxengine.graph import Graph
+from fxengine.node import Node
+from fxengine.proxy import Attribute, Proxy
+from fxengine.source import OriginRecord, SourceFrame, frame_at, is_engine_file, is_user_file
+from fxengine.syntax import (
+    Span,
+    comparison_links,
+    iterated_operands,
+    nodes_around,
+    operands_of,
+    span_of,
+    truth_operands,
+)
+
+_MENTIONS_PROXY: Final = re.compile(r"\b\w*Proxy\b|(?:'|not |type |got \(?)Attribute\b")
+_WANTS_NUMBER: Final = re.compile(
+    r"cannot be interpreted as an integer|^(?:int|float|complex)\(\) .*argument must be|must be real number"
+    r"|indices must be integers|real number is required|doesn't define __\w+__ method|unsupported format string"
+    r"|unsupported operand type|can't multiply sequence|integer is required|must be an integer"
+)
+_MADE_AT_RUN_TIME: Final = 1 << 9
+"""The flag of classes that a `class` statement made: CPython's `Py_TPFLAGS_HEAPTYPE`."""
+_RAISES: Final = frozenset({"RAISE_VARARGS", "RERAISE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A frame of a traceback: the function that ran, with its variables, and the instruction it had come to."""
+
+    frame: FrameType
+    lasti: int
+
+    @property
+    def path(self) -> str:
+        """The file of the code that ran."""
+        return self.frame.f_code.co_filename
+
+    @property
+    def source(self) -> SourceFrame:
+        """Where in the source this was."""
+        return frame_at(self.frame.f_code, self.lasti)
+
+    @property
+    def opname(self) -> str:
+        """The name of the instruction."""
+        return opname_at(self.frame.f_code, self.lasti)
+
+    def value_of(self, name: str) -> Any:
+        """What a name meant there, or None."""
+        for scope in (self.frame.f_locals, self.frame.f_globals, vars(builtins)):
+            if name in scope:
+                return scope[name]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The rule that an exception belongs to, and the symbolic value that it is about, if one is known."""
+
+    rule: type[Rule]
+    subject: Proxy | Node | None
+
+
+def node_of(subject: Proxy | Node | None) -> Node | None:
+    """The node of a symbolic value; None if there is no value, or no node was made of it."""
+    if isinstance(subject, Attribute):
+        return subject._node
+    return subject.node if isinstance(subject, Proxy) else subject
+
+
+def moments_of(traceback: TracebackType | None) -> list[Moment]:
+    """The frames of a traceback but for the engine's own, outermost first."""
+    moments: list[Moment] = []
+    while traceback is not None:
+        if not is_engine_file(traceback.tb_frame.f_code.co_filename):
+            moments.append(Moment(traceback.tb_frame, traceback.tb_lasti))
+        traceback = traceback.tb_next
+    return moments
+
+
+def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) -> Verdict:
+    """Tell which rule `error`, which ended the trace that made `graph`, belongs to."""
+    for refusal in reversed(refusals):
+        if refusal.error is error:
+            return Verdict(refusal.rule, refusal.subject if isinstance(refusal.subject, Proxy) else None)
+    moments = moments_of(error.__traceback__)
+    if not moments:
+        return Verdict(RaisedWhileTracing, None)
+    raising = moments[-1]
+    symbolic = symbolic_operand(raising, graph)
+    message = str(error)
+    mentioned = bool(_MENTIONS_PROXY.search(message)) or any(isinstance(arg, Proxy) for arg in error.args)
+    if raising.opname in _RAISES:
+        own = is_user_file(raising.path)
+        rule: type[Rule] = RaisedWhileTracing if own or not mentioned else ForeignCall
+        user = next((m for m in reversed(moments) if is_user_file(m.path)), raising)
+        return Verdict(rule, None if own else symbolic_operand(user, graph))
+    if not mentioned and symbolic is None:
+        return Verdict(RaisedWhileTracing, None)
+    if isinstance(error, TypeError) and _WANTS_NUMBER.search(message):
+        return Verdict(DynamicNumber, symbolic)
+    if mentioned or _calls_c_code(raising):
+        return Verdict(ForeignCall, symbolic)
+    return Verdict(RaisedWhileTracing, None)
+
+
+def operand_span(verdict: Verdict, moment: Moment) -> Span:
+    """The span of the expression that a problem is about, within what the instruction's position says."""
+    whole = moment.source.span
+    around = nodes_around(moment.path, whole)
+    if not around:
+        return whole
+    if verdict.rule is DynamicBool:
+        candidates = truth_operands(around)
+    elif verdict.rule is DynamicIteration:
+        candidates = iterated_operands(around)
+    else:
+        return whole
+    chosen = next((c for c in candidates if _is_subject(c, verdict, moment)), None)
+    if chosen is None:
+        chosen = next(iter(candidates), None)
+    if verdict.rule is DynamicBool:
+        comparison = chosen or around[-1]
+        if isinstance(comparison, ast.Compare) and len(comparison.ops) > 1:
+            return _asked_link(comparison, moment) or whole
+    return (span_of(chosen) if chosen is not None else None) or whole
+
+
+def symbolic_operand(moment: Moment, graph: Graph) -> Proxy | Node | None:
+    """The last symbolic value among the operands of the expression that a frame had come to, or None."""
+    around = nodes_around(moment.path, moment.source.span)
+    found = [_value_in(operand, moment, graph) for operand in operands_of(around)]
+    return next((value for value in reversed(found) if value is not None), None)
+
+
+def _value_in(operand: ast.expr, moment: Moment, graph: Graph) -> Proxy | Node | None:
+    """The symbolic value that an operand has or contains: of a variable, or computed on this spot."""
+    value = _resolve(operand, moment)
+    if isinstance(value, Proxy):
+        return value
+    span = span_of(operand)
+    for node in reversed(graph.nodes):
+        place = _innermost(node)
+        if span is not None and place is not None and place.path == moment.path and span.contains(place.span):
+            return node
+    names = [node for node in ast.walk(operand) if isinstance(node, ast.Name | ast.Attribute)]
+    values = (_resolve(name, moment) for name in names)
+    return next((value for value in values if isinstance(value, Proxy)), None)
+
+
+def _is_subject(expression: ast.expr, verdict: Verdict, moment: Moment) -> bool:
+    """Whether an expression is the one that gave the value in question."""
+    if isinstance(expression, ast.Name) and verdict.subject is not None:
+        return moment.value_of(expression.id) is verdict.subject
+    place = _place_of(verdict)
+    span = span_of(expression)
+    return place is not None and span is not None and place.path == moment.path and span.contains(place.span)
+
+
+def _place_of(verdict: Verdict) -> SourceFrame | None:
+    """Where the value in question was computed."""
+    if isinstance(verdict.subject, Attribute) and verdict.subject._read_at is not None:
+        return frame_at(*verdict.subject._read_at)
+    node = node_of(verdict.subject)
+    return _innermost(node) if node is not None else None
+
+
+def _innermost(node: Node) -> SourceFrame | None:
+    record = node._origin
+    if isinstance(record, OriginRecord):
+        if len(record.trail) < 2:
+            return None
+        return frame_at(*record.innermost())
+    return record.frames[-1] if record is not None and record.frames else None
+
+
+def _asked_link(comparison: ast.Compare, moment: Moment) -> Span | None:
+    """The first link of a chained comparison that has a symbolic value, as far as its names tell."""
+    for left, right in comparison_links(comparison):
+        names = [n for side in (left, right) for n in ast.walk(side) if isinstance(n, ast.Name)]
+        if any(isinstance(moment.value_of(name.id), Proxy) for name in names):
+            first, last = span_of(left), span_of(right)
+            return Span(*first[:2], *last[2:]) if first is not None and last is not None else None
+    return None
+
+
+def _calls_c_code(moment: Moment) -> bool:
+    """Whether the instruction calls something that is not written in Python, as far as the names tell."""
+    around = nodes_around(moment.path, moment.source.span)
+    if not around or not isinstance(around[-1], ast.Call):
+        return False
+    callee = _resolve(around[-1].func, moment)
+    if isinstance(callee, type):
+        return not callee.__flags__ & _MADE_AT_RUN_TIME
+    return callee is not None and not hasattr(callee, "__code__") and not hasattr(callee, "__func__")
+
+
+def _resolve(expression: ast.expr, moment: Moment) -> Any:
+    """What a dotted name means there, or None; an attribute of a symbolic value is one, as it is while tracing."""
+    match expression:
+        case ast.Name():
+            return moment.value_of(expression.id)
+        case ast.Attribute():
+            owner = _resolve(expression.value, moment)
+            if isinstance(owner, Proxy):
+                return Attribute(owner, expression.attr)
+            # Other objects' attributes may be properties, which must not run again.
+            return vars(owner).get(expression.attr) if isinstance(owner, ModuleType | type) else None
+        case _:
+            return None

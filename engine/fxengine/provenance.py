@@ -1,0 +1,210 @@
+"""How a symbolic value came to be: the way from an input to it, and whether the data flowing in could change it.
+
+A value is *metadata* if it follows from shapes, dtypes and devices alone: with an example input it is known before any
+data flows. It is *data-dependent* if it follows from what tensors hold.
+"""
+
+import ast
+import builtins
+import math
+import operator
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final, Literal
+
+import torch
+
+from fxengine.node import Node
+from fxengine.proxy import Attribute, Proxy
+from fxengine.source import SourceFrame, frame_at
+
+Kind = Literal["metadata", "data-dependent", ""]
+"""What a value follows from; empty if that cannot be told, as of an argument that may be a flag or a tensor."""
+
+METADATA_ATTRIBUTES: Final = frozenset(
+    {
+        "device",
+        "dtype",
+        "is_cpu",
+        "is_cuda",
+        "is_meta",
+        "is_nested",
+        "is_quantized",
+        "is_sparse",
+        "itemsize",
+        "layout",
+        "names",
+        "nbytes",
+        "ndim",
+        "requires_grad",
+        "shape",
+        "training",
+    }
+)
+METADATA_METHODS: Final = frozenset(
+    {
+        "__len__",
+        "dim",
+        "element_size",
+        "get_device",
+        "is_complex",
+        "is_contiguous",
+        "is_floating_point",
+        "is_inference",
+        "is_signed",
+        "ndimension",
+        "nelement",
+        "numel",
+        "size",
+        "storage_offset",
+        "stride",
+    }
+)
+_METADATA_FUNCTIONS: Final = frozenset(
+    {
+        torch.is_complex,
+        torch.is_floating_point,
+        torch.numel,
+        len,
+        isinstance,
+        hasattr,
+        type,
+    }
+)
+_PURE_MODULES: Final[tuple[ModuleType, ...]] = (operator, math, builtins)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node on the way from an input to a value, where it is in the source, and how it reads there."""
+
+    node: Node | None
+    frame: SourceFrame | None
+    text: str
+
+
+def way_to(value: Proxy | Node | None) -> tuple[Step, ...]:
+    """The shortest way from an input to a value, from a parameter or buffer if no input leads there, input first.
+
+    The last step has no node if none was made of the value, an attribute that was only read.
+    """
+    if isinstance(value, Attribute) and value._node is None:
+        *before, last = way_to(value.root)
+        frame = frame_at(*value._read_at) if value._read_at is not None else None
+        return (*before, last, Step(None, frame, f"{last.text}.{value.attr}"))
+    node = value.node if isinstance(value, Proxy) else value
+    return () if node is None else _way_to_node(node)
+
+
+def _way_to_node(node: Node) -> tuple[Step, ...]:
+    previous: dict[Node, Node | None] = {node: None}
+    queue = deque([node])
+    source: Node | None = None
+    while queue:
+        current = queue.popleft()
+        if current.op == "placeholder":
+            source = current
+            break
+        if source is None and not current.all_input_nodes:
+            source = current
+        for used in current.all_input_nodes:
+            if used not in previous:
+                previous[used] = current
+                queue.append(used)
+    steps: list[Step] = []
+    at = source or node
+    while at is not None:
+        steps.append(_step(at))
+        at = previous[at]
+    return tuple(steps)
+
+
+def kind_of(value: Proxy | Node | None) -> Kind:
+    """What a value follows from."""
+    if isinstance(value, Attribute) and value._node is None:
+        return "metadata" if value.attr in METADATA_ATTRIBUTES else kind_of(value.root)
+    node = value.node if isinstance(value, Proxy) else value
+    return "" if node is None else _kind_of_node(node)
+
+
+def _kind_of_node(node: Node) -> Kind:
+    found: set[str] = set()
+    seen: set[Node] = set()
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        own = _own_kind(current)
+        if own is None:
+            pending.extend(current.all_input_nodes)
+        else:
+            found.add(own)
+    if "data-dependent" in found:
+        return "data-dependent"
+    return "metadata" if found == {"metadata"} else ""
+
+
+def _own_kind(node: Node) -> Kind | None:
+    """What a node's value follows from whatever its inputs do; None if that is for its inputs to say."""
+    match node.op:
+        case "placeholder":
+            return "data-dependent" if _is_used_as_tensor(node) else ""
+        case "call_method":
+            return "metadata" if node.target in METADATA_METHODS else "data-dependent"
+        case "call_function":
+            if node.target is getattr:
+                return "metadata" if node.args[1] in METADATA_ATTRIBUTES else "data-dependent"
+            assert callable(node.target)
+            if node.target in _METADATA_FUNCTIONS:
+                return "metadata"
+            return None if _is_pure(node.target) else "data-dependent"
+        case _:
+            return "data-dependent"
+
+
+def _is_used_as_tensor(node: Node) -> bool:
+    """Whether an input is annotated as a tensor, or a module, torch or a tensor's metadata is asked for with it."""
+    if node.type is not None:
+        return isinstance(node.type, type) and issubclass(node.type, torch.Tensor)
+    return any(
+        user.op in {"call_module", "call_method"}
+        or (user.target is getattr and user.args[1] in METADATA_ATTRIBUTES)
+        or (user.op == "call_function" and callable(user.target) and not _is_pure(user.target))
+        for user in node.users
+    )
+
+
+def _is_pure(function: Callable[..., Any]) -> bool:
+    """Whether a function only combines numbers and containers: an operator, or one of `math` or `builtins`."""
+    name = getattr(function, "__name__", "")
+    return any(getattr(module, name, None) is function for module in _PURE_MODULES)
+
+
+def _step(node: Node) -> Step:
+    origin = node.origin
+    frame = origin.frames[-1] if origin is not None and origin.frames else None
+    if node.op == "placeholder":
+        return Step(node, frame, str(node.target))
+    return Step(node, frame, _text(node, frame))
+
+
+def _text(node: Node, frame: SourceFrame | None) -> str:
+    """How the node's expression reads; of a target that is unpacked into, its own name."""
+    text = " ".join(frame.text.split()) if frame is not None else ""
+    if node.target is operator.getitem and isinstance(node.args[1], int):
+        try:
+            parsed = ast.parse(f"({text})", mode="eval").body
+        except SyntaxError:
+            return text
+        match parsed:
+            case ast.Tuple(elts=elements) if all(
+                isinstance(e, ast.Name | ast.Tuple | ast.Attribute | ast.Subscript) for e in elements
+            ):
+                return ast.unparse(elements[node.args[1]]) if node.args[1] < len(elements) else text
+            case _:
+                return text
+    return text or node.name

@@ -1,0 +1,248 @@
+"""Finding one's way in the syntax tree of a user's file: from the span of an instruction to the expression that matters.
+
+CPython says for each instruction which stretch of source it belongs to. Where that is a whole statement or call, the
+functions here list the expressions in it that the instruction may have been about; who knows the values picks one.
+
+Spans are CPython's: 1-based lines, 0-based UTF-8 byte columns.
+"""
+
+import ast
+import functools
+import linecache
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class Span(NamedTuple):
+    """A stretch of one file's text; it compares by where it begins."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def contains(self, other: "Span") -> bool:
+        """Whether `other` lies within this span or is the same."""
+        return self[:2] <= other[:2] and other[2:] <= self[2:]
+
+
+def span_of(node: ast.AST) -> Span | None:
+    """The span of a syntax node; None for those without one, such as `comprehension`."""
+    if not isinstance(node, ast.expr | ast.stmt | ast.pattern | ast.arg | ast.keyword | ast.ExceptHandler):
+        return None
+    if node.end_lineno is None or node.end_col_offset is None:
+        return None
+    return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+
+
+def tree_of(path: str) -> ast.Module | None:
+    """The syntax tree of a file as `linecache` has it; None if there is no text, or it does not parse."""
+    return _parsed("".join(linecache.getlines(path)))
+
+
+def nodes_around(path: str, span: Span) -> list[ast.AST]:
+    """The syntax nodes that contain a span, outermost first; empty if the file's text is not to be had."""
+    tree = tree_of(path)
+    if tree is None:
+        return []
+    around: list[ast.AST] = []
+    current: ast.AST | None = tree
+    while current is not None:
+        around.append(current)
+        current = next((child for child in _placed_children(current) if _contains(child, span)), None)
+    return around[1:]
+
+
+def definition_of(path: str, first_line: int, name: str) -> Definition | None:
+    """The function whose code begins at `first_line`, its first decorator's line if it has one."""
+    tree = tree_of(path)
+    if tree is None:
+        return None
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name == name:
+                lines = [node.lineno, *(decorator.lineno for decorator in node.decorator_list)]
+                if min(lines) == first_line:
+                    return node
+            case ast.Lambda() if name == "<lambda>" and node.lineno == first_line:
+                return node
+            case _:
+                continue
+    return None
+
+
+def parameter_span(definition: Definition, name: str) -> Span | None:
+    """The span of a parameter in a function's signature; stars before its name do not count."""
+    arguments = definition.args
+    optional = (arguments.vararg, arguments.kwarg)
+    for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *filter(None, optional)]:
+        if argument.arg == name.lstrip("*"):
+            return span_of(argument)
+    return None
+
+
+def header_span(definition: Definition) -> Span | None:
+    """The span of `def name`, or of a whole lambda."""
+    whole = span_of(definition)
+    if whole is None or isinstance(definition, ast.Lambda):
+        return whole
+    word = "async def " if isinstance(definition, ast.AsyncFunctionDef) else "def "
+    end = whole.column + len(word) + len(definition.name.encode())
+    return Span(whole.line, whole.column, whole.line, end)
+
+
+def truth_operands(around: list[ast.AST]) -> list[ast.expr]:
+    """The expressions whose truth value the innermost of some nested syntax nodes may ask for, in order of evaluation."""
+    innermost = around[-1]
+    match innermost:
+        case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
+            return list(_asked(innermost.test))
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            return [e for loop in innermost.generators for test in loop.ifs for e in _asked(test)]
+        case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+            return list(_asked(innermost))
+        case ast.pattern():
+            case_ = next((node for node in reversed(around) if isinstance(node, ast.match_case)), None)
+            return list(_asked(case_.guard)) if case_ is not None and case_.guard is not None else []
+        case _:
+            return []
+
+
+def purpose_of(around: list[ast.AST], operand: Span) -> str:
+    """What the truth value of an operand is wanted for: `branch`, `loop`, `assert`, `choice`, or `call` of something."""
+    for node in reversed(around):
+        match node:
+            case ast.While() if _is_in(operand, node.test):
+                return "loop"
+            case ast.Assert():
+                return "assert"
+            case ast.Call() | ast.Compare(ops=[ast.In() | ast.NotIn()]):
+                return "call"
+            case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+                outer = [n for n in around if isinstance(n, ast.If | ast.While | ast.Assert | ast.IfExp)]
+                if not any(_is_in(operand, n.test) for n in outer):
+                    return "choice"
+            case ast.stmt():
+                return "branch"
+            case _:
+                continue
+    return "branch"
+
+
+def iterated_operands(around: list[ast.AST]) -> list[ast.expr]:
+    """The expressions that the innermost of some nested syntax nodes iterates over or unpacks."""
+    innermost = around[-1]
+    match innermost:
+        case ast.For() | ast.AsyncFor():
+            return [innermost.iter]
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            return [loop.iter for loop in innermost.generators]
+        case ast.Call():
+            starred = [arg.value for arg in innermost.args if isinstance(arg, ast.Starred)]
+            starred += [keyword.value for keyword in innermost.keywords if keyword.arg is None]
+            return starred or [*innermost.args, *(keyword.value for keyword in innermost.keywords)]
+        case ast.Compare(ops=[ast.In() | ast.NotIn()]):
+            return list(innermost.comparators)
+        case ast.Dict():
+            return [v for key, v in zip(innermost.keys, innermost.values, strict=True) if key is None]
+        case ast.List() | ast.Tuple() | ast.Set():
+            return _unpacked(innermost, around[-2] if len(around) > 1 else None)
+        case ast.YieldFrom():
+            return [innermost.value]
+        case _:
+            return []
+
+
+def operands_of(around: list[ast.AST]) -> list[ast.expr]:
+    """The expressions whose values the innermost of some nested syntax nodes works on."""
+    innermost = around[-1] if around else None
+    match innermost:
+        case ast.Call():
+            receiver = [innermost.func.value] if isinstance(innermost.func, ast.Attribute) else []
+            return [*receiver, *innermost.args, *(keyword.value for keyword in innermost.keywords)]
+        case ast.Subscript(slice=ast.Slice() as cut):
+            return [innermost.value, *filter(None, (cut.lower, cut.upper, cut.step))]
+        case ast.With() | ast.AsyncWith():
+            return [item.context_expr for item in innermost.items]
+        case ast.FormattedValue():
+            return [innermost.value]
+        case ast.JoinedStr():
+            return [value.value for value in innermost.values if isinstance(value, ast.FormattedValue)]
+        case None:
+            return []
+        case _:
+            return [child for child in ast.iter_child_nodes(innermost) if isinstance(child, ast.expr)]
+
+
+def comparison_links(comparison: ast.Compare) -> list[tuple[ast.expr, ast.expr]]:
+    """The pairs of neighbours that a chained comparison compares, in order."""
+    operands = [comparison.left, *comparison.comparators]
+    return list(zip(operands, operands[1:], strict=False))
+
+
+def _unpacked(display: ast.List | ast.Tuple | ast.Set, parent: ast.AST | None) -> list[ast.expr]:
+    if isinstance(display, ast.Set) or isinstance(display.ctx, ast.Load):
+        return [item.value for item in display.elts if isinstance(item, ast.Starred)]
+    match parent:
+        case ast.Assign():
+            return [parent.value]
+        case ast.For() | ast.AsyncFor():
+            return [parent.iter]
+        case _:
+            return []
+
+
+def _is_in(operand: Span, expression: ast.expr) -> bool:
+    span = span_of(expression)
+    return span is not None and span.contains(operand)
+
+
+def _asked(test: ast.expr) -> Iterator[ast.expr]:
+    """The expressions whose truth values decide `test`."""
+    match test:
+        case ast.BoolOp():
+            for value in test.values:
+                yield from _asked(value)
+        case ast.UnaryOp(op=ast.Not()):
+            yield from _asked(test.operand)
+        case ast.IfExp():
+            for part in (test.test, test.body, test.orelse):
+                yield from _asked(part)
+        case _:
+            yield test
+
+
+def _placed_children(node: ast.AST) -> Iterator[ast.AST]:
+    """The children of a syntax node; those of children without a position are between it and them."""
+    # The parts of a format specification have the position of the whole string.
+    children = [node.value] if isinstance(node, ast.FormattedValue) else ast.iter_child_nodes(node)
+    for child in children:
+        if span_of(child) is not None or isinstance(child, ast.match_case):
+            yield child
+        else:
+            yield from _placed_children(child)
+
+
+def _contains(node: ast.AST, span: Span) -> bool:
+    if isinstance(node, ast.match_case):
+        return any(_contains(child, span) for child in ast.iter_child_nodes(node))
+    own = span_of(node)
+    if own is None:
+        return False
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return own.contains(span) or any(_contains(decorator, span) for decorator in decorators)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> ast.Module | None:
+    if not text:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
