@@ -80,7 +80,7 @@ class Document:
         self.digest = digest(text)
         self.mapper = Mapper(text, self._encoding)
         self._move(changes)
-        if self.index.parsed and same_code(old, self.mapper):
+        if self.index.parsed and not self._failed and same_code(old, self.mapper):
             self.index = self.index.carried(Carry.identity().then(changes))
             return Effect.LAYOUT
         return self._rediscovered(changes)
@@ -142,6 +142,11 @@ class Document:
             trusted=trusted,
         )
 
+    @property
+    def _failed(self) -> bool:
+        """Whether the last trace came to no end by itself: any edit may ask for another then."""
+        return self.report is not None and any(each.code in {"FX104", "FX105"} for each in self.report.problems)
+
     def _move(self, changes: Sequence[Change]) -> None:
         """Carry what is known along."""
         self._carry = self._carry.then(changes)
@@ -155,7 +160,7 @@ class Document:
         found = self._discover(self.path, self.text)
         if found.parsed:
             self.index = found
-            if self._valid and self.report is not None and self.report.digest == self.digest:
+            if self._valid and not self._failed and self.report is not None and self.report.digest == self.digest:
                 # The person took the edits back.
                 self._carry = Carry.identity()
                 self.current = True

@@ -11,7 +11,6 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
 from lsprotocol import types as lsp
@@ -23,7 +22,6 @@ from pygls.protocol import (
     JsonRPCRequestMessage,
     LanguageServerProtocol,
     default_converter,
-    lsp_method,
 )
 
 from fxls import __version__, commands, lsp_ext
@@ -31,6 +29,7 @@ from fxls.features.code_actions import code_actions
 from fxls.features.code_lens import code_lenses
 from fxls.features.hover import hover
 from fxls.features.inlay_hints import inlay_hints
+from fxls.lsp_ext import CodeView, CommandArguments, GraphView, ProfileView
 from fxls.session import Session, Terms
 from fxls.settings import SECTION
 from fxls.text.uris import to_path, to_uri
@@ -47,14 +46,11 @@ _Handler = Callable[..., Awaitable[_Result]]
 
 
 class _Protocol(LanguageServerProtocol):
-    """The framework's protocol without its own copy of the documents, and without its way to end the process.
+    """The framework's protocol without its own copy of the documents and its way to end the process.
 
-    A method that is overridden without `lsp_method` is no built-in feature any more: our handler alone gets it.
+    A method that is overridden without `lsp_method` is no built-in feature any more: our handler alone gets it. For
+    commands this is so because the framework's way of calling them does not survive that one is cancelled.
     """
-
-    def __init__(self, server: "FxServer", converter: Any) -> None:
-        super().__init__(server, converter)
-        self.progress_token: ContextVar[lsp.ProgressToken | None] = ContextVar("progress_token", default=None)
 
     def lsp_text_document__did_open(self, params: Any) -> None: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
@@ -64,11 +60,7 @@ class _Protocol(LanguageServerProtocol):
 
     def lsp_exit(self, *args: Any) -> None: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
-    @lsp_method(lsp.WORKSPACE_EXECUTE_COMMAND)
-    def lsp_workspace__execute_command(self, params: lsp.ExecuteCommandParams) -> Any:
-        """Call a command; what it reports goes to the token that the client sent, if it sent one."""
-        self.progress_token.set(params.work_done_token)
-        return (yield from super().lsp_workspace__execute_command(params))
+    def lsp_workspace__execute_command(self, params: Any) -> None: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class FxServer(LanguageServer):
@@ -92,7 +84,7 @@ class FxServer(LanguageServer):
         for method, (handler, options) in _FEATURES.items():
             self.feature(method, options)(_guarded(handler))
         for command, handler in _COMMANDS.items():
-            self.command(command)(_guarded(handler))
+            self.command(command)(handler)
 
     # Bytes in.
 
@@ -282,24 +274,31 @@ async def _environment(ls: FxServer, params: object) -> Any:
     return lsp_ext.to_json(found)
 
 
-async def _show_code(ls: FxServer, *given: Any) -> Any:
-    return lsp_ext.to_json(commands.show_code(_session(ls), _arguments(given)))
+async def _execute_command(ls: FxServer, params: lsp.ExecuteCommandParams) -> Any:
+    handler = _COMMANDS.get(params.command)
+    if handler is None:
+        raise JsonRpcInvalidParams(f"there is no command {params.command}")
+    arguments = lsp_ext.read(lsp_ext.CommandArguments, params.arguments[0] if params.arguments else None)
+    return lsp_ext.to_json(await handler(ls, arguments, params.work_done_token))
 
 
-async def _show_graph(ls: FxServer, *given: Any) -> Any:
-    return lsp_ext.to_json(commands.show_graph(_session(ls), _arguments(given)))
+async def _show_code(ls: FxServer, arguments: CommandArguments, _: lsp.ProgressToken | None) -> CodeView:
+    return commands.show_code(_session(ls), arguments)
 
 
-async def _retrace(ls: FxServer, *given: Any) -> None:
-    await commands.retrace(_session(ls), _arguments(given))
+async def _show_graph(ls: FxServer, arguments: CommandArguments, _: lsp.ProgressToken | None) -> GraphView:
+    return commands.show_graph(_session(ls), arguments)
 
 
-async def _profile(ls: FxServer, *given: Any) -> Any:
-    arguments = _arguments(given)
-    progress = _ProgressBar(ls, f"Profile {arguments.target}".rstrip())
+async def _retrace(ls: FxServer, arguments: CommandArguments, _: lsp.ProgressToken | None) -> None:
+    await commands.retrace(_session(ls), arguments)
+
+
+async def _profile(ls: FxServer, arguments: CommandArguments, token: lsp.ProgressToken | None) -> ProfileView:
+    progress = _ProgressBar(ls, f"Profile {arguments.target}".rstrip(), token)
     await progress.begin()
     try:
-        return lsp_ext.to_json(await commands.profile(_session(ls), arguments, progress.report))
+        return await commands.profile(_session(ls), arguments, progress.report)
     finally:
         progress.end()
 
@@ -307,10 +306,10 @@ async def _profile(ls: FxServer, *given: Any) -> Any:
 class _ProgressBar:
     """Shows long work in the editor, and ends the request that it belongs to when the person cancels it there."""
 
-    def __init__(self, ls: FxServer, title: str) -> None:
+    def __init__(self, ls: FxServer, title: str, token: lsp.ProgressToken | None) -> None:
         self._ls = ls
         self._title = title
-        self._token: lsp.ProgressToken | None = ls.protocol.progress_token.get()  # pyright: ignore[reportAttributeAccessIssue]
+        self._token = token
         self._shown = 0.0
 
     async def begin(self) -> None:
@@ -370,6 +369,7 @@ _FEATURES: Final[dict[str, tuple[_Handler[Any], Any]]] = {
     ),
     lsp.TEXT_DOCUMENT_CODE_LENS: (_code_lens, None),
     lsp.TEXT_DOCUMENT_INLAY_HINT: (_inlay_hint, None),
+    lsp.WORKSPACE_EXECUTE_COMMAND: (_execute_command, None),
     lsp_ext.TRUSTED: (_trusted, None),
     lsp_ext.REPORT: (_report, None),
     lsp_ext.ENVIRONMENT: (_environment, None),
@@ -386,10 +386,6 @@ _COMMANDS: Final[dict[str, _Handler[Any]]] = {
 def _session(ls: FxServer) -> Session:
     assert ls.session is not None, "the gate lets nothing pass before `initialize`"
     return ls.session
-
-
-def _arguments(given: tuple[Any, ...]) -> lsp_ext.CommandArguments:
-    return lsp_ext.read(lsp_ext.CommandArguments, given[0] if given else None)
 
 
 async def _pull_settings(ls: FxServer) -> bool:

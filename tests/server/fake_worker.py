@@ -4,6 +4,7 @@
     # fake: die                end at once, without an answer
     # fake: garbage            write something that is no message
     # fake: problem            report FX001 on this line
+    # fake: sluggish           profile for 20 s
     # fake: imports PATH       report that the file depends on PATH
 
 The environment variable FXLS_FAKE_LOG names a file to which it appends what it is asked.
@@ -39,8 +40,14 @@ def main() -> None:
         request = wire.decode(line)
         match request:
             case wire.TraceRequest():
-                note(event="trace", id=request.id, path=request.path, text=request.text, roots=request.roots,
-                     overlays=[[each.path, each.text] for each in request.overlays])
+                note(
+                    event="trace",
+                    id=request.id,
+                    path=request.path,
+                    text=request.text,
+                    roots=request.roots,
+                    overlays=[[each.path, each.text] for each in request.overlays],
+                )
                 _cancelled[request.id] = threading.Event()
                 threading.Thread(target=trace, args=(request,), daemon=True).start()
             case wire.ProfileRequest():
@@ -75,31 +82,57 @@ def trace(request) -> None:
     targets = []
     for target in request.targets:
         node = wire.NodeInfo(0, "x", "placeholder", "x", "", "", (), (), None, "", None, None)
-        targets.append(wire.TargetReport(target.qualname, target.kind, target.name, "complete", nodes=(node,),
-                                         code="def forward(self, x):\n    return x\n"))
-    send(wire.TraceReport(request.id, request.path, wire.digest(request.text), "complete", tuple(targets),
-                          tuple(problems), tuple(dependencies)))
+        targets.append(
+            wire.TargetReport(
+                target.qualname,
+                target.kind,
+                target.name,
+                "complete",
+                nodes=(node,),
+                code="def forward(self, x):\n    return x\n",
+            )
+        )
+    send(
+        wire.TraceReport(
+            request.id,
+            request.path,
+            wire.digest(request.text),
+            "complete",
+            tuple(targets),
+            tuple(problems),
+            tuple(dependencies),
+        )
+    )
 
 
 def profile(request) -> None:
     for step in range(0, 101, 10):
         send(wire.Progress(request.id, f"run {step}", step))
-        if "fake: slow" in request.text and _cancelled[request.id].wait(0.2):
+        if "fake: sluggish" in request.text and _cancelled[request.id].wait(2):
             send(report(request, "cancelled"))
             return
     send(report(request, "complete"))
 
 
 def report(request, status):
-    return wire.ProfileReport(request.id, request.path, wire.digest(request.text), request.target.qualname,
-                              request.device, status, markdown="# a profile", data="{}", trace="[]")
+    return wire.ProfileReport(
+        request.id,
+        request.path,
+        wire.digest(request.text),
+        request.target.qualname,
+        request.device,
+        status,
+        markdown="# a profile",
+        data="{}",
+        trace="[]",
+    )
 
 
 def send(message) -> None:
     with _lock:
         view = memoryview(wire.encode(message))
         while view:
-            view = view[os.write(1, view):]
+            view = view[os.write(1, view) :]
 
 
 def note(**entry) -> None:

@@ -54,14 +54,36 @@ def test_everything_else_is_not(old, new):
 def tokens(text):
     ignored = {tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER}
     stream = tokenize.generate_tokens(io.StringIO(text).readline)
-    return [(each.type, "" if each.type == tokenize.NEWLINE else each.string) for each in stream if each.type not in ignored]
+    return [
+        (each.type, "" if each.type == tokenize.NEWLINE else each.string) for each in stream if each.type not in ignored
+    ]
 
 
-LINES = ["x = 1", "if x:", "    y = '#'", "# c", "", "    # d", '"""', "z = (1,", "  2)", "  ", "w = '''", "'''", "\\", "f'{x}#'"]
+LINES = [
+    "x = 1",
+    "if x:",
+    "    y = '#'",
+    "# c",
+    "",
+    "    # d",
+    '"""',
+    "z = (1,",
+    "  2)",
+    "  ",
+    "w = '''",
+    "'''",
+    "\\",
+    "f'{x}#'",
+]
 
 
 @settings(max_examples=2000)
-@given(st.lists(st.sampled_from(LINES), max_size=8), st.integers(0, 8), st.integers(0, 2), st.lists(st.sampled_from(LINES), max_size=3))
+@given(
+    st.lists(st.sampled_from(LINES), max_size=8),
+    st.integers(0, 8),
+    st.integers(0, 2),
+    st.lists(st.sampled_from(LINES), max_size=3),
+)
 def test_an_edit_called_trivial_leaves_the_tokens(lines, at, removed, inserted):
     """For any edit of any text that parses: where `same_code` says so, CPython's tokens are the same."""
     old = "\n".join(lines) + "\n"

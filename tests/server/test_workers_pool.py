@@ -174,7 +174,7 @@ async def test_a_profile_runs_in_a_process_of_its_own_that_ends(worker, log):
 
 async def test_cancelling_a_profile_ends_its_process(worker, log):
     shown = asyncio.Event()
-    asking = asyncio.create_task(worker.profile(profile_request("# fake: slow"), lambda _: shown.set()))
+    asking = asyncio.create_task(worker.profile(profile_request("# fake: sluggish"), lambda _: shown.set()))
     await asyncio.wait_for(shown.wait(), 10)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
