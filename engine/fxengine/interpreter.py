@@ -1,11 +1,12 @@
 """Runs a graph node by node; every step is a method that a subclass may override.
 
-An ``Interpreter`` is the basis of everything that executes a graph and looks at it while it runs: shape propagation, profiling,
-``Transformer``. It holds the values of a run in ``env`` and frees each after its last use. It does not optimise, reorder or
-check the graph; ``verify`` does the latter.
+An ``Interpreter`` is the basis of everything that executes a graph and looks at it while it runs: shape
+propagation, profiling, ``Transformer``. It holds the values of a run in ``env`` and frees each after its last use.
+It does not optimise, reorder or check the graph; ``verify`` does the latter.
 
-What can be known before the run is worked out once for each node and kept: where its argument's nodes stand. A plan is used only
-as long as the node still has the very argument objects it was made from, so a graph may be edited between runs and during them.
+What can be known before the run is worked out once for each node and kept: where its argument's nodes stand. A plan
+is used only as long as the node still has the very argument objects it was made from, so a graph may be edited
+between runs and during them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -99,7 +100,8 @@ class Interpreter:
         Args:
             *args: The values of the placeholders, in their order.
             initial_env: Values that are known already. Their nodes are not run: a way to evaluate a part of the graph.
-            enable_io_processing: Pass arguments and result through the graph's ``process_inputs`` and ``process_outputs``.
+            enable_io_processing: Pass arguments and result through the graph's ``process_inputs`` and
+                ``process_outputs``.
 
         Raises:
             RuntimeError: A placeholder without default got no value, or a node refers to something that does not exist.
@@ -125,7 +127,9 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Execute the graph on the values in ``args_list``, which is emptied so that each can be freed after its last use.
+        """Execute the graph on the values in ``args_list``, which is emptied, and return its result.
+
+        A value can thus be freed after its last use, which a caller's own list would prevent.
 
         Raises:
             RuntimeError: The number of arguments is not that of the placeholders.
@@ -142,7 +146,7 @@ class Interpreter:
         return self.run(initial_env=env)
 
     def run_node(self, n: Node) -> Any:
-        """Execute one node on the values in ``env`` and return its result; dispatches to the method named by ``n.op``."""
+        """Execute one node on the values in ``env``, by the method that ``n.op`` names, and return its result."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         return getattr(self, n.op)(n.target, args, kwargs)
 
@@ -260,7 +264,7 @@ def _raise_with_context(error: Exception, node: Node) -> None:
     message = f"{error.args[0]}\n\n{context}" if error.args else context
     error.args = (message, *error.args[1:])
     if isinstance(error, KeyError):  # Prints the repr of its message: one long line.
-        raise RuntimeError(*error.args) from error
+        raise RuntimeError(*error.args) from error  # noqa: TRY004 - no matter of types.
 
 
 def _attribute(owner: Any, name: str) -> Any:

@@ -1,8 +1,8 @@
 """The results of frequent operations on meta tensors, found without asking torch.
 
-Torch's own meta kernels of these operations are decompositions written in Python that take 50 to 800 µs a call; a rule takes
-two. A rule answers only where the answer is beyond doubt, and None otherwise: then torch is asked, and torch finds the words
-for what is wrong. Rules look at shapes and types, never at devices.
+Torch's own meta kernels of these operations are decompositions written in Python that take 50 to 800 µs a call; a
+rule takes two. A rule answers only where the answer is beyond doubt, and None otherwise: then torch is asked, and
+torch finds the words for what is wrong. Rules look at shapes and types, never at devices.
 """
 
 import math
@@ -110,7 +110,7 @@ def _per_channel(x: Tensor, *parameters: Any) -> bool:
 
 
 def _attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, *args: Any, **kwargs: Any
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, *_args: Any, **kwargs: Any
 ) -> Tensor | None:
     """Scaled dot product attention over equal leading dimensions."""
     lead = query.shape[:-2]
@@ -131,7 +131,6 @@ def _attention(
 
 
 def _cat(tensors: Any, dim: Any = 0, *args: Any, **kwargs: Any) -> Tensor | None:
-    dim = kwargs.pop("dim", dim)
     if (
         args
         or kwargs
@@ -150,7 +149,6 @@ def _cat(tensors: Any, dim: Any = 0, *args: Any, **kwargs: Any) -> Tensor | None
 
 
 def _stack(tensors: Any, dim: Any = 0, *args: Any, **kwargs: Any) -> Tensor | None:
-    dim = kwargs.pop("dim", dim)
     if args or kwargs or not isinstance(dim, int) or not _alike(tensors):
         return None
     first = tensors[0]
@@ -174,7 +172,7 @@ def _adaptive_pool_2d(x: Tensor, output_size: Any) -> Tensor | None:
     sizes = (output_size, output_size) if isinstance(output_size, int) else tuple(output_size)
     if x.dim() not in {3, 4} or len(sizes) != 2 or not x.is_floating_point() or not math.prod(x.shape):
         return None
-    spatial = [old if new is None else new for old, new in zip(x.shape[-2:], sizes, strict=True)]
+    spatial = [new or old for old, new in zip(x.shape[-2:], sizes, strict=True)]
     return _new(x, (*x.shape[:-2], *spatial))
 
 
@@ -185,24 +183,24 @@ def _mean(x: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
     return torch.sum(x, *args, **kwargs)
 
 
-_ELEMENTWISE_NAMES = (
-    "relu relu6 gelu silu mish elu selu celu leaky_relu hardswish hardsigmoid hardtanh softplus softsign sigmoid tanh "
-    "logsigmoid tanhshrink dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout exp expm1 log log1p log2 "
-    "sqrt rsqrt abs neg sin cos tan erf square reciprocal floor ceil round nan_to_num normalize local_response_norm"
-).split()
-_ARITHMETIC_NAMES = (
-    "add sub mul div true_divide subtract multiply divide __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ "
-    "__truediv__ __rtruediv__"
-).split()
-_COMPARISON_NAMES = "eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split()
+_ELEMENTWISE_NAMES = """
+    relu relu6 gelu silu mish elu selu celu leaky_relu hardswish hardsigmoid hardtanh softplus softsign sigmoid tanh
+    logsigmoid tanhshrink dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout exp expm1 log log1p log2
+    sqrt rsqrt abs neg sin cos tan erf square reciprocal floor ceil round nan_to_num normalize local_response_norm
+"""
+_ARITHMETIC_NAMES = """
+    add sub mul div true_divide subtract multiply divide __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__
+    __truediv__ __rtruediv__
+"""
+_COMPARISON_NAMES = "eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__"
 
 
-def _named(names: Sequence[str], rule: Rule) -> dict[Callable[..., Any], Rule]:
-    """Return ``rule`` for each function of torch, its functional module and its tensor type that has one of the names."""
+def _named(names: str, rule: Rule) -> dict[Callable[..., Any], Rule]:
+    """Return ``rule`` for each function and method of torch that has one of the names."""
     return {
         getattr(owner, name): rule
         for owner in (torch, F, Tensor)
-        for name in names
+        for name in names.split()
         if callable(getattr(owner, name, None))
     }
 

@@ -1,9 +1,10 @@
-"""Runs PyTorch code for its shapes alone: what costs memory or time happens on the meta device, what is small stays real.
+"""Runs PyTorch code for its shapes alone: what is large has no data, what is small stays real.
 
-A stand-in for fake tensors that is cheap enough for every keystroke. Tensors that depend on the inputs have no data; constants,
-buffers and whatever is computed from sizes keep their values, so code that reads *them* goes on working. To the code that runs,
-everything seems to lie on the CPU. Reading data that depends on the inputs raises, and ``needs_data`` recognises that.
-The module's parameters and buffers are not changed, whatever the code does to them.
+A stand-in for fake tensors that is cheap enough for every keystroke. Tensors that depend on the inputs have no
+data; constants, buffers and whatever is computed from sizes keep their values, so code that reads *them* goes on
+working. To the code that runs, everything seems to lie on the CPU. Reading data that depends on the inputs raises,
+and ``needs_data`` recognises that. The module's parameters and buffers are not changed, whatever the code does to
+them.
 """
 
 import itertools
@@ -148,7 +149,7 @@ class ShapesOnly(TorchFunctionMode):
         )
 
     def _is_hollow(self, tensor: Tensor) -> bool:
-        """Whether a tensor has no data, or is to be treated so because it is large or was overwritten by one without."""
+        """Whether a tensor has no data, or is treated so as it is large or was overwritten by one without."""
         if tensor.is_meta:
             return True
         limit = _REAL_PARAMETER_LIMIT if isinstance(tensor, torch.nn.Parameter) else _REAL_LIMIT

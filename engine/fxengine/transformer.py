@@ -1,7 +1,8 @@
 """An interpreter that runs on proxies and so builds a new graph in place of values.
 
-``Transformer`` is the shortest way to write a pass that replaces operations one by one: override the method of an opcode, return
-something computed from its arguments, call ``transform``. It does not look inside submodules (each is a leaf) and does not copy
+``Transformer`` is the shortest way to write a pass that replaces operations one by one: override the method of an
+opcode, return something computed from its arguments, call ``transform``. It does not look inside submodules (each
+is a leaf) and does not copy
 parameters: the new module shares them with the old one.
 """
 

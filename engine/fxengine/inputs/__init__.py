@@ -1,7 +1,8 @@
 """Example inputs for a model about which nothing is said: inferred from its layers, names and annotations, and tried.
 
-``infer_inputs`` is the way in. It never fails: where no inputs are found on which the model runs, the best attempt comes back and
-says so. Comments and call sites in the source are not looked at here; whoever reads source prefers those.
+``infer_inputs`` is the way in. It never fails: where no inputs are found on which the model runs, the best attempt
+comes back and says so. Comments and call sites in the source are not looked at here; whoever reads source prefers
+those.
 """
 
 from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe

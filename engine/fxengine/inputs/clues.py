@@ -1,7 +1,8 @@
 """What a built model says about the sizes of its inputs, before it is run.
 
-Two sources: numbers that the model keeps (``self.img_size``, ``config.vocab_size``) under the names that the field uses for
-them, and the layers, each of which states what it takes. Nothing here decides; it collects what ``proposals`` puts together.
+Two sources: numbers that the model keeps (``self.img_size``, ``config.vocab_size``) under the names that the field
+uses for them, and the layers, each of which states what it takes. Nothing here decides; it collects what
+``proposals`` puts together.
 """
 
 import itertools
@@ -158,48 +159,39 @@ class Clues:
         return isinstance(self.modules.get(path), _TRANSPARENT)
 
     def _recipes_of(self, module: nn.Module) -> Iterator[TensorRecipe]:
-        height, width = self.image_sizes[0]
-        length = self.lengths[0]
-        match module:
-            case nn.Conv1d() | nn.ConvTranspose1d():
-                yield TensorRecipe((BATCH, module.in_channels, _SIGNAL if module.in_channels <= 2 else length * 4))
-            case nn.Conv2d() | nn.ConvTranspose2d():
-                yield TensorRecipe((BATCH, module.in_channels, height, width))
-            case nn.Conv3d() | nn.ConvTranspose3d():
-                yield TensorRecipe((BATCH, module.in_channels, self.frames, *self._video_size()))
-                yield TensorRecipe((BATCH, module.in_channels, _VOLUME, _VOLUME, _VOLUME))
-            case nn.Linear():
-                shapes = [(BATCH, length, module.in_features), (BATCH, module.in_features)]
-                yield from map(TensorRecipe, shapes if self.is_sequential_model else reversed(shapes))
-            case nn.Embedding() | nn.EmbeddingBag():
-                yield TensorRecipe((BATCH, length), "integers", torch.int64, module.num_embeddings)
-            case nn.LayerNorm():
-                yield TensorRecipe((BATCH, length, *module.normalized_shape))
-            case nn.BatchNorm1d() | nn.InstanceNorm1d():
-                yield TensorRecipe((BATCH, module.num_features))
-                yield TensorRecipe((BATCH, module.num_features, length))
-            case nn.BatchNorm2d() | nn.InstanceNorm2d():
-                yield TensorRecipe((BATCH, module.num_features, height, width))
-            case nn.BatchNorm3d() | nn.InstanceNorm3d():
-                yield TensorRecipe((BATCH, module.num_features, self.frames, *self._video_size()))
-            case nn.GroupNorm():
-                yield TensorRecipe((BATCH, module.num_channels, height, width))
-            case nn.RNNBase():
-                yield TensorRecipe((BATCH, length, module.input_size))
-            case nn.RNNCellBase():
-                yield TensorRecipe((BATCH, module.input_size))
-            case nn.MultiheadAttention():
-                yield TensorRecipe((BATCH, length, module.embed_dim))
-            case nn.Transformer():
-                yield TensorRecipe((BATCH, length, module.d_model))
-            case _:
-                yield from self._recipes_by_pattern(module)
-
-    def _recipes_by_pattern(self, module: nn.Module) -> Iterator[TensorRecipe]:
-        """Read the left side of an einops layer's pattern."""
-        pattern = getattr(module, "pattern", None)
+        for types, wish in _LAYERS:
+            if isinstance(module, types):
+                yield from wish(self, module)
+                return
+        pattern = getattr(module, "pattern", None)  # An einops layer.
         if isinstance(pattern, str) and "->" in pattern:
             yield TensorRecipe(self.shape_of_pattern(pattern.partition("->")[0]))
+
+    def image(self, channels: int) -> list[TensorRecipe]:
+        """Return a batch of images with so many channels."""
+        return [TensorRecipe((BATCH, channels, *self.image_sizes[0]))]
+
+    def volume(self, channels: int) -> list[TensorRecipe]:
+        """Return a batch of videos, and a batch of cubes, with so many channels."""
+        video = TensorRecipe((BATCH, channels, self.frames, *self._video_size()))
+        return [video, TensorRecipe((BATCH, channels, _VOLUME, _VOLUME, _VOLUME))]
+
+    def signal(self, channels: int) -> list[TensorRecipe]:
+        """Return a batch of sequences, channels first: long ones if they look like sound."""
+        return [TensorRecipe((BATCH, channels, _SIGNAL if channels <= 2 else self.lengths[0] * 4))]
+
+    def sequence(self, width: int) -> list[TensorRecipe]:
+        """Return a batch of sequences of vectors, channels last."""
+        return [TensorRecipe((BATCH, self.lengths[0], width))]
+
+    def vectors(self, width: int) -> list[TensorRecipe]:
+        """Return a batch of vectors, and one of sequences of vectors, in the order of what fits the model."""
+        both = [*self.sequence(width), TensorRecipe((BATCH, width))]
+        return both if self.is_sequential_model else both[::-1]
+
+    def tokens(self, high: int) -> list[TensorRecipe]:
+        """Return a batch of sequences of integers below ``high``."""
+        return [TensorRecipe((BATCH, self.lengths[0]), "integers", torch.int64, high)]
 
     def shape_of_pattern(self, left: str) -> tuple[int, ...]:
         """Return sizes for a list of axis names as ``b c (h p1) (w p2)``; groups stand for the whole they divide."""
@@ -242,6 +234,30 @@ class Clues:
         return [root, *configurations, *nested, *(vars(module) for module in self.modules.values())]
 
 
+_LAYERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[[Clues, Any], list[TensorRecipe]]], ...] = (
+    ((nn.Conv1d, nn.ConvTranspose1d), lambda clues, layer: clues.signal(layer.in_channels)),
+    ((nn.Conv2d, nn.ConvTranspose2d), lambda clues, layer: clues.image(layer.in_channels)),
+    ((nn.Conv3d, nn.ConvTranspose3d), lambda clues, layer: clues.volume(layer.in_channels)),
+    ((nn.Linear,), lambda clues, layer: clues.vectors(layer.in_features)),
+    ((nn.Embedding, nn.EmbeddingBag), lambda clues, layer: clues.tokens(layer.num_embeddings)),
+    (
+        (nn.LayerNorm,),
+        lambda clues, layer: [TensorRecipe((BATCH, clues.lengths[0], *layer.normalized_shape))],
+    ),
+    (
+        (nn.BatchNorm1d, nn.InstanceNorm1d),
+        lambda clues, layer: [TensorRecipe((BATCH, layer.num_features)), *clues.signal(layer.num_features)],
+    ),
+    ((nn.BatchNorm2d, nn.InstanceNorm2d), lambda clues, layer: clues.image(layer.num_features)),
+    ((nn.BatchNorm3d, nn.InstanceNorm3d), lambda clues, layer: clues.volume(layer.num_features)),
+    ((nn.GroupNorm,), lambda clues, layer: clues.image(layer.num_channels)),
+    ((nn.RNNBase,), lambda clues, layer: clues.sequence(layer.input_size)),
+    ((nn.RNNCellBase,), lambda _clues, layer: [TensorRecipe((BATCH, layer.input_size))]),
+    ((nn.MultiheadAttention,), lambda clues, layer: clues.sequence(layer.embed_dim)),
+    ((nn.Transformer,), lambda clues, layer: clues.sequence(layer.d_model)),
+)
+"""What the layers of ``torch.nn`` take."""
+
 _SEQUENCE_CLASS = re.compile(r"Attention|Transformer|Encoder|Decoder|Mixer|Mamba|SSM", re.IGNORECASE)
 
 
@@ -269,18 +285,14 @@ def _height_and_width(value: Any) -> tuple[int, int] | None:
 
 def _summary(layer: nn.Module) -> str:
     """Return a layer with its first argument, as ``Conv2d(3, …)``."""
-    names: Mapping[str, Callable[[Any], Any]] = {
-        "in_channels": int,
-        "in_features": int,
-        "num_embeddings": int,
-        "input_size": int,
-        "embed_dim": int,
-        "num_features": int,
-        "num_channels": int,
-        "normalized_shape": lambda shape: shape[0],
-    }
-    for name, convert in names.items():
+    for name in _FIRST_ARGUMENTS:
         value = getattr(layer, name, None)
         if isinstance(value, int | tuple) and not isinstance(value, bool):
-            return f"{type(layer).__name__}({convert(value)}, …)"
+            return f"{type(layer).__name__}({value}, …)"
     return type(layer).__name__
+
+
+_FIRST_ARGUMENTS = (
+    "in_channels", "in_features", "num_embeddings", "input_size", "embed_dim", "num_features", "num_channels",
+    "normalized_shape",
+)  # fmt: skip

@@ -1,10 +1,10 @@
 """One trial run of a model on proposed inputs, without data, and what can be learned from its failure.
 
-A trial leaves the module as it was: attributes that user code sets while it runs (caches, counters) are put back. It runs in
-evaluation mode, as a profile does, so that models do not ask for labels.
+A trial leaves the module as it was: attributes that user code sets while it runs (caches, counters) are put back.
+It runs in evaluation mode, as a profile does, so that models do not ask for labels.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -147,8 +147,8 @@ def probe(root: nn.Module | Callable[..., Any], recipes: Mapping[str, Recipe], p
 
 
 @contextmanager
-def preserved_state(module: nn.Module | None) -> Iterator[None]:
-    """Put back, at the end, every attribute, parameter, buffer and submodule that code inside has set, replaced or deleted."""
+def preserved_state(module: nn.Module | None) -> Generator[None]:
+    """Put back, at the end, every attribute and registered tensor or module that code inside has changed."""
     if module is None:
         yield
         return

@@ -1,7 +1,8 @@
 """What a parameter might want, judged by its annotation, its name and the layer that takes it.
 
-Proposals are ordered by how often they are right. They need not be right: the search runs the model on them and mends what the
-model complains about. A rule here is about how people name things in this field, never about one model.
+Proposals are ordered by how often they are right. They need not be right: the search runs the model on them and
+mends what the model complains about. A rule here is about how people name things in this field, never about one
+model.
 """
 
 import collections.abc

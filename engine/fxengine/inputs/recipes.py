@@ -1,7 +1,7 @@
 """Recipes for example inputs: what a value is made of, how it is written down, and how it is made on a device.
 
-A recipe is data. The same recipe gives a meta tensor for shape propagation, a real tensor for a profile, and the Python source
-that a person reads and edits, such as ``torch.randn(2, 3, 224, 224)``.
+A recipe is data. The same recipe gives a meta tensor for shape propagation, a real tensor for a profile, and the
+Python source that a person reads and edits, such as ``torch.randn(2, 3, 224, 224)``.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,8 @@ class TensorRecipe:
 
     Attributes:
         shape: Its sizes.
-        fill: ``normal`` and ``uniform`` random numbers, ``integers`` below ``high``, ``ones``, ``zeros``, or ``full`` of ``high``.
+        fill: ``normal`` and ``uniform`` random numbers, ``integers`` below ``high``, ``ones``, ``zeros``, or
+            ``full`` of ``high``.
         dtype: Its type.
         high: One more than the largest integer, or the number that it is full of.
         because: What in the model asks for it, in the user's words; not part of its identity.

@@ -1,15 +1,15 @@
 """From a failed trial to better inputs: what the operation that raised wanted, and which parameter it was given.
 
-Each rule looks at one kind of complaint and answers with changed recipes, best first. The numbers come from the operation itself
-(the weight that did not fit) rather than from its message wherever there is one; the parameter to blame comes from the account
-that the trial keeps of which tensors were computed from which parameters.
+Each rule looks at one kind of complaint and answers with changed recipes, best first. The numbers come from the
+operation itself (the weight that did not fit) rather than from its message wherever there is one; the parameter to
+blame comes from the account that the trial keeps of which tensors were computed from which parameters.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, TypeAlias
 
 import torch
@@ -37,7 +37,7 @@ _TRANSPOSED: Mapping[Callable[..., Any], int] = {
     F.conv_transpose2d: 2,
     F.conv_transpose3d: 3,
 }
-_LINEAR = frozenset({F.linear, torch._C._nn.linear})
+_LINEAR = frozenset({F.linear})
 _MATMUL = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__})
 _EMBEDDING = frozenset({F.embedding, torch.embedding, F.embedding_bag})
 _MAX_SIDE = 2048
@@ -208,8 +208,8 @@ class _Repairer:
         for name, recipe in self._tensor_recipes():
             if given and wanted != given:
                 yield from self._in_proportion(name, recipe, wanted / given, 0.0)
-            for size in (size for size in sizes[1:] if size > 1):
-                yield from self._resize(frozenset({name}), recipe.shape[-1] if recipe.shape else 0, size, cost=1.5)
+            for size in (size for size in sizes[1:] if size > 1 and recipe.shape):
+                yield from self._resize(frozenset({name}), recipe.shape[-1], size, cost=1.5)
 
     def _missing_key(self, match: re.Match[str]) -> Iterator[Change]:
         """A dictionary has no such key, or a tensor was used as one."""
@@ -260,10 +260,12 @@ class _Repairer:
 
     def _other_kind(self, name: str, recipe: TensorRecipe) -> Iterator[Change]:
         if recipe.dtype.is_floating_point:
-            integers = replace(recipe, fill="integers", dtype=torch.int64, high=self.clues.vocabulary)
-            yield self._replace(name, integers, 4.0)
+            yield self._replace(name, self._as_integers(recipe), 4.0)
         else:
             yield self._replace(name, replace(recipe, fill="normal", dtype=torch.float32), 4.0)
+
+    def _as_integers(self, recipe: TensorRecipe) -> TensorRecipe:
+        return replace(recipe, fill="integers", dtype=torch.int64, high=self.clues.vocabulary)
 
     def _resize(self, names: frozenset[str], got: int, wanted: int, cost: float = 0.0) -> Iterator[Change]:
         """Change what is ``got`` long to ``wanted``: directly where the input has that size, else in proportion."""
@@ -283,6 +285,8 @@ class _Repairer:
     def _in_proportion(self, name: str, recipe: TensorRecipe, ratio: float, cost: float) -> Iterator[Change]:
         """Scale the spatial dimensions so that their product, or one of them, changes by ``ratio``."""
         shape = recipe.shape
+        if not shape:
+            return
         if len(shape) >= 4:
             for exponent in (0.5, 1.0):
                 sides = _rounded(shape[-1] * ratio**exponent)
@@ -295,7 +299,8 @@ class _Repairer:
         channel = (shape[0], round(shape[1] * ratio), *shape[2:]) if len(shape) >= 2 else shape
         yield self._reshape(name, channel, cost + 1.5)
         if len(shape) in {2, 3}:
-            yield self._reshape(name, (*shape[:-1], round(shape[-1] * ratio)), cost + 1.2)
+            *lead, last = shape
+            yield self._reshape(name, (*lead, round(last * ratio)), cost + 1.2)
 
     def _reshape(self, name: str, shape: tuple[int, ...], cost: float) -> Change:
         recipe = self.recipes[name]
@@ -356,26 +361,53 @@ class _Repairer:
         return Change({**self.recipes, name: replace(recipe, because=self.because)}, cost)
 
 
-_MESSAGES: Sequence[tuple[re.Pattern[str], Callable[[_Repairer, re.Match[str]], Iterator[Change]]]] = (
-    (re.compile(r"not enough values to unpack \(expected (?:at least )?(\d+), got (\d+)\)"), _Repairer._unpacked),
-    (re.compile(r"too many values to unpack \(expected (\d+)(?:, got (\d+))?\)"), _Repairer._unpacked),
-    (re.compile(r"input\.dim\(\) = (\d+) is not equal to len\(dims\) = (\d+)"), _Repairer._dimensions),
-    (re.compile(r"[Ee]xpected (\d+)(?:D?-?D?(?: \(\w+\))? or (\d+))?[- ]?(?:D|dim)"), _Repairer._dimensions),
-    (re.compile(r"Dimension out of range \(expected to be in range of \[-(\d+), \d+\], but got -?(\d+)\)"), _Repairer._dimensions),
-    (re.compile(r"too many indices for tensor of dimension (\d+)"), _Repairer._dimensions),
-    (re.compile(r"tuple index out of range|list index out of range"), _Repairer._dimensions),
-    (re.compile(r"Expected (\d+) dimensions, got (\d+)|[Ww]rong shape: expected (\d+) dims"), _Repairer._dimensions),
-    (re.compile(r"must be a? ?(\d+)[- ]?(?:D|dim)"), _Repairer._dimensions),
-    (re.compile(r"indices must be|must be long|[Ee]xpected .*Long|got (?:torch\.)?FloatTensor|scalar type Long"), _Repairer._integers),
-    (re.compile(r"one_hot is only applicable|tensors used as indices"), _Repairer._integers),
-    (re.compile(r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating"), _Repairer._floats),
-    (re.compile(r"mask.*bool|bool.*mask|Bool"), _Repairer._booleans),
-    (re.compile(r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)"), _Repairer._volume),
-    (re.compile(r"^'(\w+)'$"), _Repairer._missing_key),
-    (re.compile(r"[Kk]ernel size can't be greater|[Oo]utput size is too small|too small|more than 1 value per channel"), _Repairer._too_small),
-    (re.compile(r"[Pp]adding size should be less than|non-zero size|has no elements|less than one"), _Repairer._too_small),
-    (re.compile(r"expected .*(?:List|list|sequence|tuple) .*|must be (?:tuple|list) of"), _Repairer._as_list),
-)  # fmt: skip
+_MESSAGES: Sequence[tuple[re.Pattern[str], Callable[[_Repairer, re.Match[str]], Iterator[Change]]]] = tuple(
+    (re.compile(pattern), act)
+    for act, patterns in (
+        (
+            _Repairer._unpacked,
+            (
+                r"not enough values to unpack \(expected (?:at least )?(\d+), got (\d+)\)",
+                r"too many values to unpack \(expected (\d+)(?:, got (\d+))?\)",
+            ),
+        ),
+        (
+            _Repairer._dimensions,
+            (
+                r"input\.dim\(\) = (\d+) is not equal to len\(dims\) = (\d+)",
+                r"[Ee]xpected (\d+)(?:D?-?D?(?: \(\w+\))? or (\d+))?[- ]?(?:D|dim)",
+                r"Dimension out of range \(expected to be in range of \[-(\d+), \d+\], but got -?(\d+)\)",
+                r"too many indices for tensor of dimension (\d+)",
+                r"tuple index out of range|list index out of range",
+                r"Expected (\d+) dimensions, got (\d+)|[Ww]rong shape: expected (\d+) dims",
+                r"must be a? ?(\d+)[- ]?(?:D|dim)",
+            ),
+        ),
+        (_Repairer._volume, (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)",)),
+        (
+            _Repairer._integers,
+            (
+                r"indices must be|must be long|[Ee]xpected .*Long|got (?:torch\.)?FloatTensor|scalar type Long",
+                r"one_hot is only applicable|tensors used as indices",
+            ),
+        ),
+        (
+            _Repairer._floats,
+            (r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating",),
+        ),
+        (_Repairer._booleans, (r"mask.*bool|bool.*mask|Bool",)),
+        (_Repairer._missing_key, (r"^'(\w+)'$",)),
+        (
+            _Repairer._too_small,
+            (
+                r"[Kk]ernel size can't be greater|too small|more than 1 value per channel",
+                r"[Pp]adding size should be less than|non-zero size|has no elements|less than one",
+            ),
+        ),
+        (_Repairer._as_list, (r"expected .*(?:List|list|sequence|tuple) .*|must be (?:tuple|list) of",)),
+    )
+    for pattern in patterns
+)
 """What is said, and what to do about it."""
 
 
@@ -384,10 +416,10 @@ def _pairs(
 ) -> list[tuple[tuple[Tensor, frozenset[str]], tuple[Tensor, frozenset[str]]]]:
     """Return each neighbouring pair of tensors with the parameters they come from."""
     known = list(zip(tensors, sources, strict=True))
-    return list(zip(known, known[1:], strict=False))[:4]
+    return list(itertools.pairwise(known))[:4]
 
 
 def _rounded(side: float) -> list[int]:
     """Return sides near ``side``, multiples of powers of two first."""
     found = [max(step, round(side / step) * step) for step in (32, 16, 8, 4, 1)]
-    return [value for value in dict.fromkeys(chain(found)) if value <= _MAX_SIDE]
+    return [value for value in dict.fromkeys(found) if value <= _MAX_SIDE]

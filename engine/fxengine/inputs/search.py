@@ -1,8 +1,8 @@
 """The search for inputs on which a model runs.
 
-Best first: the assignment of recipes that is tried next is the one whose parent came furthest through the model, less what it
-cost to think of. Every trial runs without data and takes milliseconds; the search ends at the first that fits, or when the time
-is over, and then says what it tried.
+Best first: the assignment of recipes that is tried next is the one whose parent came furthest through the model,
+less what it cost to think of. Every trial runs without data and takes milliseconds; the search ends at the first
+that fits, or when the time is over, and then says what it tried.
 """
 
 import heapq
@@ -21,7 +21,7 @@ from fxengine.graph import Graph
 from fxengine.inputs.clues import Clues
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.inputs.proposals import propose
-from fxengine.inputs.recipes import Constant, Recipe, TensorRecipe, call_expression
+from fxengine.inputs.recipes import Recipe, call_expression
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.signature import Parameter, consumers, parameters_of
 

@@ -43,7 +43,7 @@ class Parameter:
 
 
 def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
-    """Return the parameters that can be passed to ``root``, those behind decorators included; ``*args`` and such apart."""
+    """Return the parameters that can be passed to ``root``, decorated or not; ``*args`` and such apart."""
     function = root.forward if isinstance(root, nn.Module) else root
     try:
         signature = inspect.signature(function)

@@ -1,9 +1,9 @@
 """Shape propagation: runs a graph on example inputs and notes on each node what tensor it makes.
 
 ``propagate`` does what torch.fx's pass does: it runs for real, on the tensors given, and stops at the first error.
-``propagate_partial`` runs for the shapes alone (see ``shapes_only``), needs neither memory nor time worth speaking of, and goes
-on after an error: whatever does not depend on the failing node is still found, and each failure says which node, which error,
-and what went in.
+``propagate_partial`` runs for the shapes alone (see ``shapes_only``), needs neither memory nor time worth speaking
+of, and goes on after an error: whatever does not depend on the failing node is still found, and each failure says
+which node, which error, and what went in.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,8 @@ class ShapeFailure:
         node: The node.
         error: What it raised, as it was raised.
         inputs: For each node among its arguments its name and what it was, as ``("x", "f32[2, 3]")``.
-        needs_data: The node wanted data and was given shapes only: no fault of the model, but the end of what can be said.
+        needs_data: The node wanted data and was given shapes only: no fault of the model, but the end of what can
+            be said.
     """
 
     node: Node
@@ -79,8 +80,8 @@ class ShapeReport:
 class ShapeProp(Interpreter):
     """Notes on each node the shape and type of its result.
 
-    ``node.meta["tensor_meta"]`` gets the result with each tensor in it replaced by a ``TensorMetadata``, ``node.meta["type"]``
-    the type of the result, and ``node.tensor`` the facts of a result that is a tensor.
+    ``node.meta["tensor_meta"]`` gets the result with each tensor in it replaced by a ``TensorMetadata``,
+    ``node.meta["type"]`` the type of the result, and ``node.tensor`` the facts of a result that is a tensor.
 
     Example:
         >>> traced = symbolic_trace(torch.nn.Linear(4, 8))
@@ -92,7 +93,7 @@ class ShapeProp(Interpreter):
     def __init__(self, gm: GraphModule, fake_mode: Any = None) -> None:
         """Prepare to run ``gm``, under torch's ``FakeTensorMode`` if one is given or active."""
         super().__init__(gm)
-        self.fake_mode = fake_mode or detect_fake_mode()
+        self.fake_mode: Any = fake_mode or detect_fake_mode()
         self._fake_tensors: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._device: torch.device | None = None
 
@@ -129,7 +130,7 @@ class ShapeProp(Interpreter):
                     continue
                 try:
                     self.env[node] = result = self._record(node, self._run_for_shape(node))
-                except Exception as error:  # The user's operators raise whatever they like: it is the finding.
+                except Exception as error:  # noqa: BLE001 - the user's operators raise whatever they like: a finding.
                     unknown[node] = None
                     failures.append(ShapeFailure(node, error, _inputs_of(node, self.env), needs_data(error)))
         self._device = None
@@ -158,7 +159,8 @@ class ShapeProp(Interpreter):
         return torch.func.functional_call(submodule, fakes, args, kwargs)
 
     def _run_for_shape(self, node: Node) -> Any:
-        """Execute ``node`` without data; if that fails, ask again with data, as meta kernels have faults and words of their own.
+        """Execute ``node`` without data; if that fails, ask again with data, as meta kernels have faults and words
+        of their own.
 
         Raises:
             Exception: What the node raises with data, or without if it cannot be had.

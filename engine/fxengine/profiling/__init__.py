@@ -1,7 +1,7 @@
 """Profiling a captured model on the device that a person chooses: node by node, line by line, honestly.
 
-``profile`` measures, ``ProfileResult`` holds what it found, ``to_markdown``, ``to_table``, ``to_trace`` and ``result_to_dict`` write
-it down. ``model_cost`` and ``graph_costs`` say what a model costs before anything runs.
+``profile`` measures, ``ProfileResult`` holds what it found, ``to_markdown``, ``to_table``, ``to_trace`` and
+``result_to_dict`` write it down. ``model_cost`` and ``graph_costs`` say what a model costs before anything runs.
 """
 
 from fxengine.profiling.cost import Cost, graph_costs, model_cost

@@ -1,7 +1,7 @@
 """This profile against an earlier one: only what is larger than chance explains.
 
-A difference counts if it exceeds three standard errors of both measurements together, and two hundredths of the line's time, and
-one thousandth of the model's. The last two keep out what is certain but does not matter.
+A difference counts if it exceeds three standard errors of both measurements together, and two hundredths of the
+line's time, and one thousandth of the model's. The last two keep out what is certain but does not matter.
 """
 
 from dataclasses import replace

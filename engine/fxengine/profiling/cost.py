@@ -1,11 +1,12 @@
 """What a model's operations cost in arithmetic and memory traffic, from shapes alone.
 
-The model runs without data (see ``shapes_only``) while every torch function that it calls is counted, those inside leaf modules
-included. A multiplication with its addition counts as two operations, as in torch's own ``torch.utils.flop_counter`` and in the
-data sheets that peaks are quoted from. Cheap functions are counted too, roughly: they matter where nothing else happens.
+The model runs without data (see ``shapes_only``) while every torch function that it calls is counted, those inside
+leaf modules included. A multiplication with its addition counts as two operations, as in torch's own
+``torch.utils.flop_counter`` and in the data sheets that peaks are quoted from. Cheap functions are counted too,
+roughly: they matter where nothing else happens.
 
-Memory traffic is what would move if every operation read its inputs and wrote its result once: the least that an eager run
-moves, and more than a compiler's fused one would.
+Memory traffic is what would move if every operation read its inputs and wrote its result once: the least that an
+eager run moves, and more than a compiler's fused one would.
 """
 
 import math
@@ -129,7 +130,7 @@ def _cost_of_call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappi
         "__getitem__",
     }:  # Reads as much as it writes, not the whole table.
         moved = 2 * sum(tensor.numel() * tensor.element_size() for tensor in _tensors(result))
-    formula = _FORMULAS.get(func) or _FORMULAS_BY_NAME.get(name.strip("_"), _one_per_output)
+    formula = _FORMULAS.get(name.strip("_"), _one_per_output)
     return Cost(round(formula(args, kwargs, result)), moved)
 
 
@@ -154,8 +155,14 @@ def _per_output(count: float) -> _Formula:
     return lambda _args, _kwargs, result: count * _numel(result)
 
 
-def _one_per_input(args: tuple[Any, ...], _kwargs: Mapping[str, Any], _result: Any) -> float:
-    return _numel(args)
+def _per_input(count: float) -> _Formula:
+    """Return the formula of a function that does ``count`` operations for each element of its arguments."""
+    return lambda args, _kwargs, _result: count * _numel(args)
+
+
+def _bilinear(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> float:
+    """2 · outputs · in1 · in2."""
+    return 2 * _numel(result) * args[0].shape[-1] * args[1].shape[-1]
 
 
 def _linear(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
@@ -224,7 +231,7 @@ def _pool(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> floa
 
 
 def _recurrent(gates: int) -> _Formula:
-    """Return the formula of a recurrent layer: at each step ``gates`` matrix products with input and state, and the cell."""
+    """Return the formula of a recurrent layer: at each step matrix products with input and state, and the cell."""
 
     def formula(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> float:
         weights = [tensor for tensor in _tensors(args[2:]) if tensor.dim() == 2]
@@ -239,46 +246,43 @@ def _recurrent(gates: int) -> _Formula:
 _COMPOSITE = frozenset({F.multi_head_attention_forward})
 """Functions written in Python whose parts are worth counting each."""
 
-_VIEWS = frozenset(
-    "view view_as transpose permute unsqueeze squeeze expand expand_as chunk split tensor_split unbind narrow select detach "
-    "flatten unflatten reshape swapaxes swapdims movedim moveaxis t T mT contiguous to type_as diagonal unfold as_strided "
-    "size dim broadcast_to empty empty_like new_empty dropout feature_dropout dropout2d identity real imag".split()
-)
+_MOVING_NOTHING = """
+    view view_as transpose permute unsqueeze squeeze expand expand_as chunk split tensor_split unbind narrow select detach
+    flatten unflatten reshape swapaxes swapdims movedim moveaxis t T mT contiguous to type_as diagonal unfold as_strided
+    size dim broadcast_to empty empty_like new_empty dropout feature_dropout dropout2d identity real imag
+"""
+_VIEWS = frozenset(_MOVING_NOTHING.split())
 """Functions that move nothing, or nothing that is sure to be moved."""
 
-_FORMULAS: Mapping[Callable[..., Any], _Formula] = {torch._C._nn.linear: _linear}
-
-_FORMULAS_BY_NAME: Mapping[str, _Formula] = {
-    "linear": _linear,
-    "bilinear": lambda args, _kwargs, result: 2 * _numel(result) * args[0].shape[-1] * args[1].shape[-1],
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
-    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _transposed_convolution),
-    **dict.fromkeys(("matmul", "bmm", "mm", "mv", "dot", "rmatmul"), _matmul),
-    **dict.fromkeys(("addmm", "baddbmm", "addbmm"), _addmm),
-    "einsum": _einsum,
-    "scaled_dot_product_attention": _attention,
-    **dict.fromkeys(("layer_norm", "group_norm", "instance_norm"), _per_output(8)),
-    "rms_norm": _per_output(5),
-    "batch_norm": _per_output(4),
-    "normalize": _per_output(4),
-    **dict.fromkeys(("softmax", "log_softmax"), _per_output(5)),
-    **dict.fromkeys(("gelu", "mish"), _per_output(8)),
-    **dict.fromkeys(("silu", "sigmoid", "tanh", "hardswish", "softplus", "elu", "selu"), _per_output(4)),
-    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool2d"), _pool),
-    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d"), _one_per_input),
-    **dict.fromkeys(("sum", "mean", "prod", "max", "min", "amax", "amin", "argmax", "argmin", "norm", "cumsum"), _one_per_input),
-    **dict.fromkeys(("var", "std", "var_mean", "logsumexp"), lambda args, _kwargs, _result: 3 * _numel(args)),
-    "interpolate": _per_output(7),
-    "grid_sample": _per_output(11),
-    **dict.fromkeys(
-        ("embedding", "getitem", "setitem", "cat", "concat", "stack", "pad", "clone", "copy", "roll", "flip", "repeat", "gather",
-         "index_select", "zeros", "ones", "full", "arange", "zeros_like", "ones_like", "bool", "float", "half", "long",
-         "masked_fill", "where", "tril", "triu"),
+_TABLE: tuple[tuple[str, _Formula], ...] = (
+    ("linear", _linear),
+    ("bilinear", _bilinear),
+    ("conv1d conv2d conv3d", _convolution),
+    ("conv_transpose1d conv_transpose2d conv_transpose3d", _transposed_convolution),
+    ("matmul bmm mm mv dot rmatmul", _matmul),
+    ("addmm baddbmm addbmm", _addmm),
+    ("einsum", _einsum),
+    ("scaled_dot_product_attention", _attention),
+    ("layer_norm group_norm instance_norm", _per_output(8)),
+    ("rms_norm", _per_output(5)),
+    ("batch_norm normalize", _per_output(4)),
+    ("softmax log_softmax", _per_output(5)),
+    ("gelu mish", _per_output(8)),
+    ("silu sigmoid tanh hardswish softplus elu selu", _per_output(4)),
+    ("max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d lp_pool2d", _pool),
+    ("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d", _per_input(1)),
+    ("sum mean prod max min amax amin argmax argmin norm cumsum", _per_input(1)),
+    ("var std var_mean logsumexp", _per_input(3)),
+    ("interpolate", _per_output(7)),
+    ("grid_sample", _per_output(11)),
+    ("embedding getitem setitem cat concat stack pad clone copy roll flip repeat gather", _per_output(0)),
+    (
+        "zeros ones full arange zeros_like ones_like index_select masked_fill where tril triu bool float half long",
         _per_output(0),
     ),
-    "lstm": _recurrent(4),
-    "gru": _recurrent(3),
-    "rnn_tanh": _recurrent(1),
-    "rnn_relu": _recurrent(1),
-}  # fmt: skip
-"""The formulas, by the function's name, as torch's functions, its functional ones and tensor methods share theirs."""
+    ("lstm", _recurrent(4)),
+    ("gru", _recurrent(3)),
+    ("rnn_tanh rnn_relu", _recurrent(1)),
+)
+_FORMULAS = {name: formula for names, formula in _TABLE for name in names.split()}
+"""The formulas by name, which torch's functions, the functional ones and the methods of tensors share."""

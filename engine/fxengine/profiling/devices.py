@@ -1,9 +1,11 @@
 """The devices that a model can be profiled on, and what each is capable of, measured rather than looked up.
 
-The CPU is always there. An accelerator is whatever ``torch.accelerator`` of this build can reach (cuda, xpu, mps, ...). Asking which
-there are does not start them: that may be done in a process that must stay free of device contexts, such as one that forks.
+The CPU is always there. An accelerator is whatever ``torch.accelerator`` of this build can reach (cuda, xpu, mps,
+...). Asking which there are does not start them: that may be done in a process that must stay free of device
+contexts, such as one that forks.
 """
 
+import itertools
 import platform
 import sys
 import time
@@ -99,8 +101,8 @@ def synchronize(device: torch.device) -> None:
 class Clock(Protocol):
     """Measures the time between marks on a device.
 
-    ``mark`` is cheap and may be called between any two operations; the times are only known after ``read``, which waits for the
-    device.
+    ``mark`` is cheap and may be called between any two operations; the times are only known after ``read``, which
+    waits for the device.
     """
 
     def mark(self) -> None:
@@ -122,7 +124,7 @@ class HostClock:
     def read(self) -> list[float]:
         """Return the seconds between marks."""
         marks = self._marks
-        spans = [(after - before) * 1e-9 for before, after in zip(marks, marks[1:], strict=False)]
+        spans = [(after - before) * 1e-9 for before, after in itertools.pairwise(marks)]
         marks.clear()
         return spans
 
@@ -145,7 +147,7 @@ class EventClock:
         """Wait for the device and return the seconds between marks."""
         synchronize(self._device)
         marks = self._marks
-        spans = [before.elapsed_time(after) * 1e-3 for before, after in zip(marks, marks[1:], strict=False)]
+        spans = [before.elapsed_time(after) * 1e-3 for before, after in itertools.pairwise(marks)]
         marks.clear()
         return spans
 
@@ -159,14 +161,14 @@ def clock_for(device: torch.device) -> Clock:
 def calibrate(device: torch.device, dtype: torch.dtype = torch.float32, *, seconds: float = 0.3) -> Peak:
     """Return the peak of ``device``, measured for about ``seconds``.
 
-    The arithmetic peak is the best rate of a square matrix product, large enough to fill the device; the bandwidth that of a copy
-    too large for any cache. Both are what this machine really gives, other programs and throttling included.
+    The arithmetic peak is the best rate of a square matrix product, large enough to fill the device; the bandwidth
+    that of a copy too large for any cache. Both are what this machine really gives, other programs and throttling
+    included.
     """
     side = 1024 if device.type == "cpu" else 8192
     a = torch.randn(side, side, device=device).to(dtype)
     b = torch.randn(side, side, device=device).to(dtype)
     product = _best_time(lambda: torch.mm(a, b), device, seconds / 2)
-    del a, b
     count = (1 << 24) if device.type == "cpu" else (1 << 28)
     source = torch.ones(count, device=device)
     target = torch.empty_like(source)

@@ -1,14 +1,15 @@
 """Runs a graph on a device and measures each node, and the whole model beside it.
 
-The three things that are compared (the original module, the graph's generated code, the graph node by node) take turns in rounds,
-so that a machine that grows slower or faster meanwhile does not favour one. A node's time is that of its call alone: arguments are
-fetched and submodules looked up before the clock starts, and what reading the clock costs is measured and taken off.
+The three things that are compared (the original module, the graph's generated code, the graph node by node) take
+turns in rounds, so that a machine that grows slower or faster meanwhile does not favour one. A node's time is that
+of its call alone: arguments are fetched and submodules looked up before the clock starts, and what reading the
+clock costs is measured and taken off.
 """
 
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -41,7 +42,8 @@ class ProfileOptions:
         warmup_limit: The most rounds before measuring; it begins as soon as two that follow each other agree.
         repeats: The fewest rounds that are measured.
         repeat_limit: The most.
-        tolerance: The relative standard error of the whole at which measuring ends, and the difference that two rounds of
+        tolerance: The relative standard error of the whole at which measuring ends, and the difference that two
+            rounds of
             the warm-up may have.
         seconds: The time that measuring may take in all; the fewest rounds are made whatever they take.
         training: Measure in training mode, without a backward pass.
@@ -86,8 +88,8 @@ def profile(
 ) -> ProfileResult:
     """Return how long the model and each node of its graph take on ``device``, and what they need.
 
-    Both modules are moved to the device and stay there. They run in evaluation mode without gradients unless the options say
-    otherwise; their own modes are put back.
+    Both modules are moved to the device and stay there. They run in evaluation mode without gradients unless the
+    options say otherwise; their own modes are put back.
 
     Args:
         graph_module: The captured model.
@@ -383,7 +385,7 @@ def _place(node: Node) -> Place | None:
 
 
 def _timing(samples: Sequence[float]) -> Timing:
-    """Return median and its standard error: 1.2533 σ / √n, with σ as 1.4826 median absolute deviations."""
+    """Return median and its standard error: 1.2533 deviations / √n; a deviation is 1.4826 median absolute ones."""
     median = statistics.median(samples)
     deviation = statistics.median(abs(sample - median) for sample in samples)
     return Timing(median, 1.2533 * 1.4826 * deviation / len(samples) ** 0.5, len(samples))
@@ -418,7 +420,7 @@ def _arguments(
 
 
 @contextmanager
-def _conditions(modules: tuple[Any, ...], options: ProfileOptions) -> Iterator[None]:
+def _conditions(modules: tuple[Any, ...], options: ProfileOptions) -> Generator[None]:
     """Set mode, gradients and threads for the time of a profile."""
     parts = [part for module in modules if isinstance(module, nn.Module) for part in module.modules()]
     modes = [(part, part.training) for part in parts]

@@ -1,7 +1,7 @@
 """A profile for people (Markdown), for programs (JSON, see ``results``) and for Perfetto (trace events)."""
 
 import linecache
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any
 
 from fxengine.profiling.folding import Fold, fold_by_line
@@ -36,10 +36,9 @@ def to_markdown(result: ProfileResult, *, rows: int = _ROWS) -> str:
         rate, of_peak = _rate(fold, result)
         link = f"[{fold.place.line}]({_uri(fold.place)})" if fold.place is not None else ""
         source = f"`{_escape(_source(fold))}`" if fold.place is not None else ""
-        lines.append(
-            f"| {_duration(fold.timing.seconds)} | {_duration(fold.timing.error)} | {fold.share:.1%} | {link} | {source} "
-            f"| {_escape(_nodes(fold))} | {rate} | {of_peak} |"
-        )
+        time, error = _duration(fold.timing.seconds), _duration(fold.timing.error)
+        cells = (time, error, f"{fold.share:.1%}", link, source, _escape(_nodes(fold)), rate, of_peak)
+        lines.append(f"| {' | '.join(cells)} |")
     lines += ["", _footnote(result)]
     return "\n".join(lines) + "\n"
 
@@ -47,8 +46,8 @@ def to_markdown(result: ProfileResult, *, rows: int = _ROWS) -> str:
 def to_trace(result: ProfileResult) -> dict[str, Any]:
     """Return one run, put together from the nodes' medians, as trace events that Perfetto and chrome://tracing open.
 
-    Nodes follow each other as they did on the device; the modules that they belong to are drawn around them. Each event carries its
-    source line, what it made, its operations and its bytes.
+    Nodes follow each other as they did on the device; the modules that they belong to are drawn around them. Each
+    event carries its source line, what it made, its operations and its bytes.
     """
     events: list[dict[str, Any]] = [
         _metadata("process_name", f"{result.model} on {result.environment.device}"),
@@ -74,11 +73,11 @@ def _heading(result: ProfileResult) -> list[str]:
     mode = "training" if environment.training else "eval"
     stability = f"stable within {result.spread:.1%}" if result.stable else f"NOT stable: {result.spread:.1%}"
     peak = result.nodes[result.peak_node] if result.peak_node >= 0 else None
+    conditions = f"{result.model} on {environment.device}{threads}, {mode}, {environment.dtype}, {result.inputs}"
+    wholes = f"eager {_measured(result.eager)}     graph {_measured(result.graph)}"
     return [
-        f"{result.model} on {environment.device}{threads}, {mode}, {environment.dtype}, {result.inputs} · "
-        f"{result.graph.runs} runs after {result.warmups} warm-ups, {stability}",
-        f"whole model   eager {_measured(result.eager)}     graph {_measured(result.graph)}     "
-        f"nodes explain {result.explained:.1%} of it",
+        f"{conditions} · {result.graph.runs} runs after {result.warmups} warm-ups, {stability}",
+        f"whole model   {wholes}     nodes explain {result.explained:.1%} of it",
         f"peak memory   {_bytes(result.peak_memory)}{_at(peak)}     parameters {_bytes(result.parameter_bytes)}",
     ]
 
@@ -129,7 +128,8 @@ def _footnote(result: ProfileResult) -> str:
     environment = result.environment
     peaks = (
         f"Peaks measured on this machine: {environment.peak_flops / 1e9:.0f} GFLOP/s in a matrix product, "
-        f"{environment.peak_bandwidth / 1e9:.0f} GB/s in a copy; `mem` marks rows that the latter limits, `in cache` those that do not need it. "
+        f"{environment.peak_bandwidth / 1e9:.0f} GB/s in a copy; `mem` marks rows that the latter limits, "
+        "`in cache` those that do not need it. "
         if environment.peak_flops
         else ""
     )
@@ -190,7 +190,7 @@ def _escape(text: str) -> str:
 
 
 def _uri(place: Place) -> str:
-    path = PurePath(place.path)
+    path = Path(place.path)
     return f"{path.as_uri()}#L{place.line}" if path.is_absolute() else place.path
 
 

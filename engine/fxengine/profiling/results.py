@@ -4,7 +4,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 __all__ = [
     "Change",
@@ -16,8 +16,6 @@ __all__ = [
     "result_from_dict",
     "result_to_dict",
 ]
-
-_T = TypeVar("_T")
 
 FORMAT_VERSION = 1
 
