@@ -442,9 +442,7 @@ class _Codec:
     def read(self, row: Any, table: list[Any]) -> Any:
         if type(row) is not list or len(row) != len(self._fields):
             raise WireError(f"{self.cls.__name__} has {len(self._fields)} fields")
-        return self.cls(
-            *[reader(item, table) for item, (_, _, reader) in zip(row, self._fields, strict=True)]
-        )
+        return self.cls(*[reader(item, table) for item, (_, _, reader) in zip(row, self._fields, strict=True)])
 
 
 def _writer(hint: Any) -> _Writer | None:

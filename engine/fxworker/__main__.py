@@ -1,0 +1,91 @@
+"""The worker process, started by the path of this file with the user's interpreter: `python …/fxworker/__main__.py`.
+
+Nothing of ours has to be installed there, and nothing there can stand in our way: the packages are adopted by file
+location, and the protocol moves to a private descriptor, before any other code runs. The first line that the process
+writes is an `EnvironmentReport`; then it answers requests until its input ends. `--profile` starts a process that
+serves profiles only and has torch in its measuring child alone.
+"""
+
+import importlib.util
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or os.curdir) != _HERE]
+    for name in ("fxworker", "fxengine"):
+        _adopt(name)
+    if len(sys.argv) > 2 and sys.argv[1] == "--measure":  # noqa: PLR2004 — The option and its value.
+        _measure(sys.argv[2])
+    else:
+        requests, answers = _private_descriptors()
+        _serve(requests, answers)
+
+
+def _adopt(name: str) -> None:
+    """Make one of our packages importable by the place of its files, whatever `sys.path` says."""
+    folder = os.path.join(os.path.dirname(_HERE), name)
+    spec = importlib.util.spec_from_file_location(
+        name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+def _private_descriptors() -> tuple[int, int]:
+    """Return our own descriptors of the protocol; fd 0 becomes empty and fd 1 goes where errors go."""
+    requests, answers = os.dup(0), os.dup(1)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return requests, answers
+
+
+def _serve(requests: int, answers: int) -> None:
+    """Serve the protocol: from a template where models can be traced, otherwise by refusing every request."""
+    if sys.version_info < (3, 11):
+        _complain(answers, "Python %d.%d is too old, 3.11 is needed" % sys.version_info[:2])
+        return
+    environment = importlib.import_module("fxworker.environment")
+    if sys.argv[1:] == ["--profile"]:
+        report = environment.unloaded()
+    else:
+        report = environment.load()
+    if report.problem:
+        importlib.import_module("fxworker.refusal").refuse(requests, answers, report)
+        return
+    _adopt("fxengine")
+    serve = importlib.import_module("fxworker.serve")
+    serve.Template(requests, answers, report, _measuring_command()).run()
+
+
+def _measuring_command() -> tuple[str, ...]:
+    """Return the command that starts a measuring process in the same way as this one was started."""
+    options = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv)]
+    return (sys.executable, *options, os.path.join(_HERE, "__main__.py"), "--measure")
+
+
+def _measure(ends: str) -> None:
+    """Be the process that measures one model."""
+    importlib.import_module("fxworker.environment").load()
+    _adopt("fxengine")
+    children = importlib.import_module("fxworker.children")
+    importlib.import_module("fxworker.handlers").serve_profile(children.adopted(ends))
+
+
+def _complain(answers: int, problem: str) -> None:
+    """Write an `EnvironmentReport` by hand: the protocol's module does not load in a Python this old."""
+    json = importlib.import_module("json")
+    version = "%d.%d.%d" % sys.version_info[:3]
+    line = json.dumps(["EnvironmentReport", [], [version, sys.executable, "", [], problem]])
+    os.write(answers, line.encode("ascii") + b"\n")
+
+
+if __name__ == "__main__":
+    main()

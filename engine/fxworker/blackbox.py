@@ -1,0 +1,175 @@
+"""The flight recorder of a process that runs user code: where it was when it hung or died.
+
+The child arms it: C-level handlers of `faulthandler` write stacks into a memory file that the parent can read when the
+child is gone. They need neither the interpreter's lock nor a working heap, so they report from inside C loops and after
+a stack overflow. A process that ends itself by `os._exit`, `exec` or a signal passes by a patched function that notes
+the stack first. A stack has no columns; finding the expression on a line is the reader's business.
+"""
+
+import faulthandler
+import functools
+import os
+import re
+import signal
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+_SECTION: Final = re.compile(
+    r"^(?P<title>Current thread|Thread|Stack)(?: 0x(?P<thread>[0-9a-f]+))?.*most recent call first"
+)
+_ENTRY: Final = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$')
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
+_KEPT: Final = 1 << 16
+
+_DEADLY: Final = ("SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGQUIT")
+_REPLACING: Final = ("execv", "execve")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a recorded stack."""
+
+    path: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the box holds: the last known stack of the thread that matters, innermost first, and how it ended.
+
+    `cause` is what faulthandler or a patched function said, such as `Fatal Python error: Segmentation fault` or
+    `os._exit(3)`; "" when only the limit passed.
+    """
+
+    stack: tuple[Entry, ...] = ()
+    cause: str = ""
+
+
+class BlackBox:
+    """A memory file that a child writes and its parent reads."""
+
+    def __init__(self, fd: int | None = None) -> None:
+        self.fd = _memory_file() if fd is None else fd
+
+    def arm(self, seconds: float) -> None:
+        """Record from now on, in this process: every violent end, and the stack after `seconds`."""
+        self._note(f"Main 0x{threading.main_thread().ident or 0:016x}")
+        faulthandler.enable(file=self.fd, all_threads=True)
+        for name in _DEADLY:
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                faulthandler.register(number, file=self.fd, all_threads=True, chain=True)
+        if not _recording:
+            _patch()
+        _recording[:] = [self]
+        self.expect(seconds)
+
+    def expect(self, seconds: float) -> None:
+        """Record the stack when `seconds` have passed from now."""
+        faulthandler.dump_traceback_later(max(seconds, 0.001), file=self.fd)
+
+    def rest(self) -> None:
+        """Expect no end any more: our own code is running."""
+        faulthandler.cancel_dump_traceback_later()
+
+    def read(self) -> Record:
+        """Return what was recorded so far."""
+        size = os.fstat(self.fd).st_size
+        data = os.pread(self.fd, _KEPT, max(0, size - _KEPT))
+        return parse(data.decode("utf-8", "replace"))
+
+    def close(self) -> None:
+        """Let go of the memory file."""
+        os.close(self.fd)
+
+    def note(self, cause: str) -> None:
+        """Record that this process is about to end itself, and where."""
+        self._note(f"Cause {cause}")
+        try:
+            faulthandler.dump_traceback(file=self.fd, all_threads=False)
+        except (OSError, ValueError):
+            pass  # User code closed the descriptor; the record ends here.
+
+    def _note(self, text: str) -> None:
+        try:
+            os.write(self.fd, f"\n{text}\n".encode("utf-8", "backslashreplace"))
+        except OSError:
+            pass  # As above.
+
+
+_recording: Final[list[BlackBox]] = []
+"""The box of this process, if it is armed: the patched functions below outlive a fork and look here."""
+
+
+def parse(text: str) -> Record:
+    """Return the record that faulthandler's output holds: the last stack of the failing or else the main thread."""
+    main, cause = "", ""
+    stack: list[Entry] = []
+    current: list[Entry] | None = None
+    for line in text.splitlines():
+        if line.startswith("Main 0x"):
+            main = line[7:]
+        elif line.startswith("Cause "):
+            cause = line[6:]
+        elif line.startswith("Fatal Python error: "):
+            cause = line.removeprefix("Fatal Python error: ")
+        elif (section := _SECTION.match(line)) is not None:
+            current = []
+            if section["title"] != "Thread" or section["thread"] == main:
+                stack = current
+        elif (entry := _ENTRY.match(line)) is not None and current is not None:
+            current.append(Entry(_unescaped(entry["path"]), int(entry["line"]), entry["function"]))
+    return Record(tuple(stack), cause)
+
+
+def _unescaped(path: str) -> str:
+    """Return a path as it is: faulthandler writes what is not ASCII as an escape."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1] or match[2] or match[3], 16)), path)
+
+
+def _memory_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("fxls-black-box")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _patch() -> None:
+    """Let the ways to end this process record it first."""
+    os._exit = _noting(os._exit, lambda status: f"os._exit({status})")
+    for name in _REPLACING:
+        setattr(os, name, _noting(getattr(os, name), lambda path, *_: f"exec of {path!r}"))
+    signal.raise_signal = _noting(signal.raise_signal, lambda number: f"signal {_name(number)}")
+    os.kill = _noting(os.kill, _killed)
+    if hasattr(os, "killpg"):
+        os.killpg = _noting(os.killpg, _group_killed)
+
+
+def _noting(function: Callable[..., Any], describe: Callable[..., str]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        cause = describe(*args, **kwargs)
+        if cause:
+            _recording[0].note(cause)
+        return function(*args, **kwargs)
+
+    return noted
+
+
+def _killed(pid: int, number: int) -> str:
+    return f"signal {_name(number)}" if pid in {os.getpid(), 0, -os.getpgrp()} and number else ""
+
+
+def _group_killed(group: int, number: int) -> str:
+    return f"signal {_name(number)}" if group in {os.getpgrp(), 0} and number else ""
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

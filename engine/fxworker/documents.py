@@ -1,0 +1,241 @@
+"""The document template: a process that has imported what one file imports, and forks a fresh child for every trace.
+
+The child that takes the next request is forked ahead of it and waits. The template supervises the child: wall clock,
+memory, death; it answers for a child that cannot, and traces the file's other models without the one that hung.
+Newest wins: a request for the file ends the trace of the one before.
+"""
+
+import os
+import time
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from fxworker import handlers, postmortem
+from fxworker.channel import Frame, FrameReader, Kind
+from fxworker.children import Child, Ends, accept_children, adopt_orphans, bound_memory, fork, outlive_parent
+from fxworker.loading import Document
+from fxworker.loop import Loop, Timer, drain
+from fxworker.postmortem import End
+from fxworker.wire import TargetReport, TraceReport, TraceRequest, decode, encode
+
+GRACE: Final = 0.25
+"""Seconds between the sample of a hanging process, at its limit, and its end."""
+
+_SHORTEST: Final = 0.5
+"""Seconds that another attempt, without the models that hung, must have left."""
+
+
+@dataclass
+class Job:
+    """The request that is being worked on. Mutable.
+
+    Attributes:
+        request: What was asked.
+        left: The request without the targets whose trace killed or hung a child.
+        lost: The reports of those targets, by name.
+        phase: The index in `left` of the target that the child works on, None while it executes the file.
+    """
+
+    request: TraceRequest
+    line: bytes
+    left: TraceRequest
+    started: float
+    child: Child | None = None
+    phase: int | None = None
+    timer: Timer | None = None
+    lost: dict[str, TargetReport] = field(default_factory=dict)
+
+
+def live(ends: Ends) -> None:
+    """Be a document template: import what the first request's file imports, then serve until the parent has gone."""
+    frame = ends.receive()
+    if frame is None:
+        return
+    request = decode(frame.payload)
+    assert isinstance(request, TraceRequest)
+    ends.box.arm(request.limits.seconds)
+    bound_memory(request.limits.memory)
+    document = Document.of(request)
+    document.enter(request)
+    document.import_ahead(request)
+    ends.box.rest()
+    # From here on the parent's end shows in the pipe, and the children are ended in order.
+    outlive_parent()
+    adopt_orphans()
+    accept_children()
+    template = DocumentTemplate(ends, document)
+    ends.send(Frame(Kind.READY))
+    template.run()
+
+
+class DocumentTemplate:
+    """The loop of a document template. Mutable; one thread."""
+
+    def __init__(self, ends: Ends, document: Document) -> None:
+        self._ends = ends
+        self._document = document
+        self._loop = Loop()
+        self._reader = FrameReader()
+        self._spare: Child | None = None
+        self._job: Job | None = None
+        self._late: list[str] = []
+
+    def run(self) -> None:
+        """Serve until the parent has gone."""
+        os.set_blocking(self._ends.down, False)
+        self._loop.readable(self._ends.down, self._read)
+        self._prepare()
+        self._loop.run()
+        for child in (self._spare, self._job.child if self._job is not None else None):
+            if child is not None:
+                child.kill()
+
+    def _read(self) -> None:
+        data, ended = drain(self._ends.down)
+        frames = self._reader.feed(data)
+        for frame in frames:
+            if frame.kind is Kind.REQUEST:
+                self._take(frame.payload)
+            elif frame.kind is Kind.CANCEL and self._job is not None and self._job.request.id == int(frame.payload):
+                self._supersede()
+        if ended:
+            self._loop.stop()
+
+    def _take(self, line: bytes) -> None:
+        request = decode(line)
+        assert isinstance(request, TraceRequest)
+        self._supersede()
+        self._job = Job(request, line, request, time.monotonic())
+        self._start(self._job, request.limits.seconds)
+
+    def _start(self, job: Job, seconds: float) -> None:
+        child, self._spare = self._spare or self._fork(), None
+        job.child, job.phase = child, None
+        job.timer = self._loop.after(seconds + GRACE, lambda: self._overdue(job))
+        child.send(Frame(Kind.REQUEST, job.line))
+
+    def _fork(self) -> Child:
+        document = self._document
+
+        def run(ends: Ends) -> None:
+            handlers.serve_trace(ends, document)
+
+        child = fork(
+            self._loop, run, lambda frame: self._framed(child, frame), lambda status: self._ended(child, status)
+        )
+        return child
+
+    def _framed(self, child: Child, frame: Frame) -> None:
+        job = self._job
+        if frame.kind is Kind.LATE:
+            self._late = frame.payload.decode().split("\n")
+        if job is None or job.child is not child:
+            return
+        match frame.kind:
+            case Kind.PHASE:
+                job.phase = int(frame.payload) if frame.payload else None
+            case Kind.STALE:
+                self._finish(job)
+                self._ends.send(Frame(Kind.STALE, str(job.request.id).encode()))
+            case Kind.ANSWER:
+                self._finish(job)
+                self._answer(job, frame.payload, child.printed())
+            case _:
+                pass
+
+    def _ended(self, child: Child, status: int) -> None:
+        if child is self._spare:
+            self._spare = None
+        job = self._job
+        if job is not None and job.child is child:
+            self._lost(job, End(child.box.read(), status))
+        if self._job is None:
+            self._prepare()
+
+    def _overdue(self, job: Job) -> None:
+        assert job.child is not None
+        child, job.child = job.child, None
+        end = End(child.box.read(), None)
+        child.kill()
+        self._lost(job, end)
+
+    def _lost(self, job: Job, end: End) -> None:
+        """Answer for a child that gave no answer, or try the file's other models without the one it worked on."""
+        if job.timer is not None:
+            job.timer.cancel()
+        if job.phase is None or job.phase >= len(job.left.targets):
+            self._conclude(job, postmortem.file_report(job.request, end))
+            return
+        target = job.left.targets[job.phase]
+        job.lost[target.qualname] = postmortem.target_report(job.request, target, end)
+        others = tuple(each for each in job.left.targets if each.qualname != target.qualname)
+        limit = job.request.limits.seconds
+        seconds = min(limit, job.started + 2 * limit - time.monotonic())
+        if not others or seconds < _SHORTEST:
+            self._conclude(job, postmortem.superseded(job.request))
+            return
+        limits = replace(job.request.limits, seconds=seconds)
+        job.left = replace(job.request, targets=others, limits=limits)
+        job.line = encode(job.left)
+        self._start(job, seconds)
+
+    def _conclude(self, job: Job, report: TraceReport) -> None:
+        self._finish(job)
+        self._answer(job, encode(report), "")
+
+    def _finish(self, job: Job) -> None:
+        if job.timer is not None:
+            job.timer.cancel()
+        if job.child is not None:
+            job.child = None
+        self._job = None
+        self._loop.after(0.0, self._prepare)
+
+    def _answer(self, job: Job, line: bytes, printed: str) -> None:
+        if printed or job.lost:
+            report = decode(line)
+            assert isinstance(report, TraceReport)
+            line = encode(_with_lost(replace(report, output=printed), job))
+        self._send(job, line)
+
+    def _send(self, job: Job, line: bytes) -> None:
+        self._ends.send(Frame(Kind.ANSWER, b"%d %s" % (job.request.id, line)))
+
+    def _supersede(self) -> None:
+        """End the job that is being worked on, if there is one, with an answer that says nothing."""
+        job = self._job
+        if job is None:
+            return
+        if job.child is not None:
+            job.child.kill()
+        self._finish(job)
+        self._send(job, encode(postmortem.superseded(job.request)))
+
+    def _prepare(self) -> None:
+        """Fork the child that takes the next request, having imported what the last one had to import itself."""
+        if self._job is not None:
+            return
+        if self._late:
+            if self._spare is not None:
+                self._spare.kill()
+                self._spare = None
+            self._document.import_late(self._late)
+            self._late = []
+        if self._spare is None:
+            self._spare = self._fork()
+
+
+def numbered(payload: bytes) -> tuple[int, bytes]:
+    """Return the number of the request that a document template answers, and the line that answers it."""
+    number, _, line = payload.partition(b" ")
+    return int(number), line
+
+
+def _with_lost(report: TraceReport, job: Job) -> TraceReport:
+    """Return a report with the targets that were lost, in the order of the request."""
+    if not job.lost:
+        return report
+    reports = {each.qualname: each for each in report.targets} | job.lost
+    targets = tuple(reports[each.qualname] for each in job.request.targets if each.qualname in reports)
+    status = "partial" if any(each.status != "not traced" for each in targets) else "not traced"
+    return replace(report, targets=targets, status=status)

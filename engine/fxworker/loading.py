@@ -1,0 +1,313 @@
+"""Executing a file as far as its models need it, under the name that it has in its package.
+
+A `Document` is what a process keeps of a file between traces: the import paths, and the modules that the file's imports
+left behind, with what their files were then. `load` executes the file's slice on top of it, statement by statement: one
+that raises is a problem, and everything that does not depend on it goes on.
+"""
+
+import __future__
+
+import ast
+import contextlib
+import importlib
+import importlib.util
+import os
+import re
+import sys
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from typing import Any, Final
+
+from fxworker.meta import OnMeta
+from fxworker.overlays import OverlayFinder, remember_text
+from fxworker.slicing import Slice, Statement, imports_of, names_in, slice_of
+from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest
+
+Source = TraceRequest | ProfileRequest
+
+_RELATIVE: Final = re.compile(r"^\s*from\s+\.", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A statement that raised, or a text that is no program (`statement` is None then)."""
+
+    error: BaseException
+    statement: Statement | None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An import of something that is not installed and that no model of the file needs."""
+
+    node: ast.Import | ast.ImportFrom
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A file's models, executed.
+
+    `broken` are the names that statements would have bound that failed, or that were left out because they need such
+    a name.
+    """
+
+    module: types.ModuleType
+    tree: ast.Module | None
+    failures: tuple[Failure, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    broken: frozenset[str] = frozenset()
+
+    @property
+    def namespace(self) -> dict[str, Any]:
+        """The module's globals."""
+        return self.module.__dict__
+
+
+@dataclass(eq=False)
+class Document:
+    """A file's surroundings in this process. Mutable; made once, before the file is executed.
+
+    Attributes:
+        path: The file.
+        name: The name of its module, with its packages.
+        package: The name that its relative imports start from.
+        folders: What was put on `sys.path` for it.
+    """
+
+    path: str
+    roots: tuple[str, ...]
+    name: str
+    package: str
+    folders: tuple[str, ...]
+    _finder: OverlayFinder = field(default_factory=OverlayFinder)
+    _stamps: dict[str, str] = field(default_factory=dict)
+    _before: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, request: Source) -> "Document":
+        """Return the surroundings of the file that a request names; nothing is executed yet."""
+        path = os.path.abspath(request.path)
+        name, package, root = _module_name(request, path)
+        folders = tuple(dict.fromkeys((root, *map(os.path.abspath, request.roots))))
+        return cls(path, request.roots, name, package, folders)
+
+    def enter(self, request: Source) -> None:
+        """Make this process one in which the file's program runs: paths, arguments, working directory, texts."""
+        self._before = frozenset(sys.modules)
+        sys.path[:0] = [folder for folder in self.folders if folder not in sys.path]
+        sys.argv = [self.path]
+        with contextlib.suppress(OSError):
+            os.chdir(self.roots[0] if self.roots else os.path.dirname(self.path))
+        self._finder.install(request.overlays)
+
+    def import_ahead(self, request: Source) -> None:
+        """Import what the file imports. What fails now fails again, and is told, when the file is executed."""
+        self._import_package()
+        try:
+            tree = ast.parse(request.text)
+            slice_ = slice_of(tree, request.text, self.path, wanted(request))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+        scratch = self._module()
+        before = sys.modules.get(self.name)
+        sys.modules[self.name] = scratch
+        for node in imports_of(slice_.statements):
+            _attempt(compile(ast.Module([node], []), self.path, "exec", dont_inherit=True), scratch.__dict__)
+        if before is not None:
+            sys.modules[self.name] = before
+        else:
+            sys.modules.pop(self.name, None)
+        self._stamp()
+
+    def import_late(self, names: Iterable[str]) -> None:
+        """Import modules that an earlier trace had to import itself."""
+        for name in names:
+            with contextlib.suppress(BaseException):
+                importlib.import_module(name)
+        self._stamp()
+
+    def is_fresh(self, request: Source) -> bool:
+        """Whether what was imported is still what an import would give now."""
+        if request.roots != self.roots:
+            return False
+        self._finder.install(request.overlays)
+        return all(self._state(path) == stamp for path, stamp in self._stamps.items())
+
+    def dependencies(self) -> tuple[str, ...]:
+        """Return the files below the roots that were imported, sorted."""
+        self._stamp()
+        return tuple(sorted(self._stamps))
+
+    def _stamp(self) -> None:
+        for name in sys.modules.keys() - self._before:
+            path = getattr(sys.modules.get(name), "__file__", None)
+            if isinstance(path, str) and path not in self._stamps and path != self.path and self._is_project(path):
+                self._stamps[path] = self._state(path)
+
+    def _state(self, path: str) -> str:
+        text = self._finder.texts.get(path)
+        if text is not None:
+            return digest(text)
+        try:
+            found = os.stat(path)
+        except OSError:
+            return ""
+        return f"{found.st_mtime_ns} {found.st_size}"
+
+    def _is_project(self, path: str) -> bool:
+        """Whether a file is the user's own: below a root, not installed there."""
+        below = any(path.startswith(folder + os.sep) for folder in self.folders)
+        return below and "site-packages" not in path and not path.startswith(sys.prefix + os.sep)
+
+    def _import_package(self) -> None:
+        """Import the packages around the file; where that fails, let them be bare ones that hold their folders."""
+        if not self.package or self.package == self.name:
+            return
+        parts = self.package.split(".")
+        folder = os.path.dirname(self.path)
+        for count in range(1, len(parts) + 1):
+            name = ".".join(parts[:count])
+            try:
+                importlib.import_module(name)
+            except BaseException:  # noqa: BLE001 — User code; a package that fails must not hide the file's own models.
+                bare = types.ModuleType(name)
+                up = os.path.join(folder, *([os.pardir] * (len(parts) - count)))
+                bare.__path__ = [os.path.normpath(up)]
+                sys.modules[name] = bare
+
+    def _module(self) -> types.ModuleType:
+        module = types.ModuleType(self.name)
+        loader = SourceFileLoader(self.name, self.path)
+        spec = ModuleSpec(self.name, loader, origin=self.path)
+        spec.has_location = True
+        if self.package == self.name:
+            module.__path__ = [os.path.dirname(self.path)]
+            spec.submodule_search_locations = module.__path__
+        module.__spec__, module.__loader__ = spec, loader
+        module.__package__, module.__file__ = self.package, self.path
+        return module
+
+
+def load(request: Source, document: Document) -> Loaded:
+    """Execute what the targets of a request need, and return the module with what failed."""
+    remember_text(document.path, request.text)
+    module = document._module()
+    try:
+        tree = ast.parse(request.text, document.path)
+        slice_ = slice_of(tree, request.text, document.path, wanted(request))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return Loaded(module, None, (Failure(error, None),))
+    importlib.invalidate_caches()
+    document._import_package()
+    sys.modules[document.name] = module
+    module.__doc__ = ast.get_docstring(tree, clean=False)
+    failures, broken = _execute(slice_, document.path, module.__dict__)
+    missing = tuple(each for node in slice_.unneeded_imports for each in _not_installed(node))
+    return Loaded(module, tree, failures, missing, broken)
+
+
+def wanted(request: Source) -> frozenset[str]:
+    """Return the names that a request's targets need: their own, and those of the expressions that build and feed."""
+    names = set[str]()
+    for target in targets_of(request):
+        names.add(target.qualname.partition(".")[0])
+        for construct in target.constructs:
+            names |= names_in(construct.expression)
+        for inputs in target.inputs:
+            names |= names_in(f"_({inputs.expression})")
+    return frozenset(names)
+
+
+def targets_of(request: Source) -> tuple[TraceTarget, ...]:
+    """Return the targets of a request."""
+    return request.targets if isinstance(request, TraceRequest) else (request.target,)
+
+
+def import_key(request: Source) -> str:
+    """Return a name for what a file imports: equal for texts that import the same."""
+    try:
+        tree = ast.parse(request.text)
+        slice_ = slice_of(tree, request.text, request.path, wanted(request))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    return digest("\n".join(ast.dump(node) for node in imports_of(slice_.statements)))
+
+
+def _execute(slice_: Slice, path: str, namespace: dict[str, Any]) -> tuple[tuple[Failure, ...], frozenset[str]]:
+    flags = 0  # Of the future statements, none but this one is still to come.
+    failures: list[Failure] = []
+    broken = set[str]()
+    for statement in slice_.statements:
+        if isinstance(statement.node, ast.ImportFrom) and statement.node.module == "__future__":
+            flags = __future__.annotations.compiler_flag if "annotations" in statement.binds else 0
+        if statement.now & broken:
+            broken |= statement.binds
+            continue
+        try:
+            code = compile(ast.Module([statement.node], []), path, "exec", flags=flags, dont_inherit=True)
+            _run(code, statement, namespace)
+        except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.
+            failures.append(Failure(error, statement))
+            broken |= statement.binds
+        else:
+            broken -= statement.binds
+    return tuple(failures), frozenset(broken)
+
+
+def _run(code: types.CodeType, statement: Statement, namespace: dict[str, Any]) -> None:
+    """Execute a statement; one that computes something makes its models on the meta device, if they allow it."""
+    if not isinstance(statement.node, ast.Assign | ast.AnnAssign | ast.Expr | ast.With | ast.For):
+        exec(code, namespace)  # noqa: S102 — This is what a worker is for.
+        return
+    try:
+        with OnMeta(values_on_cpu=True):
+            exec(code, namespace)  # noqa: S102 — As above.
+    except Exception:  # noqa: BLE001 — User code that needs real values says so in any way; it gets them.
+        exec(code, namespace)  # noqa: S102 — As above.
+
+
+def _not_installed(node: ast.Import | ast.ImportFrom) -> list[Missing]:
+    if isinstance(node, ast.ImportFrom):
+        names = [node.module] if node.module and not node.level else []
+    else:
+        names = [alias.name for alias in node.names]
+    tops = [name.partition(".")[0] for name in names]
+    return [Missing(node, top) for top in tops if top not in sys.modules and not _exists(top)]
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):
+        return True  # A finder of the user's stumbles over it; whether it exists is not known.
+
+
+def _attempt(code: types.CodeType, namespace: dict[str, Any]) -> None:
+    with contextlib.suppress(BaseException):
+        exec(code, namespace)  # noqa: S102 — This is what a worker is for.
+
+
+def _module_name(request: Source, path: str) -> tuple[str, str, str]:
+    """Return the name of a file's module, its package, and the folder that the name starts from."""
+    folder, file = os.path.split(path)
+    stem = os.path.splitext(file)[0]
+    parts: list[str] = []
+    top = folder
+    while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
+        parts.insert(0, os.path.basename(top))
+        top = os.path.dirname(top)
+    if parts:
+        package = ".".join(parts)
+        return (package if stem == "__init__" else f"{package}.{stem}"), package, top
+    if _RELATIVE.search(request.text):
+        # A package without `__init__.py`: its name starts below the innermost root.
+        above = [each for each in map(os.path.abspath, request.roots) if folder.startswith(each + os.sep)]
+        root = max(above, key=len, default=os.path.dirname(folder))
+        package = os.path.relpath(folder, root).replace(os.sep, ".")
+        return f"{package}.{stem}", package, root
+    # A file may be called like a module that Python itself needs, and must not stand in its place.
+    taken = stem in sys.stdlib_module_names or stem in sys.modules
+    return (f"_{stem}" if taken else stem), "", folder

@@ -1,0 +1,110 @@
+"""Building models without their weights: what makes a tensor makes it on the meta device, and initialisation is idle.
+
+The shapes, types and names of a model are all that tracing needs. Code that asks for values while it builds
+(`[x.item() for x in torch.linspace(0, rate, depth)]`) gets them in a second mode, where constructors that carry values
+stay on the CPU.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_FILLED: Final = frozenset(
+    {
+        torch.empty,
+        torch.empty_permuted,
+        torch.empty_strided,
+        torch.empty_quantized,
+        torch.ones,
+        torch.zeros,
+        torch.full,
+        torch.rand,
+        torch.randn,
+        torch.randint,
+        torch.sparse_coo_tensor,
+    }
+)
+"""Constructors of tensors whose values matter to nobody who builds a model."""
+
+_VALUED: Final = frozenset(
+    {
+        torch.tensor,
+        torch.as_tensor,
+        torch.asarray,
+        torch.arange,
+        torch.range,
+        torch.linspace,
+        torch.logspace,
+        torch.eye,
+        torch.randperm,
+        torch.scalar_tensor,
+        torch.tril_indices,
+        torch.triu_indices,
+        torch.from_file,
+        torch.bartlett_window,
+        torch.blackman_window,
+        torch.hamming_window,
+        torch.hann_window,
+        torch.kaiser_window,
+        torch.normal,
+    }
+)
+"""Constructors whose values code may read while it builds."""
+
+
+class OnMeta(TorchFunctionMode):
+    """Makes tensors on the meta device, whatever device is asked for, and lets them stay there.
+
+    With `values_on_cpu` only tensors that are filled uniformly or at random go there; those that carry values, such as
+    `torch.linspace`, are real ones on the CPU.
+    """
+
+    def __init__(self, *, values_on_cpu: bool = False) -> None:
+        super().__init__()
+        self._to_meta = _FILLED if values_on_cpu else _FILLED | _VALUED
+        self._to_cpu = _VALUED if values_on_cpu else frozenset[Any]()
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call `func` with the device replaced."""
+        kwargs = dict(kwargs or {})
+        if func in self._to_meta:
+            kwargs["device"] = "meta"
+        elif func in self._to_cpu:
+            kwargs["device"] = "cpu"
+        elif func is torch.Tensor.cuda and args[0].is_meta:
+            return args[0]
+        elif func is torch.Tensor.to and args[0].is_meta:
+            kwargs.pop("device", None)
+            args = (args[0], *(each for each in args[1:] if not isinstance(each, str | int | torch.device)))
+            if len(args) == 1 and not kwargs:
+                return args[0]
+        return func(*args, **kwargs)
+
+
+def idle_initialisation() -> None:
+    """Let the functions of `torch.nn.init` return meta tensors as they are, in this process, for good."""
+    for name, function in vars(nn.init).copy().items():
+        if name.endswith("_") and not name.startswith("_") and callable(function):
+            setattr(nn.init, name, _idle_on_meta(function))
+
+
+def _idle_on_meta(function: _F) -> _F:
+    @functools.wraps(function)
+    def initialise(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(tensor, "is_meta", False):
+            return tensor
+        return function(tensor, *args, **kwargs)
+
+    return initialise  # pyright: ignore[reportReturnType] — Same signature; `wraps` says so to people.

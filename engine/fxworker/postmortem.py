@@ -1,0 +1,114 @@
+"""What is told of a trace whose process hung or died: the line it was at, from its black box.
+
+Nothing here runs user code; the process that it ran in is gone.
+"""
+
+import os
+import signal
+from dataclasses import dataclass
+
+from fxworker import spans
+from fxworker.blackbox import Entry, Record
+from fxworker.rules import TimedOut, WorkerDied
+from fxworker.wire import (
+    Location,
+    Problem,
+    ProfileReport,
+    ProfileRequest,
+    Related,
+    Span,
+    TargetReport,
+    TraceReport,
+    TraceRequest,
+    TraceTarget,
+    digest,
+)
+
+_LINUX_OUT_OF_MEMORY = "the memory limit, or somebody else, killed it"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a process ended: its black box, and its wait status; None when it had to be killed at its limit."""
+
+    record: Record
+    status: int | None
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it did not finish in time."""
+        return self.status is None
+
+
+def superseded(request: TraceRequest) -> TraceReport:
+    """Return the answer to a request that a newer one, or the client, has ended: nothing is known, nothing is wrong."""
+    return TraceReport(request.id, request.path, digest(request.text), "not traced")
+
+
+def file_report(request: TraceRequest, end: End) -> TraceReport:
+    """Return the answer when the file could not even be executed."""
+    targets = tuple(TargetReport(each.qualname, each.kind, each.name, "not traced") for each in request.targets)
+    problem = _problem(request, end, None)
+    return TraceReport(request.id, request.path, digest(request.text), "not traced", targets, (problem,))
+
+
+def target_report(request: TraceRequest, target: TraceTarget, end: End) -> TargetReport:
+    """Return what is told of the target that was being traced."""
+    problem = _problem(request, end, target)
+    return TargetReport(target.qualname, target.kind, target.name, "not traced", problems=(problem,))
+
+
+def profile_report(request: ProfileRequest, end: End) -> ProfileReport:
+    """Return the answer to a profile whose process gave none."""
+    problem = _problem(request, end, request.target)
+    name, text = request.target.qualname, digest(request.text)
+    return ProfileReport(request.id, request.path, text, name, request.device, "failed", problems=(problem,))
+
+
+def _problem(request: TraceRequest | ProfileRequest, end: End, target: TraceTarget | None) -> Problem:
+    """Return the problem at the innermost recorded line of the file, with the library line it waits in."""
+    stack = end.record.stack
+    own = next((entry for entry in stack if _same(entry.path, request.path)), None)
+    what = "importing" if target is None else f"building or tracing `{target.qualname}`"
+    if end.timed_out:
+        rule, message = TimedOut, f"did not finish within {request.limits.seconds:g} s"
+        hint = "the trace was ended here; if it needs longer, raise the time limit"
+    else:
+        rule, message, hint = WorkerDied, f"ended the process: {_cause(end)}", ""
+    message = f"{what}: this {message}" if own is not None else f"{what} {message}"
+    location = Location(request.path, _span(request, own, target))
+    related = _related(stack, own)
+    name = target.qualname if target is not None else ""
+    return Problem(rule.code, "error", message, location, hint=hint, target=name, related=related)
+
+
+def _span(request: TraceRequest | ProfileRequest, own: Entry | None, target: TraceTarget | None) -> Span:
+    if own is not None:
+        return spans.of_running(request.text, own.line)
+    return target.name if target is not None else Span(1, 0, 1, 0)
+
+
+def _related(stack: tuple[Entry, ...], own: Entry | None) -> tuple[Related, ...]:
+    """Return where it was in truth, when that is a line of another file."""
+    innermost = stack[0] if stack else None
+    if innermost is None or innermost is own or not os.path.isabs(innermost.path):
+        return ()
+    line = Span(innermost.line, 0, innermost.line, 0)
+    return (Related(Location(innermost.path, line), f"it was here, in `{innermost.function}`"),)
+
+
+def _cause(end: End) -> str:
+    if end.record.cause:
+        return end.record.cause
+    status = end.status or 0
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGKILL:
+            return f"SIGKILL ({_LINUX_OUT_OF_MEMORY})"
+        return signal.Signals(number).name
+    return f"exit status {os.WEXITSTATUS(status)} without an answer"
+
+
+def _same(path: str, other: str) -> bool:
+    # faulthandler cuts long paths.
+    return path == other or (path.endswith("...") and other.startswith(path[:-3]))

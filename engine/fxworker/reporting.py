@@ -1,0 +1,332 @@
+"""From the engine's types to the protocol's: the one place that knows both.
+
+Origins and locations are made once for each distinct one and shared, as the protocol writes them once. A problem lies
+in the edited file wherever a user frame of it exists, and its message is one line in the user's own words.
+"""
+
+import ast
+import os
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Final
+
+from fxengine.errors import Rule
+from fxengine.exploration import TracingProblem
+from fxengine.graph import Graph
+from fxengine.names import dtype_abbreviation
+from fxengine.node import Node, TensorFacts
+from fxengine.profiling.results import Place, ProfileResult
+from fxengine.source import Origin as EngineOrigin
+from fxengine.source import SourceFrame, frame_at, is_user_file, traceback_frames
+from fxworker import spans
+from fxworker.building import Unbuilt
+from fxworker.loading import Failure, Missing
+from fxworker.rules import ConstructionFailed, ImportFailed, NoConstruction
+from fxworker.wire import (
+    Frame,
+    Location,
+    NodeInfo,
+    Origin,
+    Problem,
+    ProfileRow,
+    Related,
+    Severity,
+    Span,
+    TargetReport,
+    TensorInfo,
+    TraceTarget,
+)
+
+_LONGEST_VALUE: Final = 200
+_LONGEST_MESSAGE: Final = 300
+
+
+class Reporter:
+    """Makes the parts of one report. Keeps what it made, so that equal origins are one object."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self._frames: dict[SourceFrame, Frame] = {}
+        self._origins: dict[EngineOrigin, Origin] = {}
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the edited file."""
+        return self.text.split("\n")
+
+    def origin(self, origin: EngineOrigin | None) -> Origin | None:
+        """Return an origin in the protocol's form."""
+        if origin is None:
+            return None
+        made = self._origins.get(origin)
+        if made is None:
+            module_type = origin.module_type.__qualname__ if origin.module_type is not None else ""
+            frames = tuple(self.frame(each) for each in origin.frames)
+            made = self._origins[origin] = Origin(frames, origin.module_path, module_type)
+        return made
+
+    def frame(self, frame: SourceFrame) -> Frame:
+        """Return a user frame in the protocol's form."""
+        made = self._frames.get(frame)
+        if made is None:
+            made = self._frames[frame] = Frame(frame.function, Location(frame.path, _span(frame)))
+        return made
+
+    def nodes(self, graph: Graph, lines: dict[Node, int]) -> tuple[NodeInfo, ...]:
+        """Return the nodes of a graph; `lines` are those of the generated code."""
+        every = list(graph.nodes)
+        index = {node: number for number, node in enumerate(every)}
+        return tuple(self._node(node, number, index, lines.get(node)) for number, node in enumerate(every))
+
+    def _node(self, node: Node, number: int, index: dict[Node, int], line: int | None) -> NodeInfo:
+        inputs = tuple(index[each] for each in node.all_input_nodes if each in index)
+        users = tuple(index[each] for each in node.users if each in index)
+        return NodeInfo(
+            number,
+            node.name,
+            node.op,
+            node._pretty_print_target(node.target),
+            _shortened(repr(node.args)),
+            _shortened(repr(node.kwargs)) if node.kwargs else "{}",
+            inputs,
+            users,
+            tensor_info(node.tensor),
+            _value(node),
+            self.origin(node.origin),
+            line,
+        )
+
+    def problem(
+        self,
+        rule: type[Rule],
+        message: str,
+        location: Location,
+        *,
+        severity: Severity = "error",
+        target: str = "",
+        explanation: str = "",
+        hint: str = "",
+        original: str = "",
+        related: Iterable[Related] = (),
+    ) -> Problem:
+        """Return a problem of executing or building."""
+        return Problem(
+            rule.code,
+            severity,
+            one_line(message),
+            location,
+            explanation=explanation,
+            hint=hint,
+            original=original,
+            target=target,
+            related=tuple(related),
+        )
+
+    def import_failed(self, failure: Failure) -> Problem:
+        """Return the problem of a statement that raised when the file was executed."""
+        error = failure.error
+        if failure.statement is None:
+            return self._unreadable(error)
+        frames = user_frames(error)
+        location = self._innermost_here(frames) or self._at(failure.statement.node)
+        if isinstance(failure.statement.node, ast.Import | ast.ImportFrom):
+            # Tracebacks end an import statement where its name begins; all of it is at fault.
+            location = self._at(failure.statement.node)
+        return self.problem(
+            ImportFailed,
+            described(error),
+            location,
+            explanation="the models below that need it were not traced",
+            original=described(error),
+            related=self._elsewhere(error, frames),
+        )
+
+    def _unreadable(self, error: BaseException) -> Problem:
+        """Return the problem of a text that is no Python program."""
+        if isinstance(error, SyntaxError):
+            message, span = f"syntax error: {error.msg}", spans.of_syntax_error(error, self.text)
+        else:
+            message, span = described(error), Span(1, 0, 1, 0)
+        return self.problem(ImportFailed, message, Location(self.path, span), original=described(error))
+
+    def not_installed(self, missing: Missing) -> Problem:
+        """Return the problem of an import that no model needs and that would fail."""
+        return self.problem(
+            ImportFailed,
+            f"`{missing.name}` is not installed in this Python",
+            self._at(missing.node),
+            severity="warning",
+            explanation="no model of this file needs it, so they are traced without it",
+        )
+
+    def not_built(self, target: TraceTarget, unbuilt: Unbuilt) -> Problem:
+        """Return the problem of a target that could not be built."""
+        if unbuilt.unknown:
+            return self._no_way(target, unbuilt)
+        error = unbuilt.error
+        assert error is not None
+        frames = user_frames(error)
+        location = self._innermost_here(frames)
+        construct = unbuilt.construct
+        related = self._elsewhere(error, frames)
+        if construct is not None and construct.location is not None:
+            if location is None:
+                location = construct.location
+            else:
+                related = (*related, Related(construct.location, f"built as `{construct.expression}`"))
+        way = f"`{construct.expression}`" if construct is not None else f"`{target.qualname}`"
+        return self.problem(
+            ConstructionFailed,
+            f"{way} cannot be built: {described(error)}",
+            location or Location(self.path, target.name),
+            target=target.qualname,
+            original=described(error),
+            related=related,
+        )
+
+    def _no_way(self, target: TraceTarget, unbuilt: Unbuilt) -> Problem:
+        explanation = ""
+        if unbuilt.tried and unbuilt.error is not None:
+            explanation = f"tried `{unbuilt.tried}`: {described(unbuilt.error)}"
+        names = ", ".join(unbuilt.missing)
+        return self.problem(
+            NoConstruction,
+            f"no arguments are known for `{target.qualname}({names})`",
+            Location(self.path, target.name),
+            severity="information",
+            target=target.qualname,
+            explanation=explanation,
+            hint=f"say how it is built in a comment above the class: `# fx: {target.qualname}(…)`",
+        )
+
+    def tracing_problem(self, problem: TracingProblem, target: str) -> Problem:
+        """Return a problem of tracing, at the place in the edited file that led to it."""
+        place = problem.anchor or problem.site
+        if place is not None and place.path == self.path:
+            location = self.frame(place).location
+        else:
+            own = next((frame for frame in reversed(problem.frames) if frame.path == self.path), place)
+            location = self.frame(own).location if own is not None else Location(self.path, Span(1, 0, 1, 0))
+        related = [
+            Related(self.frame(step.frame).location, step.text) for step in problem.provenance if step.frame is not None
+        ]
+        site = problem.site
+        if site is not None and self.frame(site).location != location:
+            related.append(Related(self.frame(site).location, f"it happens here, in `{site.function}`"))
+        frames = tuple(self.frame(each) for each in problem.frames)
+        module_type = problem.module_type.__qualname__ if problem.module_type is not None else ""
+        return Problem(
+            problem.code,
+            "error",
+            one_line(problem.headline),
+            location,
+            explanation=_way(problem),
+            hint="\n".join(problem.hints),
+            original=f"{type(problem.exception).__name__}: {problem.message}",
+            target=target,
+            kind=problem.kind,
+            origin=Origin(frames, problem.module_path, module_type),
+            related=tuple(related),
+        )
+
+    def profile_rows(self, result: ProfileResult) -> tuple[ProfileRow, ...]:
+        """Return the measured nodes."""
+        return tuple(
+            ProfileRow(
+                each.name,
+                _location(each.place),
+                each.timing.seconds,
+                each.timing.error,
+                each.share,
+                float(each.flops),
+                float(each.bytes),
+            )
+            for each in result.nodes
+        )
+
+    def _at(self, node: ast.AST) -> Location:
+        return Location(self.path, spans.of_node(node))
+
+    def _innermost_here(self, frames: Sequence[SourceFrame]) -> Location | None:
+        """Return the innermost place of the edited file among frames, outermost first."""
+        here = next((frame for frame in reversed(frames) if frame.path == self.path), None)
+        return None if here is None else self.frame(here).location
+
+    def _elsewhere(self, error: BaseException, frames: Sequence[SourceFrame]) -> tuple[Related, ...]:
+        """Return where an error came from, when that is a line of another file of the user's."""
+        if isinstance(error, SyntaxError) and error.filename and error.filename != self.path:
+            line = error.lineno or 1
+            return (Related(Location(os.path.abspath(error.filename), Span(line, 0, line, 0)), "the syntax error"),)
+        if not frames or frames[-1].path == self.path or not os.path.isabs(frames[-1].path):
+            return ()
+        return (Related(self.frame(frames[-1]).location, f"raised here, in `{frames[-1].function}`"),)
+
+    def untraced(self, target: TraceTarget, problems: Iterable[Problem] = ()) -> TargetReport:
+        """Return the report of a target without a graph."""
+        return TargetReport(target.qualname, target.kind, target.name, "not traced", problems=tuple(problems))
+
+
+def user_frames(error: BaseException) -> list[SourceFrame]:
+    """Return the user frames that an exception passed, outermost first."""
+    return _frames_of(error.__traceback__)
+
+
+def described(error: BaseException) -> str:
+    """Return an exception as Python prints it in its last line."""
+    name = type(error).__name__
+    if isinstance(error, SystemExit):
+        return f"the program ended itself: SystemExit({error.code!r})"
+    if isinstance(error, SyntaxError):
+        return f"{name}: {error.msg}"
+    try:
+        text = str(error)
+    except BaseException as second:  # noqa: BLE001 — An exception class of the user's own may raise anything.
+        text = f"<its text cannot be had: {type(second).__name__}>"
+    return f"{name}: {text}" if text else name
+
+
+def one_line(message: str) -> str:
+    """Return a message in one line of bounded length."""
+    text = " ".join(message.split())
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
+
+
+def tensor_info(facts: TensorFacts | None) -> TensorInfo | None:
+    """Return the facts about a tensor in the protocol's form."""
+    if facts is None:
+        return None
+    return TensorInfo(tuple(map(int, facts.shape)), dtype_abbreviation(facts.dtype), str(facts.device))
+
+
+def _frames_of(traceback: TracebackType | None) -> list[SourceFrame]:
+    pairs = traceback_frames(traceback)
+    return [frame_at(code, lasti) for code, lasti in pairs if is_user_file(code.co_filename)]
+
+
+def _span(frame: SourceFrame) -> Span:
+    return Span(frame.line, frame.column, frame.end_line, frame.end_column)
+
+
+def _location(place: Place | None) -> Location | None:
+    if place is None:
+        return None
+    return Location(place.path, Span(place.line, place.column, place.end_line, place.end_column))
+
+
+def _way(problem: TracingProblem) -> str:
+    """Return how the value in question came to be: `x → self.router(x) → gate.max()`."""
+    return " → ".join(step.text for step in problem.provenance)
+
+
+def _value(node: Node) -> str:
+    """Return what a node without a single tensor yields, as far as shape propagation knows."""
+    if node.tensor is not None:
+        return ""
+    kind: Any = node.meta.get("type")
+    return getattr(kind, "__name__", "") if isinstance(kind, type) else ""
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

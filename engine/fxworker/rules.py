@@ -1,0 +1,43 @@
+"""The problems that keep a file from being traced at all, beside those of tracing itself (`fxengine.errors`)."""
+
+from typing import Final
+
+from fxengine.errors import Rule
+
+
+class ImportFailed(Rule):
+    """Executing what the file's models need raised: a syntax error, a failing import, a class body, a constant."""
+
+    code = "FX101"
+    title = "the file cannot be executed"
+
+
+class ConstructionFailed(Rule):
+    """The constructor, or the expression that builds the model, raised."""
+
+    code = "FX102"
+    title = "the model cannot be built"
+
+
+class NoConstruction(Rule):
+    """Nothing says with which arguments the model is to be built, and none could be inferred."""
+
+    code = "FX103"
+    title = "no way to build the model is known"
+
+
+class TimedOut(Rule):
+    """User code did not finish within the limit."""
+
+    code = "FX104"
+    title = "the time limit passed"
+
+
+class WorkerDied(Rule):
+    """User code ended the process that it ran in."""
+
+    code = "FX105"
+    title = "the worker process died"
+
+
+RULES: Final[tuple[type[Rule], ...]] = (ImportFailed, ConstructionFailed, NoConstruction, TimedOut, WorkerDied)

@@ -1,0 +1,313 @@
+"""The environment template: it has imported torch and the engine once, and forks a document template for each file.
+
+Reads requests from the client, hands each to the template of its file, and passes the answers on without looking into
+them. It never runs user code and never touches an accelerator, so a fork of it is always clean. It has one answer for
+each request: where a document template hangs or dies while it imports, the answer is made here.
+
+A profile may use an accelerator, which a forked process must not: it runs in a process that is started afresh.
+"""
+
+import os
+import sys
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from fxworker import documents, postmortem
+from fxworker.channel import Frame, Kind
+from fxworker.children import Child, adopt_orphans, end_stragglers, execute, fork, own
+from fxworker.loading import import_key
+from fxworker.loop import Loop, Outbox, Timer, drain
+from fxworker.postmortem import End
+from fxworker.wire import (
+    CancelRequest,
+    EnvironmentReport,
+    ProfileReport,
+    ProfileRequest,
+    TraceReport,
+    TraceRequest,
+    WireError,
+    decode,
+    digest,
+    encode,
+)
+
+DOCUMENTS: Final = 8
+"""Document templates that are kept; the least recently used one is ended first."""
+
+_PATIENCE: Final = 5.0
+"""Seconds beyond twice its limit after which a document template must have answered a request."""
+
+_FAREWELL: Final = 1.0
+"""Seconds that document templates have to end in order when the client has gone."""
+
+
+@dataclass(eq=False)
+class _Document:
+    """A document template as the environment template sees it. Mutable.
+
+    Attributes:
+        imports: The key of the imports that it was started for.
+        ready: Whether it has imported them.
+        waiting: The newest request, while it is not ready.
+        asked: The requests that it was handed and has not answered.
+    """
+
+    path: str
+    imports: str
+    child: Child
+    ready: bool = False
+    waiting: TraceRequest | None = None
+    asked: dict[int, TraceRequest] = field(default_factory=dict)
+    timers: dict[int, Timer] = field(default_factory=dict)
+    first: bool = True
+
+
+@dataclass(eq=False)
+class _Profile:
+    """A profile that runs in a process of its own. Mutable."""
+
+    request: ProfileRequest
+    child: Child
+    timer: Timer
+
+
+class Template:
+    """The loop of the environment template. Mutable; one thread."""
+
+    def __init__(self, requests: int, answers: int, report: EnvironmentReport, command: tuple[str, ...]) -> None:
+        self._loop = Loop()
+        self._requests = own(requests)
+        self._out = Outbox(self._loop, own(answers))
+        self._command = command
+        self._rest = b""
+        self._documents: OrderedDict[str, _Document] = OrderedDict()
+        self._profiles: dict[int, _Profile] = {}
+        self._ending: set[Child] = set()
+        os.set_blocking(requests, False)
+        adopt_orphans()
+        self._out.write(encode(report))
+
+    def run(self) -> None:
+        """Serve until the client has gone, and leave no process behind."""
+        self._loop.readable(self._requests, self._read)
+        self._loop.run()
+        self._say_farewell()
+
+    def _read(self) -> None:
+        data, ended = drain(self._requests)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._take(line)
+        if ended or self._out.broken:
+            self._loop.forget(self._requests)
+            self._loop.stop()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            request = decode(line)
+        except WireError as error:
+            sys.stderr.write(f"fxworker: {error}\n")
+            return
+        match request:
+            case TraceRequest():
+                self._trace(request)
+            case ProfileRequest():
+                self._profile(request)
+            case CancelRequest():
+                self._cancel(request.id)
+            case _:
+                sys.stderr.write(f"fxworker: a {type(request).__name__} is no request\n")
+
+    def _trace(self, request: TraceRequest) -> None:
+        document = self._documents.get(request.path)
+        if document is not None and not document.ready and import_key(request) != document.imports:
+            # It imports what the file imports no longer, and might even hang in it.
+            self._drop(document)
+            document = None
+        if document is None:
+            document = self._start(request)
+        self._documents.move_to_end(request.path)
+        if document.ready:
+            self._hand(document, request)
+            return
+        if document.waiting is not None:
+            self._answer(postmortem.superseded(document.waiting))
+        document.waiting = request
+
+    def _start(self, request: TraceRequest) -> _Document:
+        child = fork(
+            self._loop,
+            documents.live,
+            lambda frame: self._framed(document, frame),
+            lambda status: self._ended(document, status),
+        )
+        document = _Document(request.path, import_key(request), child)
+        self._documents[request.path] = document
+        child.send(Frame(Kind.REQUEST, encode(request)))
+        limit = request.limits.seconds + documents.GRACE
+        document.timers[0] = self._loop.after(limit, lambda: self._overdue(document))
+        self._evict()
+        return document
+
+    def _evict(self) -> None:
+        idle = [each for each in self._documents.values() if each.ready and not each.asked]
+        for document in idle[: max(0, len(self._documents) - DOCUMENTS)]:
+            self._drop(document)
+
+    def _hand(self, document: _Document, request: TraceRequest) -> None:
+        document.asked[request.id] = request
+        document.child.send(Frame(Kind.REQUEST, encode(request)))
+        limit = 2 * request.limits.seconds + _PATIENCE
+        document.timers[request.id] = self._loop.after(limit, lambda: self._overdue(document))
+
+    def _framed(self, document: _Document, frame: Frame) -> None:
+        if self._documents.get(document.path) is not document:
+            return
+        match frame.kind:
+            case Kind.READY:
+                document.ready = True
+                self._settle(document, 0)
+                request, document.waiting = document.waiting, None
+                if request is not None:
+                    self._hand(document, request)
+            case Kind.ANSWER:
+                self._pass_on(document, frame.payload)
+            case Kind.STALE:
+                self._replace(document, int(frame.payload))
+            case _:
+                pass
+
+    def _pass_on(self, document: _Document, payload: bytes) -> None:
+        """Hand an answer to the client. The first one is told what the imports printed."""
+        number, line = documents.numbered(payload)
+        if number not in document.asked:
+            return
+        self._settle(document, number)
+        if document.first:
+            document.first = False
+            printed = document.child.printed()
+            if printed:
+                report = decode(line)
+                assert isinstance(report, TraceReport)
+                line = encode(replace(report, output=printed + report.output))
+        self._out.write(line)
+
+    def _replace(self, document: _Document, number: int) -> None:
+        """Start a template anew: what the old one imported has changed."""
+        request = document.asked.pop(number, None)
+        self._drop(document)
+        if request is not None:
+            self._trace(request)
+
+    def _settle(self, document: _Document, number: int) -> None:
+        document.asked.pop(number, None)
+        timer = document.timers.pop(number, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _overdue(self, document: _Document) -> None:
+        self._lose(document, End(document.child.box.read(), None))
+
+    def _ended(self, document: _Document, status: int) -> None:
+        self._ending.discard(document.child)
+        if self._documents.get(document.path) is document:
+            self._lose(document, End(document.child.box.read(), status))
+
+    def _lose(self, document: _Document, end: End) -> None:
+        """Answer for a document template that hangs or has died."""
+        requests = [*document.asked.values()]
+        if document.waiting is not None:
+            requests.append(document.waiting)
+        document.asked.clear()
+        document.waiting = None
+        printed = document.child.printed()
+        for request in requests:
+            self._answer(replace(postmortem.file_report(request, end), output=printed))
+        self._drop(document)
+
+    def _drop(self, document: _Document) -> None:
+        """End a document template; requests that it still has are answered with nothing."""
+        for timer in document.timers.values():
+            timer.cancel()
+        for request in document.asked.values():
+            self._answer(postmortem.superseded(request))
+        if document.waiting is not None:
+            self._answer(postmortem.superseded(document.waiting))
+        if self._documents.get(document.path) is document:
+            del self._documents[document.path]
+        self._ending.add(document.child)
+        document.child.kill()
+
+    def _cancel(self, number: int) -> None:
+        profile = self._profiles.get(number)
+        if profile is not None:
+            self._end_profile(profile, _cancelled(profile.request))
+            return
+        for document in self._documents.values():
+            if number in document.asked:
+                document.child.send(Frame(Kind.CANCEL, str(number).encode()))
+            elif document.waiting is not None and document.waiting.id == number:
+                self._answer(postmortem.superseded(document.waiting))
+                document.waiting = None
+
+    def _profile(self, request: ProfileRequest) -> None:
+        child = fork(
+            self._loop,
+            lambda ends: execute(self._command, ends),
+            lambda frame: self._profile_framed(profile, frame),
+            lambda status: self._profile_ended(profile, status),
+        )
+        timer = self._loop.after(request.limits.seconds + documents.GRACE, lambda: self._profile_overdue(profile))
+        profile = self._profiles[request.id] = _Profile(request, child, timer)
+        child.send(Frame(Kind.REQUEST, encode(request)))
+
+    def _profile_framed(self, profile: _Profile, frame: Frame) -> None:
+        if self._profiles.get(profile.request.id) is not profile:
+            return
+        if frame.kind is Kind.PROGRESS:
+            self._out.write(frame.payload)
+        elif frame.kind is Kind.ANSWER:
+            profile.timer.cancel()
+            del self._profiles[profile.request.id]
+            self._out.write(frame.payload)
+
+    def _profile_overdue(self, profile: _Profile) -> None:
+        self._end_profile(profile, postmortem.profile_report(profile.request, End(profile.child.box.read(), None)))
+
+    def _profile_ended(self, profile: _Profile, status: int) -> None:
+        self._ending.discard(profile.child)
+        if self._profiles.get(profile.request.id) is profile:
+            report = postmortem.profile_report(profile.request, End(profile.child.box.read(), status))
+            self._end_profile(profile, report)
+
+    def _end_profile(self, profile: _Profile, report: ProfileReport) -> None:
+        profile.timer.cancel()
+        del self._profiles[profile.request.id]
+        self._ending.add(profile.child)
+        profile.child.kill()
+        self._out.write(encode(report))
+
+    def _answer(self, report: TraceReport) -> None:
+        self._out.write(encode(report))
+
+    def _say_farewell(self) -> None:
+        """End every child, then whatever the children left."""
+        for profile in self._profiles.values():
+            profile.child.kill()
+        for document in self._documents.values():
+            document.child.close() if document.ready else document.child.kill()
+        until = time.monotonic() + _FAREWELL
+        children = [each.child for each in (*self._documents.values(), *self._profiles.values())]
+        while time.monotonic() < until and not all(child.has_ended() for child in (*children, *self._ending)):
+            time.sleep(0.01)
+        for child in children:
+            child.kill()
+        end_stragglers(everybody=True)
+
+
+def _cancelled(request: ProfileRequest) -> ProfileReport:
+    return ProfileReport(
+        request.id, request.path, digest(request.text), request.target.qualname, request.device, "cancelled"
+    )
