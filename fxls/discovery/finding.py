@@ -100,10 +100,9 @@ def _function_target(node: FunctionNode, lines: list[str], sites: Sites, directi
 
 def _assignments(tree: ast.Module) -> list[Assignment]:
     """Return the statements inside functions whose value may be a tensor, for the hints at their ends."""
-    kinds = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return
-    found = (
+    found: list[Assignment] = [
         Assignment(span_of(node), span_of(node.value))
         for node in ast.walk(tree)
-        if isinstance(node, kinds) and node.value is not None
-    )
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return) and node.value is not None
+    ]
     return sorted(found, key=lambda each: (each.span.line, each.span.column))

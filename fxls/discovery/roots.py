@@ -20,15 +20,6 @@ def package_root(path: str) -> str:
     return str(folder)
 
 
-def module_name(path: str) -> str:
-    """Return the dotted name under which a file is imported from its package's root."""
-    file = Path(path)
-    parts = list(file.parent.relative_to(package_root(path)).parts)
-    if file.stem != "__init__":
-        parts.append(file.stem)
-    return ".".join(parts)
-
-
 def project_root(path: str, workspace: Iterable[str] = ()) -> str | None:
     """Return the nearest folder above a file that a project's mark lies in, at most the workspace folder around it."""
     file = Path(path)

@@ -1,0 +1,125 @@
+"""What may be written on the command line."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fxls import __version__
+from fxls.settings import Settings
+
+_CHECK_EPILOG: Final = """\
+exit code:
+  0  nothing that stops a trace was found (warnings and information may have been)
+  1  there are problems of severity error; with --strict, whatever stops torch.fx is one
+  2  it could not do its work: a path does not exist, the interpreter has no torch, ...
+
+Folders are searched for .py files that define models; hidden folders, virtual environments and caches are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The arguments of every sub-command; each uses its own."""
+
+    command: str
+    paths: tuple[str, ...] = ()
+    format: str = ""
+    python: str = ""
+    jobs: int = 1
+    strict: bool = False
+    timeout: float = 10.0
+    color: str = "auto"
+    device: str = "cpu"
+
+
+def parse(arguments: Sequence[str], cores: int) -> Options:
+    """Return what the arguments say. Prints help or a message and exits where argparse does."""
+    parsed = vars(_parser(cores).parse_args(list(arguments)))
+    paths = parsed.pop("paths")
+    return Options(paths=tuple(paths) if isinstance(paths, list) else (paths,), **parsed)
+
+
+def _parser(cores: int) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fxls", description="Trace the PyTorch models of files: problems, graphs, generated code, profiles."
+    )
+    parser.add_argument("--version", action="version", version=f"fxls {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    check = _command(commands, "check", "find what stops a symbolic trace", _CHECK_EPILOG)
+    check.add_argument("paths", nargs="+", metavar="PATH", help="a Python file, or a folder to search")
+    _format(check, "text", "json", "github", "sarif")
+    check.add_argument(
+        "--jobs",
+        "-j",
+        type=_positive,
+        default=cores,
+        metavar="N",
+        help="trace at most N files at once (default: %(default)s)",
+    )
+    check.add_argument("--strict", action="store_true", help="report whatever stops torch.fx as an error")
+
+    code = _command(commands, "code", "print the generated code of a model")
+    _target(code)
+    _format(code, "text", "plain")
+
+    graph = _command(commands, "graph", "print the captured graph of a model")
+    _target(graph)
+    _format(graph, "text", "json", "dot", "svg")
+
+    profile = _command(commands, "profile", "measure a model, node by node")
+    _target(profile)
+    profile.add_argument("--device", default="cpu", help="the device to measure on (default: %(default)s)")
+    _format(profile, "table", "json", "trace")
+    profile.set_defaults(timeout=Settings().profile_timeout)
+    return parser
+
+
+def _command(commands: Any, name: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
+    """Add a sub-command with the options that all have."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=description,
+        description=description[0].upper() + description[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--python",
+        default="",
+        metavar="PY",
+        help="the interpreter that has your torch (default: the nearest environment)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=Settings().trace_timeout,
+        metavar="SECONDS",
+        help="how long one file may take (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="default: on a terminal, unless NO_COLOR is set",
+    )
+    return parser
+
+
+def _target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        metavar="FILE[::MODEL]",
+        help="a Python file and, after ::, the model in it; else the first that can be built",
+    )
+
+
+def _format(parser: argparse.ArgumentParser, *choices: str) -> None:
+    parser.add_argument("--format", choices=choices, default=choices[0], help="default: %(default)s")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number

@@ -1,0 +1,87 @@
+"""What a check found, with places as people count them: lines and code points from 1."""
+
+import linecache
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from fxls.cli.files import shown
+from fxls.cli.tracing import Traced
+from fxls.features.diagnostics import PlacedProblem, problems
+from fxls.text.mapper import Mapper
+from fxworker.wire import Location, Problem, Severity, TargetReport
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A range of a file; lines and columns count from 1, columns count code points, the end is exclusive."""
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem and where it lies. `targets` are the models in which it was met."""
+
+    problem: Problem
+    place: Place
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFindings:
+    """What was found in one file, and the reports of its models."""
+
+    shown: str
+    findings: tuple[Finding, ...]
+    targets: tuple[TargetReport, ...]
+
+
+@dataclass(slots=True)
+class Sources:
+    """The texts that places are counted in: those that were traced, and others read from disk when asked for."""
+
+    mappers: dict[str, Mapper] = field(default_factory=dict[str, Mapper])
+
+    def mapper(self, path: str) -> Mapper:
+        """Return the coordinates of a file; those of an empty text where it cannot be read."""
+        mapper = self.mappers.get(path)
+        if mapper is None:
+            mapper = self.mappers[path] = Mapper("".join(linecache.getlines(path)), "utf-32")
+        return mapper
+
+    def place(self, location: Location) -> Place:
+        """Return a location as people count it."""
+        mapper, span = self.mapper(location.path), location.span
+        return Place(
+            shown(location.path),
+            span.line,
+            mapper.code_point(span.line, span.column),
+            span.end_line,
+            mapper.code_point(span.end_line, span.end_column),
+        )
+
+
+def findings_of(traced: Traced, sources: Sources) -> FileFindings:
+    """Return what is wrong in a file, in the order of its text; what lies in a library stands at its own place."""
+    sources.mappers[traced.file.path] = traced.snapshot.mapper
+    found = [_finding(each, sources) for each in problems(traced.snapshot)]
+    found.extend(Finding(each, sources.place(each.location), ()) for each in traced.configuration_problems)
+    targets = traced.report.targets if traced.report is not None else ()
+    return FileFindings(traced.file.shown, tuple(found), targets)
+
+
+def counts(files: Iterable[FileFindings]) -> dict[Severity, int]:
+    """Return how many findings there are of each severity."""
+    numbers: dict[Severity, int] = {"error": 0, "warning": 0, "information": 0, "hint": 0}
+    for file in files:
+        for finding in file.findings:
+            numbers[finding.problem.severity] += 1
+    return numbers
+
+
+def _finding(placed: PlacedProblem, sources: Sources) -> Finding:
+    return Finding(placed.problem, sources.place(placed.problem.location), placed.targets)

@@ -1,0 +1,94 @@
+"""Findings as a compiler shows them: place, message, the source line with carets, and what to do."""
+
+from typing import Final
+
+from fxls.cli.files import shown
+from fxls.cli.findings import FileFindings, Finding, Sources, counts
+from fxls.cli.terminal import Paint, underlay, width
+from fxls.features.wording import plural, shortened
+from fxworker.wire import Problem, Severity
+
+_WIDEST: Final = 160
+"""Columns of source that are shown; of a longer line, the part around the span."""
+_MOST_RELATED: Final = 6
+
+
+def render(finding: Finding, sources: Sources, paint: Paint) -> str:
+    """Return one finding with its source line."""
+    problem, place = finding.problem, finding.place
+    label = paint(problem.severity, f"{problem.severity}[{problem.code}]")
+    head = f"{paint('strong', f'{place.path}:{place.line}:{place.column}')}: {label} {paint('strong', problem.message)}"
+    gutter = " " * len(str(place.line))
+    lines = [head, *_excerpt(finding, sources, paint, gutter)]
+    lines.extend(f"{gutter} {paint('gutter', '=')} {note}" for note in _notes(finding, sources))
+    return "\n".join(lines)
+
+
+def summary(files: list[FileFindings], paint: Paint) -> str:
+    """Return the last line: what was found in how many files and models."""
+    numbers = counts(files)
+    shown_severities: tuple[Severity, ...] = ("error", "warning")
+    found = [paint(each, plural(numbers[each], each)) for each in shown_severities if numbers[each]]
+    models = [target for file in files for target in file.targets]
+    captured = sum(target.status == "complete" for target in models)
+    what = f"{plural(len(models), 'model')} in {plural(len(files), 'file')}, {captured} captured"
+    return f"{', '.join(found) or 'no problems'} · {what}"
+
+
+def _excerpt(finding: Finding, sources: Sources, paint: Paint, gutter: str) -> list[str]:
+    """Return the source line and carets under the span; of a span over several lines, the first."""
+    place, problem = finding.place, finding.problem
+    source = sources.mapper(problem.location.path).line(place.line)
+    bar = paint("gutter", "|")
+    if not source.strip():
+        return []
+    start = place.column - 1
+    end = place.end_column - 1 if place.end_line == place.line else len(source.rstrip())
+    end = min(max(end, start + 1), max(len(source), start + 1))
+    source, start, end = _window(source, start, end)
+    carets = "^" * max(sum(map(width, source[start:end])), 1)
+    more = f" … to line {place.end_line}" if place.end_line > place.line else ""
+    remark = " ".join(part for part in (carets + more, problem.kind) if part)
+    return [
+        f"{gutter} {bar}",
+        f"{paint('gutter', str(place.line))} {bar} {source}",
+        f"{gutter} {bar} {underlay(source[:start])}{paint(problem.severity, remark)}",
+    ]
+
+
+def _window(source: str, start: int, end: int) -> tuple[str, int, int]:
+    """Return the part of a long line around a span, and the span in it."""
+    if len(source) <= _WIDEST:
+        return source, start, end
+    room = max(_WIDEST - (end - start), 0)
+    first = max(min(start - room // 2, len(source) - _WIDEST), 0)
+    last = min(first + _WIDEST, len(source))
+    head, tail = "…" if first else "", "…" if last < len(source) else ""
+    shift = len(head) - first
+    return f"{head}{source[first:last]}{tail}", start + shift, min(end, last) + shift
+
+
+def _notes(finding: Finding, sources: Sources) -> list[str]:
+    """Return what is said below the source, one fact a line."""
+    problem = finding.problem
+    notes = [*problem.explanation.splitlines()]
+    if problem.count > 1:
+        notes.append(f"{plural(problem.count, 'instance')} reach this")
+    if finding.targets:
+        notes.append(f"in {', '.join(finding.targets)}")
+    for step in problem.related[:_MOST_RELATED]:
+        place = sources.place(step.location)
+        notes.append(f"{shown(step.location.path)}:{place.line}:{place.column}: {step.message}")
+    notes.extend(_advice(problem))
+    if problem.original:
+        notes.append(f"torch.fx: {shortened(problem.original, 300)}")
+    notes.append(f"docs/rules/{problem.code}")
+    return [note for note in notes if note.strip()]
+
+
+def _advice(problem: Problem) -> list[str]:
+    lines = [f"hint: {problem.hint}"] if problem.hint else []
+    for number, fix in enumerate(problem.fixes, 1):
+        lead = "fixes:" if number == 1 else "      "
+        lines.append(f"{lead} {number}. {fix.title}{'  [verified]' if fix.verified else ''}")
+    return lines

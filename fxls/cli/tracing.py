@@ -1,0 +1,191 @@
+"""Tracing files with the server's workers, several at once, and everything that can go wrong before a trace."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fxls.cli.files import BadPathError, SourceFile, read_source
+from fxls.discovery import discover
+from fxls.discovery.configuration import read_configuration
+from fxls.discovery.index import ModelIndex
+from fxls.discovery.roots import configuration_file, project_root, roots_of
+from fxls.settings import Settings
+from fxls.snapshot import Snapshot
+from fxls.text.edits import Carry
+from fxls.text.mapper import Mapper
+from fxls.text.uris import to_uri
+from fxls.workers.pool import WorkerPool
+from fxls.workers.python_env import PythonEnv, find_python
+from fxworker.wire import (
+    EnvironmentReport,
+    Limits,
+    Problem,
+    ProfileReport,
+    ProfileRequest,
+    Progress,
+    TraceReport,
+    TraceRequest,
+    TraceTarget,
+    digest,
+)
+
+
+class CannotTraceError(Exception):
+    """The work cannot be done at all; the message is for the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A file and what its trace said. `report` is None where there was nothing to trace, or it does not parse."""
+
+    file: SourceFile
+    snapshot: Snapshot
+    configuration_problems: tuple[Problem, ...] = ()
+
+    @property
+    def index(self) -> ModelIndex:
+        """What the file defines."""
+        return self.snapshot.index
+
+    @property
+    def report(self) -> TraceReport | None:
+        """What the worker answered."""
+        return self.snapshot.report
+
+
+class Tracing:
+    """The workers and settings of one run of the command line. Mutable only in what it remembers of the project."""
+
+    def __init__(self, pool: WorkerPool, settings: Settings, python: str = "") -> None:
+        self._pool = pool
+        self._settings = settings
+        self._python = python
+        self._environments: dict[str, PythonEnv] = {}
+
+    async def trace_all(
+        self, files: Sequence[SourceFile], jobs: int, begun: Callable[[SourceFile], None]
+    ) -> AsyncIterator[Traced | BadPathError]:
+        """Yield each file's result in the order of the files, as soon as it and those before it are known.
+
+        Raises:
+            CannotTraceError: an interpreter cannot trace.
+        """
+        slots = asyncio.Semaphore(jobs)
+
+        async def one(file: SourceFile) -> Traced | BadPathError:
+            async with slots:
+                begun(file)
+                try:
+                    return await self.trace(file)
+                except BadPathError as error:
+                    return error
+
+        tasks = [asyncio.create_task(one(file)) for file in files]
+        try:
+            for task in tasks:
+                yield await task
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def trace(self, file: SourceFile, only: str = "") -> Traced:
+        """Return what is known of a file; `only` names the one model to trace.
+
+        Raises:
+            BadPathError: the file cannot be read.
+            CannotTraceError: the interpreter cannot trace.
+        """
+        text = read_source(file.path)
+        folder = project_root(file.path)
+        index, wrong = self._discovered(file.path, text)
+        traced = Traced(file, self._snapshot(file.path, text, index), wrong)
+        targets = tuple(each for each in index.targets if not only or each.qualname == only)
+        if not index.parsed or not targets:
+            return traced
+        worker = self._pool.client(self._environment(file.path, folder))
+        environment = await worker.environment()
+        if environment.problem:
+            raise CannotTraceError(environment.problem)
+        request = TraceRequest(
+            id=0,
+            path=file.path,
+            text=text,
+            targets=targets,
+            roots=roots_of(file.path),
+            limits=self._limits(),
+        )
+        report = await worker.trace(request)
+        return replace(traced, snapshot=replace(traced.snapshot, report=report, environment=environment))
+
+    async def profile(
+        self, traced: Traced, target: TraceTarget, device: str, on_progress: Callable[[Progress], None]
+    ) -> ProfileReport:
+        """Return the measurements of a model.
+
+        Raises:
+            CannotTraceError: the interpreter cannot trace, or has no such device.
+        """
+        path, folder = traced.file.path, project_root(traced.file.path)
+        worker = self._pool.client(self._environment(path, folder))
+        environment = await worker.environment()
+        self._expect_device(environment, device)
+        request = ProfileRequest(
+            id=0,
+            path=path,
+            text=traced.snapshot.text,
+            target=target,
+            device=device,
+            roots=roots_of(path),
+            limits=Limits(self._settings.profile_timeout, self._settings.trace_memory << 20),
+        )
+        return await worker.profile(request, on_progress)
+
+    def _expect_device(self, environment: EnvironmentReport, device: str) -> None:
+        kinds = {each.partition(":")[0] for each in environment.devices}
+        if environment.devices and device.partition(":")[0] not in kinds:
+            raise CannotTraceError(f"there is no device {device}; torch sees {', '.join(environment.devices)}")
+
+    def _discovered(self, path: str, text: str) -> tuple[ModelIndex, tuple[Problem, ...]]:
+        """Return a file's index with the project's configuration, and what is wrong with that."""
+        index = discover(path, text)
+        place = configuration_file(path)
+        if place is None or not index.targets:
+            return index, ()
+        configuration = read_configuration(place)
+        return index.configured(configuration.targets), configuration.problems
+
+    def _environment(self, path: str, folder: str | None) -> PythonEnv:
+        """Return the Python of a file; files of one folder share it.
+
+        Raises:
+            CannotTraceError: there is none.
+        """
+        key = str(Path(path).parent)
+        env = self._environments.get(key)
+        if env is None:
+            env = find_python(path, folder, (self._python,) if self._python else ())
+            self._environments[key] = env
+        if env.problem:
+            raise CannotTraceError(env.problem)
+        return env
+
+    def _limits(self) -> Limits:
+        return Limits(self._settings.trace_timeout, self._settings.trace_memory << 20)
+
+    def _snapshot(self, path: str, text: str, index: ModelIndex) -> Snapshot:
+        return Snapshot(
+            uri=to_uri(path),
+            path=path,
+            version=None,
+            text=text,
+            digest=digest(text),
+            mapper=Mapper(text, "utf-32"),
+            index=index,
+            settings=self._settings,
+            report=None,
+            carry=Carry.identity(),
+            environment=None,
+            profiles=(),
+            trusted=True,
+        )
