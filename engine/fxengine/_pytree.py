@@ -1,7 +1,8 @@
 """Flattening by a known structure: what generated code calls to take nested arguments apart.
 
-``tree_flatten_spec`` follows a ``TreeSpec`` instead of discovering the structure, so that an argument may be a proxy where
-the specification says leaf. Containers are registered by type, here and, where that is loaded, with ``torch.fx._pytree``.
+``tree_flatten_spec`` follows a ``TreeSpec`` instead of discovering the structure, so that an argument may be a proxy
+where the specification says leaf. Containers are registered by type, here and, where that is loaded, with
+``torch.fx._pytree``.
 """
 
 import sys
@@ -12,6 +13,18 @@ from typing import Any, TypeAlias
 import torch
 import torch.return_types
 from torch.utils._pytree import PyTree, TreeSpec, tree_flatten
+
+__all__ = [
+    "SUPPORTED_NODES",
+    "SUPPORTED_NODES_EXACT_MATCH",
+    "FlattenFnExactMatchSpec",
+    "FlattenFnSpec",
+    "FlattenFuncExactMatchSpec",
+    "FlattenFuncSpec",
+    "_deregister_pytree_flatten_spec",
+    "register_pytree_flatten_spec",
+    "tree_flatten_spec",
+]
 
 FlattenFnSpec: TypeAlias = Callable[[PyTree, TreeSpec], list[Any]]
 FlattenFnExactMatchSpec: TypeAlias = Callable[[PyTree, TreeSpec], bool]
@@ -73,8 +86,8 @@ def _flatten_function(cls: Any) -> FlattenFnSpec | None:
 
 def _children(spec: TreeSpec) -> Sequence[TreeSpec]:
     """Return the children of ``spec``: a method in newer torch, an attribute before."""
-    children: Any = getattr(spec, "children", None)
-    return children() if callable(children) else spec.children_specs
+    any_spec: Any = spec
+    return any_spec.children() if callable(getattr(spec, "children", None)) else any_spec.children_specs
 
 
 def _mapping_values(container: Mapping[Any, Any], spec: TreeSpec) -> list[Any]:
@@ -91,5 +104,5 @@ def _same_length(container: Sequence[Any] | Mapping[Any, Any], spec: TreeSpec) -
 
 register_pytree_flatten_spec(dict, _mapping_values, _same_length)
 # `namedtuple` itself is the type that torch's specifications give for every named tuple.
-for _sequence in (list, tuple, namedtuple, *torch.return_types.all_return_types):
+for _sequence in (list, tuple, namedtuple, *torch.return_types.all_return_types):  # noqa: PYI024 - as a value.
     register_pytree_flatten_spec(_sequence, _sequence_items, _same_length)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Which functions do more than return a value, so that a call of them stays even if nobody uses its result.
 
-torch decides for torch's operators (mutable schema, random numbers, registered effects); what is registered with torch.fx counts
-here as well, wherever torch.fx is loaded.
+torch decides for torch's operators (mutable schema, random numbers, registered effects); what is registered with
+torch.fx counts here as well, wherever torch.fx is loaded.
 """
 
 import operator
@@ -19,26 +19,28 @@ _R = TypeVar("_R")
 _side_effectful_functions: set[Callable[..., Any]] = {
     operator.setitem,
     torch._assert,
-    torch._assert_async,
+    torch._assert_async,  # pyright: ignore[reportPrivateImportUsage] - no other name leads to it.
     torch._C._set_grad_enabled,
     torch.amp.autocast_mode._enter_autocast,
     torch.amp.autocast_mode._exit_autocast,
 }
 """Registered here; torch.fx has a set of its own."""
 
-_RANDOM_FUNCTIONS = frozenset({
-    torch.rand,
-    torch.randn,
-    torch.randint,
-    torch.randperm,
-    torch.rand_like,
-    torch.randn_like,
-    torch.randint_like,
-    torch.normal,
-    torch.poisson,
-    torch.bernoulli,
-    torch.multinomial,
-})
+_RANDOM_FUNCTIONS = frozenset(
+    {
+        torch.rand,
+        torch.randn,
+        torch.randint,
+        torch.randperm,
+        torch.rand_like,
+        torch.randn_like,
+        torch.randint_like,
+        torch.normal,
+        torch.poisson,
+        torch.bernoulli,
+        torch.multinomial,
+    }
+)
 
 _PLAIN_FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 """Functions written in C, which can carry neither schema nor mark."""

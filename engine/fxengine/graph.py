@@ -1,7 +1,7 @@
 """``Graph``: a function as a list of nodes, and the operations that build and edit it.
 
-Code generation (``codegen``) and the rules of well-formedness (``verify``) are the matter of other modules; the graph offers them as
-methods because that is where users of torch.fx look for them.
+Code generation (``codegen``) and the rules of well-formedness (``verify``) are the matter of other modules; the graph
+offers them as methods because that is where users of torch.fx look for them.
 """
 
 import contextlib
@@ -10,11 +10,13 @@ import functools
 import inspect
 import logging
 import operator
+import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._guards import TracingContext
 
 from fxengine import verify
 from fxengine.codegen import (
@@ -110,7 +112,8 @@ class Graph:
     What the nodes mean is said at :class:`Node`.
 
     Invariants:
-        See ``verify.RULES``. The list is circular: the root, which is in no iteration, stands before the first and after the last.
+        See ``verify.RULES``. The list is circular: the root, which is in no iteration, stands before the first and
+        after the last.
     """
 
     __slots__ = (
@@ -262,8 +265,8 @@ class Graph:
             kwargs: The keyword arguments, an ``immutable_dict`` likewise.
             name: What the value should be called; made unique.
             type_expr: The annotation of the value.
-            inputs: The nodes in ``args`` and ``kwargs`` as keys, each once, in order of appearance. The new node keeps the dict.
-                None if they are still to be collected.
+            inputs: The nodes in ``args`` and ``kwargs`` as keys, each once, in order of appearance. The new node
+                keeps the dict. None if they are still to be collected.
         """
         if inputs is None:
             inputs = {}
@@ -383,7 +386,7 @@ class Graph:
 
         Args:
             g: The graph whose nodes are copied, all but its output node.
-            val_map: Filled with each node's copy. Nodes that are in it before are not copied but stand for what it says.
+            val_map: Filled with each node's copy. Nodes that are in it before are not copied but stand for its value.
             return_output_node: Return a pair with the output node of ``g``.
         """
         for node in g.nodes:
@@ -396,7 +399,7 @@ class Graph:
         return None
 
     def _copied(self, node: Node, val_map: dict[Node, Node]) -> Node:
-        """Copy a node whose inputs have copies already; what ``node_copy`` does, without checking the arguments again."""
+        """Copy a node whose inputs have copies; what ``node_copy`` does, without checking the arguments again."""
         inputs: dict[Node, None] = {}
         args = _copy_argument(node._args, val_map, inputs)
         kwargs = _copy_argument(node._kwargs, val_map, inputs) if node._kwargs else _NO_KWARGS
@@ -460,7 +463,9 @@ class Graph:
         return _InsertPoint(self, n.append)
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Remove what nobody uses and has no effect, here and in the graphs of submodules that are attributes of this one.
+        """Remove what nobody uses and has no effect.
+
+        The graphs of those submodules that the graph reads as attributes are treated likewise.
 
         What has an effect is a matter of heuristics (``Node.is_impure``), good for graphs of functional operations.
 
@@ -499,7 +504,7 @@ class Graph:
         """Check that the graph is well formed; ``fxengine.verify.verify`` says everything that is wrong.
 
         Raises:
-            RuntimeError: A node belongs elsewhere, is used before it is defined, has a name twice, or names what is not there.
+            RuntimeError: A node belongs elsewhere, is used before it is defined, has another's name, or names nothing.
             ValueError: The type of a target does not fit its node's opcode.
         """
         verify.lint(self)
@@ -552,12 +557,12 @@ class Graph:
     def on_generate_code(
         self, make_transformer: Callable[[TransformCodeFunc | None], TransformCodeFunc]
     ) -> contextlib.AbstractContextManager[None]:
-        """Register a function that rewrites the body whenever code is generated.
+        r"""Register a function that rewrites the body whenever code is generated.
 
         Args:
-            make_transformer: Returns the function; gets the one that is registered now, or None, so as to chain the two::
+            make_transformer: Returns the function; gets the one that is registered now, or None, to chain the two::
 
-                gm.graph.on_generate_code(lambda current: lambda body: ["import pdb; pdb.set_trace()\\n", *body])
+                gm.graph.on_generate_code(lambda current: lambda body: ["import pdb; pdb.set_trace()\n", *body])
                 gm.recompile()
 
         Returns:
@@ -567,7 +572,7 @@ class Graph:
         self._codegen._body_transformer = make_transformer(former)
 
         @contextlib.contextmanager
-        def restoring() -> Iterator[None]:
+        def restoring() -> Generator[None]:
             try:
                 yield
             finally:
@@ -659,9 +664,10 @@ def _attribute_exists(root: torch.nn.Module, qualified_name: str) -> bool:
 
 def _random_numbers_matter() -> bool:
     """Return whether drawing random numbers is an effect: always but while torch compiles and brings its own."""
-    if torch._guards.TracingContext.try_get() is None:
+    if TracingContext.try_get() is None:
         return True
-    return bool(torch._inductor.config.fallback_random)
+    inductor: Any = sys.modules["torch._inductor.config"]
+    return bool(inductor.fallback_random)
 
 
 def _without_dead_code(graph_module: "GraphModule") -> bool:

@@ -1,7 +1,7 @@
 """``GraphModule``: a module whose ``forward`` is generated from a graph.
 
-It holds what the graph refers to, compiles the graph's code into a class of its own, and is saved as that code: the graph is
-traced anew when it is loaded. How code is made is the matter of ``codegen``.
+It holds what the graph refers to, compiles the graph's code into a class of its own, and is saved as that code: the
+graph is traced anew when it is loaded. How code is made is the matter of ``codegen``.
 """
 
 import contextlib
@@ -12,13 +12,15 @@ import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import torch
 from torch.nn.modules.module import _addindent
-from torch.package import PackageExporter, PackageImporter, sys_importer
+from torch.package.importer import sys_importer
+from torch.package.package_exporter import PackageExporter
+from torch.package.package_importer import PackageImporter
 
 from fxengine.codegen import CodeGen, _BoxedCodeGen, _PyTreeCodeGen
 from fxengine.graph import Graph, PythonCode
@@ -91,7 +93,8 @@ class _WrappedCall:
         try:
             if self.cls_call is not None:
                 return self.cls_call(obj, *args, **kwargs)
-            return super(self.cls, obj).__call__(*args, **kwargs)
+            base: Any = super(self.cls, obj)
+            return base.__call__(*args, **kwargs)
         except Exception as error:  # The user's operators raise whatever they like; it goes on to the caller.
             innermost = traceback.extract_tb(error.__traceback__)[-1]
             if "eval_with_key" not in innermost.filename:
@@ -107,9 +110,7 @@ class _WrappedCall:
         assert number is not None, "frame_summary.lineno is None"
         assert line is not None, "frame_summary.line is None"
         source = linecache.getlines(frame_summary.filename)
-        message = (
-            f"Call using an FX-traced Module, line {number} of the traced Module's generated forward function:"
-        )
+        message = f"Call using an FX-traced Module, line {number} of the traced Module's generated forward function:"
         before = "".join(source[number - 2 : number])
         after = "\n".join(source[number : number + 2])
         return "\n".join([traceback.format_exc(), message, before, f"{'~' * len(line)}~~~ <--- HERE", after])
@@ -138,7 +139,7 @@ class GraphModule(torch.nn.Module):
         That class derives from ``cls``, or from what ``cls`` was derived from in this way, as when a replica is made.
         """
         del args, kwargs
-        original = next(base for base in cls.__mro__ if base.__qualname__.rpartition(".")[2] != "GraphModuleImpl")
+        original: Any = next(base for base in cls.__mro__ if base.__qualname__.rpartition(".")[2] != "GraphModuleImpl")
 
         class GraphModuleImpl(original):  # type: ignore[misc, valid-type] - a class for one instance.
             pass
@@ -163,20 +164,18 @@ class GraphModule(torch.nn.Module):
         """
         super().__init__()
         self.__class__.__name__ = class_name
-        targets = [
-            cast("str", node._target) for node in graph.nodes if node._op in {"get_attr", "call_module"}
-        ]
+        targets = [cast("str", node._target) for node in graph.nodes if node._op in {"get_attr", "call_module"}]
         if isinstance(root, torch.nn.Module):
             if hasattr(root, "training"):
                 self.training = root.training
             self._adopt(root, targets)
-        elif isinstance(root, dict):
+        elif isinstance(root, dict):  # pyright: ignore[reportUnnecessaryIsInstance] - callers pass anything.
             _check_provided(root, graph)
             # An attribute must not be overwritten by a module that contains it, so those less deep come first.
             for target in sorted(targets, key=lambda target: target.count(".")):
                 _assign_attr(root[target], self, target)
         else:
-            raise RuntimeError(f"Unsupported type {root} passed for root!")
+            raise RuntimeError(f"Unsupported type {root} passed for root!")  # noqa: TRY004 - as torch.fx.
         self.graph = graph
         tracer_cls = graph._tracer_cls
         # A tracer that is local to a function cannot be found again when the module is loaded.
@@ -236,7 +235,7 @@ class GraphModule(torch.nn.Module):
         # Code that registers wrapped functions does so at once, like the module that it was traced from.
         cls.forward = forward if self._code.startswith("\n\n") else forward.__get__(None, cls)
         if "_wrapped_call" not in vars(cls):
-            # A class that defines its call itself keeps it; else it is looked up at each call, because tracers patch it.
+            # A class that defines its call keeps it; else it is looked up at each call, because tracers patch it.
             cls._wrapped_call = _WrappedCall(cls, vars(cls).get("__call__"))
         self._recompile_submodules()
         cls.__call__ = _call_wrapped
@@ -244,9 +243,7 @@ class GraphModule(torch.nn.Module):
 
     def _recompile_submodules(self) -> list[tuple[str, PythonCode]]:
         """Recompile the children that are graph modules, and return their code by name."""
-        return [
-            (name, child.recompile()) for name, child in self.named_children() if isinstance(child, GraphModule)
-        ]
+        return [(name, child.recompile()) for name, child in self.named_children() if isinstance(child, GraphModule)]
 
     def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
         """Write the module as a package: afterwards ``from <folder> import <module_name>`` works.
@@ -394,7 +391,7 @@ class GraphModule(torch.nn.Module):
         return replica
 
     @contextlib.contextmanager
-    def _set_replace_hook(self, f: _ReplaceHook) -> Iterator[None]:
+    def _set_replace_hook(self, f: _ReplaceHook) -> Generator[None]:
         """Call ``f(old=, new=, user=)`` for each replacement or renaming of a node within the ``with`` statement."""
         self._register_replace_node_hook(f)
         try:
@@ -467,11 +464,9 @@ def _deserialize_graph_module(
         def is_leaf_module(self, _: torch.nn.Module, __: str) -> bool:
             return True
 
-    class Restored(_CodeOnlyModule):
-        """A tracer takes the function from the class."""
-
-    Restored.forward = forward  # type: ignore[method-assign] - a class for one instance.
-    root = Restored(body)
+    # A tracer takes the function from the class.
+    restored_cls: Any = type("_CodeOnlyModule", (_CodeOnlyModule,), {"forward": forward})
+    root = restored_cls(body)
     graph: Graph = KeepModules().trace(root, **body.get("_tracer_extras", {}))
     stack_traces: dict[str, str] = body.pop("_graphmodule_graph_node_meta_stack_trace", None) or {}
     for node in graph.nodes:
@@ -516,7 +511,7 @@ def _readable(module: GraphModule, name: str, *, expanded_def: bool = False, **o
 
 
 @contextlib.contextmanager
-def _symbols_written_as_stored() -> Iterator[None]:
+def _symbols_written_as_stored() -> Generator[None]:
     """Write symbolic numbers as their expression is stored, which spares simplification."""
     usual = CodeGen._sym_repr
     CodeGen._sym_repr = lambda number: str(number.node.expr)

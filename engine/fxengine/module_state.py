@@ -4,9 +4,11 @@ from typing import Any
 
 import torch
 
+__all__ = ["_assign_attr", "_copy_attr", "_del_attr", "_get_attr", "_has_attr"]
+
 
 def _copy_attr(from_module: torch.nn.Module, to_module: torch.nn.Module, target: str) -> None:
-    """Make ``target`` of ``from_module`` an attribute of ``to_module`` too, under empty modules where there are none."""
+    """Make ``target`` of ``from_module`` an attribute of ``to_module`` too; missing modules on the way are made."""
     *prefix, field = target.split(".")
     for name in prefix:
         source = getattr(from_module, name)
@@ -21,7 +23,7 @@ def _copy_attr(from_module: torch.nn.Module, to_module: torch.nn.Module, target:
 
 
 def _assign_attr(from_obj: object, to_module: torch.nn.Module, target: str) -> None:
-    """Make ``from_obj`` the attribute ``target`` of ``to_module``, under empty modules where there are none."""
+    """Make ``from_obj`` the attribute ``target`` of ``to_module``; missing modules on the way are made."""
     *prefix, field = target.split(".")
     for name in prefix:
         child = getattr(to_module, name, None)

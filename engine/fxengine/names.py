@@ -20,6 +20,22 @@ from torch.utils import _pytree as pytree
 
 from fxengine import _pytree as fx_pytree
 
+__all__ = [
+    "_CustomBuiltin",
+    "_Namespace",
+    "_custom_builtins",
+    "_find_module_of_method",
+    "_get_qualified_name",
+    "_illegal_names",
+    "_is_from_torch",
+    "_is_magic",
+    "_register_custom_builtin",
+    "_snake_case",
+    "_target_to_str",
+    "_type_repr",
+    "dtype_abbreviation",
+]
+
 _SPLIT_NUMBER = re.compile(r"([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?").fullmatch
 _ILLEGAL_CHARACTERS = re.compile(r"[^0-9a-zA-Z_]+").sub
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z])([A-Z])").sub
@@ -140,7 +156,7 @@ def _is_magic(name: str) -> bool:
 
 @functools.lru_cache(maxsize=8192)
 def _snake_case(name: str) -> str:
-    """Return ``name`` as a variable's name: ``pascalCase`` becomes ``pascal_case``, ``ALL_CAPS`` becomes ``all_caps``."""
+    """Return ``name`` as a variable's name: ``pascalCase`` is ``pascal_case``, ``ALL_CAPS`` is ``all_caps``."""
     return _WORD_BOUNDARY(r"_\1", name).lower()
 
 
@@ -169,7 +185,7 @@ def _find_module_of_method(orig_method: Callable[..., Any]) -> str:
         RuntimeError: The function does not say so and is not one of torch's.
     """
     name = orig_method.__name__
-    module: str | None = orig_method.__module__
+    module: Any = orig_method.__module__
     if module is not None:
         return module
     for place in (torch, torch.nn.functional):

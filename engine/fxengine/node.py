@@ -1,7 +1,8 @@
 """``Node``, one operation of a graph, and the functions that walk a node's arguments.
 
-A node knows its place in the list of its graph, its arguments, the nodes in them (``all_input_nodes``) and the nodes that use it
-(``users``). The setters keep the last two right, which is why arguments are immutable. Nothing here makes names or code.
+A node knows its place in the list of its graph, its arguments, the nodes in them (``all_input_nodes``) and the nodes
+that use it (``users``). The setters keep the last two right, which is why arguments are immutable. Nothing here makes
+names or code.
 """
 
 import types
@@ -16,6 +17,7 @@ from torch._ops import OpOverload
 from fxengine.effects import _side_effectful_functions, has_side_effect, is_impure_function
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.names import _find_module_of_method, _get_qualified_name, _type_repr, dtype_abbreviation
+from fxengine.operator_schemas import ArgsKwargsPair, normalize_function, normalize_module
 from fxengine.source import Origin, OriginRecord
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ base_types: tuple[type[Any], ...] = typing.get_args(BaseArgumentTypes)
 Target: TypeAlias = Callable[..., Any] | str
 
 Argument: TypeAlias = Optional[  # noqa: UP045 - a forward reference has no `|` at run time.
-    Union[  # noqa: UP007
+    Union[
         tuple["Argument", ...],
         Sequence["Argument"],
         Mapping[str, "Argument"],
@@ -72,30 +74,34 @@ Argument: TypeAlias = Optional[  # noqa: UP045 - a forward reference has no `|` 
 ]
 ArgumentT = TypeVar("ArgumentT", bound=Argument)
 
-_legal_ops = dict.fromkeys((
-    "placeholder",
-    "call_method",
-    "call_module",
-    "call_function",
-    "get_attr",
-    "output",
-    "root",
-))
+_legal_ops = dict.fromkeys(
+    (
+        "placeholder",
+        "call_method",
+        "call_module",
+        "call_function",
+        "get_attr",
+        "output",
+        "root",
+    )
+)
 
-_ATOMS: frozenset[type[Any]] = frozenset({
-    types.NoneType,
-    types.EllipsisType,
-    str,
-    int,
-    float,
-    bool,
-    complex,
-    range,
-    torch.dtype,
-    torch.device,
-    torch.memory_format,
-    torch.layout,
-})
+_ATOMS: frozenset[type[Any]] = frozenset(
+    {
+        types.NoneType,
+        types.EllipsisType,
+        str,
+        int,
+        float,
+        bool,
+        complex,
+        range,
+        torch.dtype,
+        torch.device,
+        torch.memory_format,
+        torch.layout,
+    }
+)
 """The types of what is in an argument most often and is neither a node nor contains one."""
 
 _SYMBOLIC_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -120,8 +126,8 @@ class Node:
 
     What ``target``, ``args`` and ``kwargs`` mean depends on ``op``:
 
-    - ``placeholder``: an input of the function. ``target`` is the parameter's name (with its stars, if any), ``args`` its
-      default value if it has one.
+    - ``placeholder``: an input of the function. ``target`` is the parameter's name (with its stars, if any), ``args``
+      its default value if it has one.
     - ``get_attr``: a parameter, buffer or other attribute of the module hierarchy. ``target`` is its qualified name.
     - ``call_function``: a call of the function ``target``.
     - ``call_module``: a call of the submodule with the qualified name ``target``; ``args`` has no self.
@@ -129,8 +135,8 @@ class Node:
     - ``output``: the return statement. ``args[0]`` is what is returned.
 
     Invariants:
-        ``args`` and ``kwargs`` hold immutable containers. ``_inputs`` are the nodes in them in order of appearance, and each of
-        these has this node among its ``users``. Nodes of one graph compare (``<``) by their place in it.
+        ``args`` and ``kwargs`` hold immutable containers. ``_inputs`` are the nodes in them in order of appearance,
+        and each of these has this node among its ``users``. Nodes of one graph compare (``<``) by their place in it.
 
     Attributes:
         graph: The graph that the node belongs to.
@@ -193,7 +199,7 @@ class Node:
         """Make a node that is in no list yet; what one wants is mostly ``Graph.create_node`` and its companions.
 
         Raises:
-            ValueError: ``target`` is not callable although ``op`` is ``call_function``, or no string although it is not.
+            ValueError: ``target`` is not callable although ``op`` is ``call_function``, or else no string.
             AssertionError: ``op`` is not an opcode.
         """
         _check_target(graph, name, op, target)
@@ -309,9 +315,7 @@ class Node:
 
     def insert_arg(self, idx: int, arg: Argument) -> None:
         """Insert a positional argument before the one at ``idx``."""
-        assert 0 <= idx <= len(self._args), (
-            f"insert_args index must be between 0 and len(self.args), got {idx}"
-        )
+        assert 0 <= idx <= len(self._args), f"insert_args index must be between 0 and len(self.args), got {idx}"
         inputs = self._input_nodes
         self._args = (*self._args[:idx], _freeze(arg, inputs), *self._args[idx:])
         self._inputs = tuple(inputs)
@@ -371,17 +375,40 @@ class Node:
             case "call_module":
                 owner = self.graph._owning_module
                 assert owner is not None, "self.graph.owning_module not set for purity check"
-                assert isinstance(self._target, str), (
-                    f"Expected str target for call_module, got {type(self._target)}"
-                )
+                assert isinstance(self._target, str), f"Expected str target for call_module, got {type(self._target)}"
                 return bool(getattr(owner.get_submodule(self._target), "_is_impure", False))
             case "call_function":
                 assert not isinstance(self._target, str)
-                return is_impure_function(
-                    self._target, self._args, self._kwargs, impure_random=impure_random
-                )
+                return is_impure_function(self._target, self._args, self._kwargs, impure_random=impure_random)
             case _:
                 return False
+
+    def normalized_arguments(
+        self,
+        root: torch.nn.Module,
+        arg_types: tuple[Any] | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """Return the arguments as the signature of what is called names them, with default values.
+
+        Args:
+            root: Where called modules are found.
+            arg_types: The types of the positional arguments, where these alone leave open which overload is called.
+            kwarg_types: The types of the keyword arguments.
+            normalize_to_only_use_kwargs: Pass everything by keyword.
+
+        Returns:
+            The arguments; None if the signature is not known, or the node is no call of a function or module.
+        """
+        target = self._target
+        kwargs = dict(self._kwargs)
+        if self._op == "call_module" and isinstance(target, str):
+            args: Any = self._args
+            return normalize_module(root, target, args, kwargs, normalize_to_only_use_kwargs)
+        if self._op == "call_function" and not isinstance(target, str):
+            return normalize_function(target, self._args, kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs)
+        return None
 
     def format_node(
         self,
@@ -395,7 +422,8 @@ class Node:
         Args:
             placeholder_names: If not empty, a placeholder is added to it and None returned.
             maybe_return_typename: If not empty, its element is set to an output node's annotation.
-            include_tensor_metadata: Show dtype, shape, stride and device of the tensor in ``meta`` in place of the type.
+            include_tensor_metadata: Show dtype, shape, stride and device of the tensor in ``meta`` in place of the
+                type.
         """
         annotation = f"{_type_repr(self.type)} " if self.type is not None else ""
         start = f"%{self._name} : {annotation}[num_users={len(self.users)}] = {self._op}"
@@ -432,14 +460,10 @@ class Node:
         return self._sort_key > other._sort_key if isinstance(other, Node) else NotImplemented
 
     def __le__(self, other: object) -> bool:
-        return self is other or (
-            self._sort_key <= other._sort_key if isinstance(other, Node) else NotImplemented
-        )
+        return self is other or (self._sort_key <= other._sort_key if isinstance(other, Node) else NotImplemented)
 
     def __ge__(self, other: object) -> bool:
-        return self is other or (
-            self._sort_key >= other._sort_key if isinstance(other, Node) else NotImplemented
-        )
+        return self is other or (self._sort_key >= other._sort_key if isinstance(other, Node) else NotImplemented)
 
     @staticmethod
     def _pretty_print_target(target: object) -> str:
@@ -523,9 +547,7 @@ def _map_leaves(value: Any, fn: Callable[[Any], Any]) -> Any:
         case dict():
             return immutable_dict([(key, _map_leaves(item, fn)) for key, item in value.items()])
         case slice():
-            return slice(
-                _map_leaves(value.start, fn), _map_leaves(value.stop, fn), _map_leaves(value.step, fn)
-            )
+            return slice(_map_leaves(value.start, fn), _map_leaves(value.stop, fn), _map_leaves(value.step, fn))
         case _:
             return fn(value)
 
@@ -589,7 +611,7 @@ def _freeze(value: Any, inputs: dict[Node, None]) -> Any:
     return _map_leaves(value, note)
 
 
-def _fill(
+def _fill(  # noqa: PLR0917 - called for each node there is; keywords cost time.
     node: Node,
     graph: "Graph",
     name: str,
@@ -640,8 +662,8 @@ def _check_target(graph: "Graph", name: str, op: str, target: object) -> None:
 def _sort_key_between(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
     """Return a key that sorts between two neighbours'; the root, first and last at once, has the empty key.
 
-    Appending at the end counts up in one place; inserting between two keys of equal length adds a place, in which further
-    insertions at either side of the first count up or down.
+    Appending at the end counts up in one place; inserting between two keys of equal length adds a place, in which
+    further insertions at either side of the first count up or down.
     """
     if len(before) > len(after):
         return (*before[: len(after)], before[len(after)] + 1)
@@ -677,7 +699,7 @@ def _tensor_metadata(node: Node) -> str | None:
 
 
 def _format_arg(arg: object, max_list_len: float = float("inf")) -> str:
-    """Return an argument as ``format_node`` shows it: nodes with a percent sign, lists cut after ``max_list_len`` items."""
+    """Return an argument as ``format_node`` shows it: nodes with a percent sign, lists cut after some items."""
     custom: Callable[[], str] | None = getattr(arg, "_custom_fx_repr_fn", None)
     if custom is not None:
         return custom()

@@ -9,6 +9,8 @@ from fxengine.node import Node, Target
 if TYPE_CHECKING:
     from fxengine.graph import Graph
 
+__all__ = ["_FindNodesLookupTable", "_InsertPoint", "_node_list"]
+
 _Key: TypeAlias = tuple[str, Target | None]
 
 

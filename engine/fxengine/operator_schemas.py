@@ -1,7 +1,7 @@
 """Python signatures of torch's operators, made from the schemas that torch keeps of them, and calls in a normal form.
 
-One function of `torch` has several overloads, so it has several signatures. A call is checked against all of them; where
-that leaves a doubt, nothing is concluded, unless the caller gives the types of the arguments.
+One function of `torch` has several overloads, so it has several signatures. A call is checked against all of them;
+where that leaves a doubt, nothing is concluded, unless the caller gives the types of the arguments.
 """
 
 import enum
@@ -19,9 +19,11 @@ import torch
 from torch._C import FunctionSchema
 from torch._jit_internal import boolean_dispatched
 from torch._ops import OpOverload, OpOverloadPacket
+from torch.jit._builtins import _find_builtin
 
 __all__ = [
     "ArgsKwargsPair",
+    "_normalize_function_or_error",
     "check_for_mutable_operation",
     "create_type_hint",
     "get_signature_for_torch_op",
@@ -32,7 +34,8 @@ __all__ = [
 
 _NORMAL_KINDS = frozenset({Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY})
 _RANDOM_FILL = ("input", "from", "to", "generator")
-"""The parameters of `uniform_` and its like: `from` is a keyword of Python and so by position only, but is dispatched by name."""
+"""The parameters of `uniform_` and its like: `from` is a keyword of Python and so by position only, but is dispatched
+by name."""
 
 
 class ArgsKwargsPair(NamedTuple):
@@ -66,7 +69,7 @@ def get_signature_for_torch_op(
     if op is torch.nonzero:
         # Its schemas lack `as_tuple`, which Python adds.
         return (_nonzero_signatures(), None) if return_schemas else None
-    known = _signatures_and_schemas(op)
+    known = _signatures_and_schemas(_Identity(op))
     if known is None:
         return (None, None) if return_schemas else None
     signatures, schemas = known
@@ -165,7 +168,7 @@ def normalize_module(
 
 
 def create_type_hint(x: object) -> object:
-    """Return the type hint of a list or tuple of types: `list[T]` where T is the one that all others derive from, else Any.
+    """Return the type hint of a list or tuple of types: `list[T]`, T the one that all others derive from, else Any.
 
     Anything else is returned as it is.
     """
@@ -262,7 +265,7 @@ def _types_fit(signature: Signature, arg_types: tuple[Any, ...], kwarg_types: di
 def _normalized(
     signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any], only_kwargs: bool
 ) -> ArgsKwargsPair | None:
-    """Return the arguments by name, those that were passed by position first; None if some have no name of their own."""
+    """Return the arguments by name, those passed by position first; None if some have no name of their own."""
     parameters = signature.parameters
     if any(parameter.kind not in _NORMAL_KINDS for parameter in parameters.values()) and (
         tuple(parameters) != _RANDOM_FILL
@@ -277,9 +280,24 @@ def _normalized(
     )
 
 
+class _Identity:
+    """A function as a key: builtin functions that are different things may be equal, such as `torch.mm` and others."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __hash__(self) -> int:
+        return id(self.function)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.function is self.function
+
+
 @functools.lru_cache(maxsize=4096)
-def _signatures_and_schemas(op: Callable[..., Any]) -> tuple[list[Signature], Sequence[FunctionSchema]] | None:
-    schemas = _schemas(op)
+def _signatures_and_schemas(op: _Identity) -> tuple[list[Signature], Sequence[FunctionSchema]] | None:
+    schemas = _schemas(op.function)
     return None if schemas is None else ([_signature(schema) for schema in schemas], schemas)
 
 
@@ -288,7 +306,7 @@ def _schemas(op: Callable[..., Any]) -> Sequence[FunctionSchema] | None:
         return [op._schema]
     if isinstance(op, OpOverloadPacket):
         return [overload._schema for overload in op.op_overloads()]
-    builtin = torch.jit._builtins._find_builtin(op)
+    builtin = _find_builtin(op)
     return None if builtin is None else torch._C._jit_get_schemas_for_operator(builtin)
 
 

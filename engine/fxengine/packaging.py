@@ -7,9 +7,11 @@ from typing import Any, Final
 import torch
 from torch import nn
 from torch.nn.modules.module import _addindent
-from torch.package import Importer
+from torch.package.importer import Importer
 
 from fxengine.names import _custom_builtins, _is_from_torch
+
+__all__ = ["_format_import_block", "_format_import_statement", "write_package"]
 
 _WRITTEN_AS_REPR: Final = (
     nn.Linear,
@@ -35,13 +37,11 @@ def _format_import_statement(name: str, obj: object, importer: Importer) -> str:
 
 def _format_import_block(globals: dict[str, Any], importer: Importer) -> str:  # noqa: A002 - torch.fx's name.
     """Return the statements that bind ``globals``, sorted, so that the same code is always the same text."""
-    return "\n".join(
-        sorted({_format_import_statement(name, obj, importer) for name, obj in globals.items()})
-    )
+    return "\n".join(sorted({_format_import_statement(name, obj, importer) for name, obj in globals.items()}))
 
 
 def write_package(module: nn.Module, code: str, folder: Path, module_name: str) -> None:
-    """Write a package to ``folder`` from which ``module_name`` can be imported: a module class with ``code`` as its body.
+    """Write a package from which ``module_name`` can be imported: a module class with ``code`` as its body.
 
     Args:
         module: The module whose children, parameters and buffers the class has.
@@ -77,8 +77,7 @@ def write_package(module: nn.Module, code: str, folder: Path, module_name: str) 
     (folder / "__init__.py").write_text("from .module import *")
     if pickled:
         warnings.warn(
-            "Was not able to save the following children modules as reprs -"
-            f"saved as pickled files instead: {pickled}",
+            f"Was not able to save the following children modules as reprs -saved as pickled files instead: {pickled}",
             stacklevel=3,
         )
 

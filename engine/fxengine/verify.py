@@ -1,7 +1,7 @@
 """The rules of the intermediate representation, as a table, and the check that reports every violation of them.
 
-``verify`` looks at everything and raises nothing. ``Graph.lint`` raises the first violation of a rule that torch.fx has too; the other
-rules (marked ``own``) state what torch.fx takes for granted.
+``verify`` looks at everything and raises nothing. ``Graph.lint`` raises the first violation of a rule that torch.fx
+has too; the other rules (marked ``own``) state what torch.fx takes for granted.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,14 +16,16 @@ from fxengine.node import Node
 if TYPE_CHECKING:
     from fxengine.graph import Graph
 
-_OPCODES: Final = frozenset({
-    "call_function",
-    "call_method",
-    "get_attr",
-    "call_module",
-    "placeholder",
-    "output",
-})
+_OPCODES: Final = frozenset(
+    {
+        "call_function",
+        "call_method",
+        "get_attr",
+        "call_module",
+        "placeholder",
+        "output",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from fxengine.codegen.commentary import Commentary
-from fxengine.codegen.expressions import Expressions
 from fxengine.codegen.lifetimes import last_uses
 from fxengine.codegen.statements import WRITERS, Statements
 from fxengine.node import Argument, Node

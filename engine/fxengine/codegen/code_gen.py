@@ -1,8 +1,8 @@
 """``CodeGen``: from a graph's nodes to the source of a function.
 
-Code is made in steps, each of which hands data to the next: nodes become chunks of text (``body``), a user's transformer may rewrite
-them, chunks become numbered lines (``lines``), and the lines become a ``PythonCode``. Subclasses change the function's signature, its
-return statement, and how a caller's arguments become the graph's.
+Code is made in steps, each of which hands data to the next: nodes become chunks of text (``body``), a user's
+transformer may rewrite them, chunks become numbered lines (``lines``), and the lines become a ``PythonCode``.
+Subclasses change the function's signature, its return statement, and how a caller's arguments become the graph's.
 """
 
 import functools
@@ -21,9 +21,11 @@ from fxengine.codegen.statements import Statements
 from fxengine.names import _Namespace
 from fxengine.node import Argument, Node
 
+__all__ = ["CodeGen", "_BoxedCodeGen"]
+
 _WRAP: Final = "torch.fx._symbolic_trace.wrap"
-"""Where generated code registers wrapped functions: with torch.fx, whose registrations the tracer reads, so that the code says the
-same as torch.fx's and both retrace it alike."""
+"""Where generated code registers wrapped functions: with torch.fx, whose registrations the tracer reads, so that the
+code says the same as torch.fx's and both retrace it alike."""
 
 
 class CodeGen:
@@ -36,21 +38,17 @@ class CodeGen:
         self._body_transformer: TransformCodeFunc | None = None
         self._func_name: str = "forward"
 
-    def gen_fn_def(
-        self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
-    ) -> str:
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
         """Return the beginning of the function: ``gen_fn_def(['a', 'b'], '') == 'def forward(self, a, b):'``.
 
         Args:
-            free_vars: The parameters, with annotations and default values; ``self`` is put before them if it is missing.
+            free_vars: The parameters, with annotations and default values; a missing ``self`` is put before them.
             maybe_return_annotation: The annotation of the result with its arrow, or nothing.
             expanded_def: Put each parameter on a line of its own.
         """
         if not free_vars or free_vars[0] != "self":
             free_vars.insert(0, "self")
-        parameters = (
-            f"\n{self._format_multiline_args(free_vars)}" if expanded_def else ", ".join(free_vars)
-        )
+        parameters = f"\n{self._format_multiline_args(free_vars)}" if expanded_def else ", ".join(free_vars)
         return f"def {self._func_name}({parameters}){maybe_return_annotation}:"
 
     def generate_output(
@@ -130,9 +128,7 @@ class CodeGen:
             lines = from_pieces(self._body_transformer(to_pieces(chunks)))
         for name, value in self.additional_globals():
             global_names.add(name, value)
-        prologue: str = _call(
-            self.gen_fn_def, body.parameters, body.return_annotation, expanded_def=expanded_def
-        )
+        prologue: str = _call(self.gen_fn_def, body.parameters, body.return_annotation, expanded_def=expanded_def)
         wrapping = "\n".join([f'{_WRAP}("{name}")' for name in statements.wrapped_functions])
         return _python_code(wrapping, prologue, lines, global_names.values, nodes)
 
@@ -170,9 +166,7 @@ class CodeGen:
 class _BoxedCodeGen(CodeGen):
     """Generates a function that takes its arguments as one list, which it empties, so that they can be freed early."""
 
-    def gen_fn_def(
-        self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
-    ) -> str:
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
         """Return the beginning of the function, which takes the values of its parameters out of ``args_list``."""
         del expanded_def
         names = [var.split(":")[0].split("=")[0].strip() for var in free_vars if var != "self"]

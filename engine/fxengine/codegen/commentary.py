@@ -3,6 +3,7 @@
 None of this is needed to run the code; ``print_readable`` asks for it.
 """
 
+import itertools
 import pprint
 import re
 import sys
@@ -38,10 +39,6 @@ _color_codes: Final = {
 _color_fns: Final[dict[str, Callable[[str], str]]] = {name: _color(code) for name, code in _color_codes.items()}
 
 
-def _identity(text: str) -> str:
-    return text
-
-
 @dataclass(frozen=True, slots=True)
 class _ParsedStackTrace:
     """One frame out of the text of a stack trace."""
@@ -63,7 +60,7 @@ def _parse_stack_trace(
     if stack_trace is None:
         return None
     lines = [line.strip() for line in stack_trace.strip().split("\n")]
-    for line, code in reversed(list(zip(lines, lines[1:], strict=False))):
+    for line, code in reversed(list(itertools.pairwise(lines))):
         match = _FRAME.match(line)
         if match is None:
             continue

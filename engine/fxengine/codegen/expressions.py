@@ -1,6 +1,7 @@
 """Arguments as Python expressions."""
 
 import enum
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,10 +12,14 @@ from fxengine.codegen.global_names import GlobalNames
 from fxengine.immutable_collections import immutable_list
 from fxengine.node import Argument, Node
 
-try:
-    from torch._library.opaque_object import get_opaque_obj_repr, is_opaque_value_type
-except ImportError:  # torch before 2.10 has no opaque values.
-    is_opaque_value_type = None
+__all__ = ["Expressions", "_format_target"]
+
+# torch before 2.10 has no opaque values.
+_opaque: Any = sys.modules.get("torch._library.opaque_object")
+_is_opaque: Callable[[type[Any]], bool] | None = getattr(_opaque, "is_opaque_value_type", None)
+_opaque_repr: Callable[[Any], tuple[str, dict[str, Any]]] = getattr(
+    _opaque, "get_opaque_obj_repr", lambda value: (repr(value), {})
+)
 
 _LITERALS = frozenset({type(None), bool, int, float, str})
 
@@ -22,8 +27,9 @@ _LITERALS = frozenset({type(None), bool, int, float, str})
 class Expressions:
     """Writes values as expressions of one generated function.
 
-    A node is written as its name in the function, which differs from the node's own where a global has that name already. Such a
-    node also answers ``repr`` with the new name until ``restore``, for the sake of containers that are written by ``repr``.
+    A node is written as its name in the function, which differs from the node's own where a global has that name
+    already. Such a node also answers ``repr`` with the new name until ``restore``, for the sake of containers that
+    are written by ``repr``.
     """
 
     __slots__ = ("_emphasise", "_globals", "_names", "_overridden")
@@ -61,7 +67,7 @@ class Expressions:
         if kind is tuple:
             return self._tuple(value)
         if kind is immutable_list:
-            return "[" + ", ".join([self.write(item) for item in value]) + "]"
+            return self._list(value)
         return self._write_other(value)
 
     def arguments(self, args: Iterable[Argument], kwargs: Mapping[str, Argument]) -> str:
@@ -74,9 +80,7 @@ class Expressions:
     def operands(self, args: Iterable[Argument]) -> list[str]:
         """Return each of the arguments as an expression."""
         names = self._names
-        return [
-            (names.get(arg) or self.name_of(arg)) if type(arg) is Node else self.write(arg) for arg in args
-        ]
+        return [(names.get(arg) or self.name_of(arg)) if type(arg) is Node else self.write(arg) for arg in args]
 
     def _constant(self, value: object) -> str:
         return repr(value) if self._emphasise is None else self._emphasise(repr(value))
@@ -84,7 +88,17 @@ class Expressions:
     def _tuple(self, items: tuple[Any, ...]) -> str:
         return "(" + ", ".join([self.write(item) for item in items]) + (",)" if len(items) == 1 else ")")
 
-    def _write_other(self, value: Any) -> str:
+    def _list(self, items: list[Any]) -> str:
+        return "[" + ", ".join([self.write(item) for item in items]) + "]"
+
+    def _opaque(self, value: Any) -> str:
+        """Return the expression of a value that torch treats as a constant although it does not know its type."""
+        text, needed = _opaque_repr(value)
+        for name, kind in needed.items():
+            self._globals.add(name, kind)
+        return text
+
+    def _write_other(self, value: Any) -> str:  # noqa: PLR0911 - one for each kind.
         match value:
             case tuple() if hasattr(value, "_fields"):
                 return f"{self._globals.add_function(type(value))}{tuple(value)!r}"
@@ -98,14 +112,11 @@ class Expressions:
             case tuple():
                 return self._tuple(value)
             case list():
-                return "[" + ", ".join([self.write(item) for item in value]) + "]"
+                return self._list(value)
             case slice():
                 return f"slice({self.write(value.start)}, {self.write(value.stop)}, {self.write(value.step)})"
-            case _ if is_opaque_value_type is not None and is_opaque_value_type(type(value)):
-                text, needed = get_opaque_obj_repr(value)
-                for name, kind in needed.items():
-                    self._globals.add(name, kind)
-                return text
+            case _ if _is_opaque is not None and _is_opaque(type(value)):
+                return self._opaque(value)
             case _:
                 return self._constant(value)
 

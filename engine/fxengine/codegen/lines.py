@@ -1,4 +1,7 @@
-"""The last steps of code generation: chunks become numbered lines, after a user's transformer has seen them as pieces of text."""
+"""The last steps of code generation: chunks become numbered lines.
+
+In between, a user's transformer may see them as pieces of text and rewrite these.
+"""
 
 import re
 from collections.abc import Iterable

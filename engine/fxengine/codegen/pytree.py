@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from fxengine.graph_module import GraphModule
 
 
+__all__ = ["_ExportCodeGen", "_PyTreeCodeGen", "_PyTreeInfo"]
+
+
 class _PyTreeInfo(NamedTuple):
     """How a function's arguments and result are nested."""
 
@@ -27,33 +30,29 @@ class _PyTreeInfo(NamedTuple):
 class _PyTreeCodeGen(CodeGen):
     """Generates a function that takes its arguments apart at the beginning and puts its result together at the end."""
 
-    def __init__(self, pytree_info: _PyTreeInfo) -> None:
+    def __init__(self, pytree_info: _PyTreeInfo | None) -> None:
         super().__init__()
-        self.pytree_info: _PyTreeInfo = pytree_info
+        self.pytree_info: Any = pytree_info
 
     def process_inputs(self, *inputs: Any) -> Any:
         """Return the leaves of the arguments."""
         return pytree.arg_tree_leaves(*inputs)
 
-    def process_outputs(self, out: Any) -> Any:
+    def process_outputs(self, outputs: Any) -> Any:
         """Return the result put together from its leaves."""
         if self.pytree_info is None or self.pytree_info.out_spec is None:
-            return out
-        leaves = out if isinstance(out, (list, tuple)) else [out]
+            return outputs
+        leaves = outputs if isinstance(outputs, (list, tuple)) else [outputs]
         return pytree.tree_unflatten(leaves, self.pytree_info.out_spec)
 
-    def gen_fn_def(
-        self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
-    ) -> str:
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
         """Return the beginning of a function with the original parameters, which binds the leaves of their values."""
         if self.pytree_info is None:
             return super().gen_fn_def(free_vars, maybe_return_annotation, expanded_def=expanded_def)
         parameters = self.pytree_info.orig_args
         if parameters and parameters[0] == "self":
             free_vars.insert(0, "self")
-        definition = super().gen_fn_def(
-            list(parameters), maybe_return_annotation, expanded_def=expanded_def
-        )
+        definition = super().gen_fn_def(list(parameters), maybe_return_annotation, expanded_def=expanded_def)
         return definition + self.gen_var_bindings(parameters, free_vars, expanded_def) if free_vars else definition
 
     def gen_var_bindings(self, fn_args: list[str], free_vars: list[str], expanded_def: bool) -> str:
@@ -97,10 +96,7 @@ class _PyTreeCodeGen(CodeGen):
             return f"[{', '.join(parameters)}]"
         count = _child(spec, 0).num_children
         original = self.pytree_info.orig_args
-        keywords = [
-            f"'{key}':{name}"
-            for key, name in zip(_child(spec, 1).context, original[count:], strict=False)
-        ]
+        keywords = [f"'{key}':{name}" for key, name in zip(_child(spec, 1).context, original[count:], strict=False)]
         return f"([{', '.join(original[:count])}], {{{', '.join(keywords)}}})"
 
     def _format_annotations(self, free_vars: list[str], expanded_def: bool) -> str:
@@ -136,9 +132,9 @@ class _ExportCodeGen(_PyTreeCodeGen):
         self.flat_args = tuple(leaves) if self.root is None else (self.root, *leaves)
         return self.in_shuffle_graph(*self.flat_args)
 
-    def process_outputs(self, out: Any) -> Any:
+    def process_outputs(self, outputs: Any) -> Any:
         """Return the result put together from its reordered leaves."""
-        leaves = self.out_shuffle_graph(*self.flat_args, *out)
+        leaves = self.out_shuffle_graph(*self.flat_args, *outputs)
         self.flat_args = ()
         return super().process_outputs(leaves)
 
@@ -164,5 +160,5 @@ class _ExportCodeGen(_PyTreeCodeGen):
 
 def _child(spec: pytree.TreeSpec, index: int) -> pytree.TreeSpec:
     """Return a child of ``spec``: a method in newer torch, an attribute before."""
-    child: Any = getattr(spec, "child", None)
-    return child(index) if child is not None else spec.children_specs[index]
+    any_spec: Any = spec
+    return any_spec.child(index) if hasattr(any_spec, "child") else any_spec.children_specs[index]

@@ -61,9 +61,7 @@ def _call_function(statements: Statements, node: Node, annotation: str) -> str:
 
 
 def _call_method(statements: Statements, node: Node, annotation: str) -> str:
-    assert isinstance(node._target, str), (
-        f"Expected node.target to be str for call_method, got {type(node._target)}"
-    )
+    assert isinstance(node._target, str), f"Expected node.target to be str for call_method, got {type(node._target)}"
     expressions = statements.expressions
     value = expressions.name_of(node)
     method = _format_target(expressions.write(node._args[0]), node._target)
@@ -71,9 +69,7 @@ def _call_method(statements: Statements, node: Node, annotation: str) -> str:
 
 
 def _call_module(statements: Statements, node: Node, annotation: str) -> str:
-    assert isinstance(node._target, str), (
-        f"Expected node.target to be str for call_module, got {type(node._target)}"
-    )
+    assert isinstance(node._target, str), f"Expected node.target to be str for call_module, got {type(node._target)}"
     expressions = statements.expressions
     value = expressions.name_of(node)
     module = _format_target(statements.root_module, node._target)
@@ -81,9 +77,7 @@ def _call_module(statements: Statements, node: Node, annotation: str) -> str:
 
 
 def _get_attr(statements: Statements, node: Node, annotation: str) -> str:
-    assert isinstance(node._target, str), (
-        f"Expected node.target to be str for get_attr, got {type(node._target)}"
-    )
+    assert isinstance(node._target, str), f"Expected node.target to be str for get_attr, got {type(node._target)}"
     value = statements.expressions.name_of(node)
     return f"{value}{annotation} = {_format_target(statements.root_module, node._target)}"
 
