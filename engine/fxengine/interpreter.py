@@ -260,11 +260,21 @@ def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
 
 def _raise_with_context(error: Exception, node: Node) -> None:
     """Extend ``error``'s message by the node that raised it; raise it anew where its type would hide the message."""
-    context = f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}"
+    context = f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace or _source_of(node)}"
     message = f"{error.args[0]}\n\n{context}" if error.args else context
     error.args = (message, *error.args[1:])
     if isinstance(error, KeyError):  # Prints the repr of its message: one long line.
         raise RuntimeError(*error.args) from error  # noqa: TRY004 - no matter of types.
+
+
+def _source_of(node: Node) -> str | None:
+    """Return where ``node`` comes from as Python prints a stack, if a trace made it."""
+    if node.origin is None:
+        return None
+    lines = [
+        f'  File "{frame.path}", line {frame.line}, in {frame.function}\n    {frame.text}' for frame in node.origin.frames
+    ]
+    return "\n".join(lines)
 
 
 def _attribute(owner: Any, name: str) -> Any:

@@ -219,7 +219,7 @@ def _flat(values: Iterable[Any]) -> list[Any]:
 
 def _construct(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Make a new tensor: really if it is small, wherever the code wanted to put it."""
-    if func is torch.from_numpy:
+    if func is torch.from_numpy or str(kwargs.get("device")) == "meta":
         return func(*args, **kwargs)
     is_large = func in _SIZED_CONSTRUCTORS | _FILLED_CONSTRUCTORS and _elements(func, args, kwargs) > _REAL_LIMIT
     return func(*args, **{**kwargs, "device": "meta" if is_large else "cpu"})

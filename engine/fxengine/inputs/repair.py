@@ -284,7 +284,7 @@ class _Repairer:
 
     def _in_proportion(self, name: str, recipe: TensorRecipe, ratio: float, cost: float) -> Iterator[Change]:
         """Scale the spatial dimensions so that their product, or one of them, changes by ``ratio``."""
-        shape = recipe.shape
+        shape: Sequence[int] = recipe.shape
         if not shape:
             return
         if len(shape) >= 4:
@@ -299,8 +299,7 @@ class _Repairer:
         channel = (shape[0], round(shape[1] * ratio), *shape[2:]) if len(shape) >= 2 else shape
         yield self._reshape(name, channel, cost + 1.5)
         if len(shape) in {2, 3}:
-            *lead, last = shape
-            yield self._reshape(name, (*lead, round(last * ratio)), cost + 1.2)
+            yield self._reshape(name, (*shape[:-1], round(shape[-1] * ratio)), cost + 1.2)
 
     def _reshape(self, name: str, shape: tuple[int, ...], cost: float) -> Change:
         recipe = self.recipes[name]

@@ -159,8 +159,9 @@ class ShapeProp(Interpreter):
         return torch.func.functional_call(submodule, fakes, args, kwargs)
 
     def _run_for_shape(self, node: Node) -> Any:
-        """Execute ``node`` without data; if that fails, ask again with data, as meta kernels have faults and words
-        of their own.
+        """Execute ``node`` without data; if that fails, ask again with data.
+
+        Kernels for meta tensors have faults, and words, of their own.
 
         Raises:
             Exception: What the node raises with data, or without if it cannot be had.

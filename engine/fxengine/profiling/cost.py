@@ -277,9 +277,10 @@ _TABLE: tuple[tuple[str, _Formula], ...] = (
     ("grid_sample", _per_output(11)),
     ("embedding getitem setitem cat concat stack pad clone copy roll flip repeat gather", _per_output(0)),
     (
-        "zeros ones full arange zeros_like ones_like index_select masked_fill where tril triu bool float half long",
+        "zeros ones full arange zeros_like ones_like index_select masked_fill where bool float half long",
         _per_output(0),
     ),
+    ("tril triu", _per_output(0)),
     ("lstm", _recurrent(4)),
     ("gru", _recurrent(3)),
     ("rnn_tanh rnn_relu", _recurrent(1)),

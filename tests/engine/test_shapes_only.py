@@ -1,0 +1,186 @@
+"""Running for shapes alone: the same shapes and types as real runs give, state untouched, small constants real."""
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from fxengine.shape_rules import RULES
+from fxengine.shapes_only import ShapesOnly, needs_data
+
+
+def meta(*shape, dtype=torch.float32):
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+CALLS = {
+    "relu": F.relu,
+    "relu_inplace": lambda x: F.relu(x + 0, inplace=True),
+    "gelu": lambda x: F.gelu(x, approximate="tanh"),
+    "dropout": lambda x: F.dropout(x, 0.5, training=True),
+    "int_sigmoid": lambda x: torch.sigmoid(x.long()),
+    "add_row": lambda x: x + x[:, :1],
+    "add_reversed": lambda x: 1 - x,
+    "add_wider": lambda x: x[:, :1] + x,
+    "add_int": lambda x: x + x.long(),
+    "add_half": lambda x: x.half() + x,
+    "add_bool": lambda x: x * True,
+    "alpha": lambda x: torch.add(x, x, alpha=2),
+    "div_int": lambda x: x.long() / 2,
+    "outer": lambda x: x[:, :, None] * x[:, None, :],
+    "compare": lambda x: x > 0.5,
+    "compare_bool": lambda x: (x > 0.5) == (x > 0.1),
+    "masked_fill": lambda x: x.masked_fill(x > 0, float("-inf")),
+    "layer_norm": lambda x: F.layer_norm(x, (6,), torch.ones(6)),
+    "rms_norm": lambda x: F.rms_norm(x, [6]),
+    "group_norm": lambda x: F.group_norm(x.view(4, 6, 1), 3, eps=1e-3),
+    "batch_norm": lambda x: F.batch_norm(x, torch.zeros(6), torch.ones(6)),
+    "batch_norm_train": lambda x: F.batch_norm(x, None, None, training=True),
+    "attention": lambda x: F.scaled_dot_product_attention(*(x.view(1, 2, 2, 6),) * 3),
+    "attention_mask": lambda x: F.scaled_dot_product_attention(*(x.view(1, 2, 2, 6),) * 3, attn_mask=torch.zeros(2, 2)),
+    "attention_value": lambda x: F.scaled_dot_product_attention(*(x[None, None],) * 2, x[None, None, :, :3]),
+    "cat": lambda x: torch.cat([x, x[:, :2]], dim=-1),
+    "cat_types": lambda x: torch.cat([x, x.half()]),
+    "stack": lambda x: torch.stack((x, x), 1),
+    "stack_last": lambda x: torch.stack((x, x), dim=-1),
+    "adaptive_pool": lambda x: F.adaptive_avg_pool2d(x.view(1, 2, 4, 3), (2, None)),
+    "mean": lambda x: x.mean(),
+    "mean_dim": lambda x: x.mean((0, 1), keepdim=True),
+    "mean_int": lambda x: x.mean(dtype=torch.float64),
+    "normalize": lambda x: F.normalize(x, dim=1),
+    "expanded": lambda x: x[:, :1].expand(4, 9) + 1,
+    "transposed": lambda x: x.t().relu().reshape(-1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_shapes_and_types_are_those_of_a_real_run(name):
+    call = CALLS[name]
+    real = call(torch.rand(4, 6))
+    with ShapesOnly():
+        found = call(meta(4, 6))
+    assert (found.shape, found.dtype, found.is_meta) == (real.shape, real.dtype, True)
+
+
+BROKEN = {
+    "layer_norm": lambda x: F.layer_norm(x, (5,)),
+    "group_norm": lambda x: F.group_norm(x.view(4, 6, 1), 4),
+    "batch_norm": lambda x: F.batch_norm(x, torch.zeros(5), torch.ones(5)),
+    "one_value": lambda x: F.batch_norm(x[:1], None, None, training=True),
+    "add": lambda x: x + x[:, :3],
+    "cat": lambda x: torch.cat([x, x[:, :3]]),
+    "cat_dim": lambda x: torch.cat([x, x], 2),
+    "stack": lambda x: torch.stack([x, x[:, :3]]),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None, None], x[None, None, :, :3], x[None, None]),
+    "linear": lambda x: F.linear(x, torch.ones(3, 5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_fails_for_real_fails_here(name):
+    with pytest.raises((RuntimeError, ValueError, IndexError)):
+        BROKEN[name](torch.rand(4, 6))
+    with ShapesOnly(), pytest.raises((RuntimeError, ValueError, IndexError)) as caught:
+        BROKEN[name](meta(4, 6))
+    assert not needs_data(caught.value)
+
+
+def test_every_rule_belongs_to_a_function_of_torch():
+    assert all(callable(function) for function in RULES)
+    assert len(RULES) > 100
+
+
+def test_parameters_and_buffers_stay_as_they_are():
+    module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    with torch.no_grad(), ShapesOnly(module):
+        assert module(meta(5, 3)).shape == (5, 4)
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+
+
+def test_small_constants_keep_their_values():
+    with ShapesOnly():
+        x = meta(2, 5)
+        assert torch.arange(x.shape[1], device=x.device).tolist() == [0, 1, 2, 3, 4]
+        assert x.device == torch.device("cpu")
+        assert torch.zeros(1 << 10, 1 << 10).shape == (1 << 10, 1 << 10)
+
+
+def test_a_constant_that_was_overwritten_has_no_values():
+    with ShapesOnly():
+        table = torch.zeros(2, 3)
+        table[:, 0] = meta(2)
+        with pytest.raises((RuntimeError, NotImplementedError)) as caught:
+            table.tolist()
+    assert needs_data(caught.value)
+
+
+READS = {
+    "item": lambda x: x.sum().item(),
+    "bool": lambda x: bool(x.sum() > 0),
+    "tolist": lambda x: x.tolist(),
+    "nonzero": lambda x: x.nonzero(),
+    "mask": lambda x: x[x > 0],
+    "unique": torch.unique,
+    "numpy": lambda x: x.numpy(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READS)
+def test_reading_data_is_recognised(name):
+    with ShapesOnly(), pytest.raises((RuntimeError, NotImplementedError, TypeError)) as caught:
+        READS[name](meta(3, 4))
+    assert needs_data(caught.value)
+
+
+def test_moves_between_devices_only_change_types():
+    with ShapesOnly():
+        x = meta(2, 3)
+        moved = [
+            x.cpu(),
+            x.to("cpu"),
+            x.to(torch.device("cuda")),
+            x.to("cuda:0", torch.float16, non_blocking=True),
+            x.cuda(),
+        ]
+        assert [value.dtype for value in moved] == [
+            torch.float32,
+            torch.float32,
+            torch.float32,
+            torch.float16,
+            torch.float32,
+        ]
+        assert x.to(moved[3]).dtype is torch.float16
+        assert x.to(dtype=torch.float64).dtype is torch.float64
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: nn.LSTM(3, 4, 2), (5, 2, 3)),
+        (lambda: nn.TransformerEncoderLayer(8, 2, batch_first=True), (2, 5, 8)),
+        (lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.InstanceNorm2d(4), nn.PReLU(), nn.PixelShuffle(2)), (2, 3, 9, 9)),
+        (lambda: nn.Sequential(nn.Conv1d(3, 4, 3), nn.GLU(1), nn.AdaptiveMaxPool1d(2), nn.Flatten()), (2, 3, 9)),
+        (lambda: nn.ConvTranspose2d(3, 4, 2, stride=2), (2, 3, 5, 5)),
+    ],
+)
+def test_layers_give_the_shapes_of_a_real_run(make, shape):
+    module = make().eval()
+    real = module(torch.rand(shape))
+    with torch.no_grad(), ShapesOnly(module):
+        found = module(meta(*shape))
+    flat = torch.utils._pytree.tree_leaves(found)
+    expected = torch.utils._pytree.tree_leaves(real)
+    assert [(a.shape, a.dtype) for a in flat] == [(b.shape, b.dtype) for b in expected]
+
+
+def test_binary_operations_agree_over_shapes_and_types():
+    shapes = [(), (1,), (3,), (2, 3), (2, 1), (4, 1, 3)]
+    dtypes = [torch.float32, torch.float16, torch.int64, torch.bool]
+    for (a, b), (c, d) in itertools.product(itertools.product(shapes, repeat=2), itertools.product(dtypes, repeat=2)):
+        real = torch.ones(a, dtype=c) * torch.ones(b, dtype=d)
+        with ShapesOnly():
+            found = meta(*a, dtype=c) * meta(*b, dtype=d)
+        assert (found.shape, found.dtype) == (real.shape, real.dtype)
