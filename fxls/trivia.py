@@ -70,12 +70,12 @@ def _code(lines: list[str]) -> list[str] | None:
 
 
 def _in_long_string(old: Mapper, first: int, last: int) -> bool:
-    """Whether one of the lines lies in a string that goes over several lines."""
+    """Whether one of the lines, or the place between two of them, lies in a string that goes over several lines."""
     start = old.offset(first, 0)
-    end = old.offset(last, len(old.line(last).encode("utf-8", "surrogatepass"))) if last >= first else start
+    end = start + sum(len(line) + 1 for line in old.lines(first, last)) if last >= first else start
     for match in _STRING_OR_COMMENT.finditer(old.text):
-        if match.start() > end:
+        if match.start() >= end:
             return False
-        if match.end() >= start and ("\n" in match[0] or "\r" in match[0]):
+        if match.end() > start and ("\n" in match[0] or "\r" in match[0]):
             return True
     return False

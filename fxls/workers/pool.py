@@ -33,13 +33,19 @@ from fxworker.wire import (
 _log = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer", TraceReport, ProfileReport)
-_Start: TypeAlias = Callable[[PythonEnv, Listener], Awaitable[WorkerProcess]]
+_Start: TypeAlias = Callable[[PythonEnv, Listener, tuple[str, ...]], Awaitable[WorkerProcess]]
 
-_PATIENCE: Final = 10.0
-"""Seconds beyond a request's own limit after which a worker that enforces the limit must have answered."""
+_PATIENCE: Final = 20.0
+"""Seconds beyond the limits of a request's phases after which a worker that enforces them must have answered."""
+
+_PHASES: Final = 3
+"""How often a request's limit may be used up: importing, executing, tracing."""
 
 _START_PATIENCE: Final = 120.0
 """Seconds that importing torch may take."""
+
+_PROFILER: Final = ("--profile",)
+"""The worker's option for a process that serves profiles alone."""
 
 _CLOSING: Final = "the server is shutting down"
 
@@ -181,7 +187,7 @@ class _Template:
 
     async def start(self, env: PythonEnv, start: _Start) -> None:
         try:
-            self._process = await start(env, self)
+            self._process = await start(env, self, ())
         except OSError as error:
             self.unusable(env, f"`{env.name}` cannot be started: {error.strerror or error}")
             self._died(0.0)
@@ -199,7 +205,7 @@ class _Template:
             return _dead_trace(request, "the worker ended before it could start")
         loop = asyncio.get_running_loop()
         pending = _Pending[TraceReport](request, loop.create_future())
-        pending.timer = loop.call_later(request.limits.seconds + _PATIENCE, self._overdue, request.id)
+        pending.timer = loop.call_later(_PHASES * request.limits.seconds + _PATIENCE, self._overdue, request.id)
         self._pending[request.id] = pending
         process.send(request)
         try:
@@ -231,19 +237,14 @@ class _Template:
         self._disarm()
         process = self._process
         assert process is not None
-        words = process.last_words.rpartition("\n")[2]
-        self.unusable_after(reason, words)
+        if not self.environment.done():
+            self.environment.set_result(_unborn(reason, process))
         for pending in self._pending.values():
             assert isinstance(pending.request, TraceRequest)
             self._settle(pending, _dead_trace(pending.request, f"the worker died ({reason})"))
         self._pending.clear()
         if not self._closing:
             self._died(asyncio.get_running_loop().time() - process.started_at)
-
-    def unusable_after(self, reason: str, words: str) -> None:
-        if not self.environment.done():
-            problem = f"the interpreter ended before torch was loaded ({reason})" + (f": {words}" if words else "")
-            self.environment.set_result(EnvironmentReport("", "", "", (), problem))
 
     def _settle(self, pending: _Pending[TraceReport], report: TraceReport) -> None:
         if pending.timer is not None:
@@ -280,7 +281,7 @@ class _Profiler:
     async def run(self, env: PythonEnv, start: _Start, request: ProfileRequest) -> ProfileReport:
         self._request = request
         try:
-            self._process = await start(env, self)
+            self._process = await start(env, self, _PROFILER)
         except OSError as error:
             return _dead_profile(request, f"`{env.name}` cannot be started: {error.strerror or error}")
         try:
@@ -313,11 +314,18 @@ class _Profiler:
 
     def ended(self, reason: str) -> None:
         assert self._request is not None
+        assert self._process is not None
         if not self._environment.done():
-            problem = f"the interpreter ended before torch was loaded ({reason})"
-            self._environment.set_result(EnvironmentReport("", "", "", (), problem))
+            self._environment.set_result(_unborn(reason, self._process))
         if not self._answer.done():
             self._answer.set_result(_dead_profile(self._request, f"the worker died ({reason})"))
+
+
+def _unborn(reason: str, process: WorkerProcess) -> EnvironmentReport:
+    """Return the environment of a process that ended before it said what it runs on."""
+    words = process.last_words.rpartition("\n")[2]
+    problem = f"the interpreter ended before torch was loaded ({reason})" + (f": {words}" if words else "")
+    return EnvironmentReport("", "", "", (), problem)
 
 
 def _dead_trace(request: TraceRequest, reason: str) -> TraceReport:

@@ -1,0 +1,143 @@
+"""The real server with the real worker: what a person sees whatever their file does when it is executed."""
+
+import asyncio
+import sys
+import time
+
+import pytest
+import pytest_asyncio
+
+from tests.server.client import Client
+
+HEAD = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+"""
+NET = HEAD + "        return self.layer(x).relu()\n"
+BRANCH = HEAD + "        if x.sum() > 0:\n            return x\n        return self.layer(x)\n"
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(tmp_path_factory):
+    """One server for all tests: none of them may harm the next."""
+    folder = tmp_path_factory.mktemp("server")
+    client = await Client.start(env={"XDG_CACHE_HOME": str(folder / "cache")})
+    await client.initialize({"interpreter": [sys.executable], "trace": {"timeout": 6}})
+    yield client
+    assert await client.finish() == 0
+    assert b"Traceback" not in client.stderr
+    await client.stop()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "net.py"
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def uri(client, path):
+    yield path.as_uri()
+    client.notify("textDocument/didClose", {"textDocument": {"uri": path.as_uri()}})
+
+
+def where(diagnostic):
+    return diagnostic["code"], diagnostic["range"]["start"]["line"] + 1
+
+
+async def test_the_whole_road(client, uri):
+    client.open(uri, NET)
+    assert await client.diagnostics(uri, 1) == []
+    client.change(uri, 2, BRANCH)
+    (found,) = await client.diagnostics(uri, 2)
+    assert where(found) == ("FX001", 10)
+    assert found["range"] == {"start": {"line": 9, "character": 11}, "end": {"line": 9, "character": 22}}
+    assert found["codeDescription"]["href"].endswith("FX001.md")
+    client.change(uri, 3, NET)
+    assert await client.diagnostics(uri, 3) == []
+    at = {"textDocument": {"uri": uri}, "position": {"line": 3, "character": 7}}
+    hover = (await client.request("textDocument/hover", at))["contents"]["value"]
+    assert "**Net**" in hover
+    assert "def forward" in hover
+    lenses = await client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    assert [each["command"]["command"] for each in lenses[1:]] == ["fxls.showGraph", "fxls.showCode", "fxls.profile"]
+    code = await client.command("fxls.showCode", uri=uri, target="Net")
+    assert "self.layer(x)" in code["text"]
+
+
+async def test_a_profile_of_a_small_model(client, uri):
+    client.open(uri, NET)
+    await client.diagnostics(uri, 1)
+    result = await client.command("fxls.profile", uri=uri, target="Net", device="cpu", timeout=120)
+    assert "Net on cpu" in result["markdown"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("import no_such_module\n" + NET, "FX101", 1),
+        (NET + "x = 1 / 0\n" + "y = Net()\n" + "assert x\n", None, None),
+        (NET.replace("self.layer =", "self.other = 1 / 0; self.layer ="), "FX102", 7),
+        (NET.replace("self.layer =", "import sys; sys.exit(3); self.layer ="), "FX102", 7),
+        (NET.replace("self.layer =", "import os; os._exit(3); self.layer ="), "FX105", 7),
+        (NET.replace("self.layer =", "while True: pass\n        self.layer ="), "FX104", 7),
+        (NET.replace("        return", "        while True:\n            pass\n        return"), "FX104", None),
+        (NET.replace("self.layer =", "print('x' * 100, '{\"forged\": 1}\\n' * 100_000); self.layer ="), None, None),
+        (NET.replace("self.layer =", "input(); self.layer ="), "FX102", 7),
+        (NET + "for step in range(10**9):\n    Net()(torch.randn(1, 4)).sum().backward()\n", None, None),
+    ],
+    ids=["missing import", "unneeded code", "constructor raises", "sys.exit", "os._exit", "endless constructor",
+         "endless forward", "print flood", "input", "trains when imported"],
+)  # fmt: skip
+async def test_whatever_the_file_does(client, uri, text, code, line):
+    client.open(uri, text)
+    found = await client.diagnostics(uri, 1)
+    errors = [where(each) for each in found if each["severity"] == 1]
+    if code is None:
+        assert errors == []
+    else:
+        assert [each[0] for each in errors] == [code]
+        assert line is None or errors[0][1] == line
+    client.change(uri, 2, BRANCH)
+    assert [where(each) for each in await client.diagnostics(uri, 2)] == [("FX001", 10)]
+
+
+async def test_an_edit_during_an_endless_loop_is_answered_at_once(client, uri):
+    client.open(uri, NET)
+    await client.diagnostics(uri, 1)
+    client.change(uri, 2, NET.replace("self.layer =", "while True: pass\n        self.layer ="))
+    await asyncio.sleep(0.5)
+    start = time.perf_counter()
+    client.change(uri, 3, BRANCH)
+    assert [where(each) for each in await client.diagnostics(uri, 3)] == [("FX001", 10)]
+    assert time.perf_counter() - start < 5
+
+
+async def test_a_module_of_the_project_that_changes_on_disk(client, uri, path):
+    blocks = path.with_name("blocks.py")
+    blocks.write_text(NET)
+    client.open(uri, "from blocks import Net\n\n\nclass Outer(Net):\n    pass\n")
+    assert await client.diagnostics(uri, 1) == []
+    blocks.write_text(BRANCH)
+    await client.until(lambda: client.published(uri, 1)[-1]["diagnostics"])
+    assert {each["code"] for each in client.published(uri, 1)[-1]["diagnostics"]} == {"FX001"}
+
+
+async def test_an_unsaved_module_of_the_project(client, uri, path):
+    blocks = path.with_name("blocks.py")
+    blocks.write_text(NET)
+    client.open(uri, "from blocks import Net\n\n\nclass Outer(Net):\n    pass\n")
+    assert await client.diagnostics(uri, 1) == []
+    client.open(blocks.as_uri(), NET)
+    await client.diagnostics(blocks.as_uri(), 1)
+    client.change(blocks.as_uri(), 2, BRANCH)
+    await client.until(lambda: client.published(uri, 1)[-1]["diagnostics"])
