@@ -446,8 +446,8 @@ def reduce_package_graph_module(
     importer: PackageImporter, body: dict[str, Any], generated_module_name: str
 ) -> torch.nn.Module:
     """Return the graph module that was saved into a package, by tracing the code in there."""
-    forward: Callable[..., Any] = importer.import_module(generated_module_name).forward
-    return _deserialize_graph_module(forward, body)
+    generated: Any = importer.import_module(generated_module_name)
+    return _deserialize_graph_module(generated.forward, body)
 
 
 def _deserialize_graph_module(

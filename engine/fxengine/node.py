@@ -434,6 +434,8 @@ class Node:
                         f"{self._target}: {_type_repr(self.type)}" if self.type else str(self._target)
                     )
                     return None
+                if not self.type:  # An empty tuple stands for none.
+                    start = f"%{self._name} : [num_users={len(self.users)}] = {self._op}"
                 default = f"(default={self._args[0]})" if self._args else ""
                 return f"{start}[target={self._target}]{default}"
             case "get_attr":

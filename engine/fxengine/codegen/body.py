@@ -9,7 +9,7 @@ from fxengine.codegen.lifetimes import last_uses
 from fxengine.codegen.statements import WRITERS, Statements
 from fxengine.node import Argument, Node
 
-Chunk: TypeAlias = tuple[str, int, str, str]
+Chunk: TypeAlias = tuple[str, int | None, str, str]
 """The comment before a node, the node's index, its statement, and what ends the statement's line; each may be empty."""
 
 _PROFILE: Final = "torch._C._profiler._RecordFunctionFast"
@@ -113,5 +113,5 @@ def _unless_repeated(comment: str, former: str) -> tuple[str, str]:
 def framed(chunks: list[Chunk]) -> list[Chunk]:
     """Return the chunks of a body within the record that the profiler has of the whole graph."""
     enter = f"_rf = {_PROFILE}('## ENTER_GRAPH_PLACEHOLDER_KEY ##'); _rf.__enter__()\n"
-    last = chunks[-1][1] if chunks else 0
-    return [(enter, 0, "", ""), *chunks, ("", last, "_rf.__exit__(None, None, None)\n", "")]
+    last = chunks[-1][1] if chunks else None
+    return [(enter, None, "", ""), *chunks, ("", last, "_rf.__exit__(None, None, None)\n", "")]

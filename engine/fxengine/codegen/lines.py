@@ -57,7 +57,8 @@ def to_pieces(chunks: Iterable[Chunk]) -> list[str]:
     """Return the text of a body as a transformer gets it; a comment with a counter marks the beginning of each node."""
     pieces: list[str] = []
     for before, index, statement, tail in chunks:
-        marked = (before, f"# COUNTER: {index}\n", statement, tail)
+        counter = "" if index is None else f"# COUNTER: {index}\n"
+        marked = (before, counter, statement, tail)
         pieces += [piece for piece in marked if piece]
     return pieces or ["pass\n"]
 
