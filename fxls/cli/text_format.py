@@ -2,15 +2,18 @@
 
 from typing import Final
 
-from fxls.cli.files import shown
 from fxls.cli.findings import FileFindings, Finding, Sources, counts
 from fxls.cli.terminal import Paint, underlay, width
-from fxls.features.wording import plural, shortened
+from fxls.features.wording import chain, plural, shortened
 from fxworker.wire import Problem, Severity
 
 _WIDEST: Final = 160
 """Columns of source that are shown; of a longer line, the part around the span."""
 _MOST_RELATED: Final = 6
+_LONGEST_LABEL: Final = 110
+_LONGEST_ORIGINAL: Final = 130
+_OF_THE_MODEL: Final = frozenset({"FX102", "FX103"})
+"""Codes whose message names the model."""
 
 
 def render(finding: Finding, sources: Sources, paint: Paint) -> str:
@@ -20,7 +23,10 @@ def render(finding: Finding, sources: Sources, paint: Paint) -> str:
     head = f"{paint('strong', f'{place.path}:{place.line}:{place.column}')}: {label} {paint('strong', problem.message)}"
     gutter = " " * len(str(place.line))
     lines = [head, *_excerpt(finding, sources, paint, gutter)]
-    lines.extend(f"{gutter} {paint('gutter', '=')} {note}" for note in _notes(finding, sources))
+    for note in _notes(finding, sources):
+        first, *more = note.split("\n")
+        lines.append(f"{gutter} {paint('gutter', '=')} {first}")
+        lines.extend(f"{gutter}   {line}" for line in more)
     return "\n".join(lines)
 
 
@@ -48,7 +54,7 @@ def _excerpt(finding: Finding, sources: Sources, paint: Paint, gutter: str) -> l
     source, start, end = _window(source, start, end)
     carets = "^" * max(sum(map(width, source[start:end])), 1)
     more = f" … to line {place.end_line}" if place.end_line > place.line else ""
-    remark = " ".join(part for part in (carets + more, problem.kind) if part)
+    remark = f"{carets}{more} {_label(problem)}".rstrip()
     return [
         f"{gutter} {bar}",
         f"{paint('gutter', str(place.line))} {bar} {source}",
@@ -68,27 +74,41 @@ def _window(source: str, start: int, end: int) -> tuple[str, int, int]:
     return f"{head}{source[first:last]}{tail}", start + shift, min(end, last) + shift
 
 
+def _label(problem: Problem) -> str:
+    """Return what stands beside the carets: whether the value is metadata or data, and how it came about."""
+    first = problem.explanation.partition("\n")[0]
+    way = chain(first) if " → " in first else ""
+    return ": ".join(part for part in (problem.kind, shortened(way, _LONGEST_LABEL)) if part)
+
+
 def _notes(finding: Finding, sources: Sources) -> list[str]:
-    """Return what is said below the source, one fact a line."""
+    """Return what is said below the source, one fact each."""
     problem = finding.problem
-    notes = [*problem.explanation.splitlines()]
+    explanation = problem.explanation.splitlines()
+    notes = explanation[1:] if explanation and " → " in explanation[0] else explanation
     if problem.count > 1:
-        notes.append(f"{plural(problem.count, 'instance')} reach this")
-    if finding.targets:
+        notes.append(f"{problem.count} instances of {', '.join(finding.targets) or 'it'} reach this")
+    elif finding.targets and problem.code not in _OF_THE_MODEL:
         notes.append(f"in {', '.join(finding.targets)}")
-    for step in problem.related[:_MOST_RELATED]:
+    # The steps of a value's way stand beside the carets; those in other files say where it leads.
+    elsewhere = [each for each in problem.related if each.location.path != problem.location.path]
+    for step in elsewhere[:_MOST_RELATED]:
         place = sources.place(step.location)
-        notes.append(f"{shown(step.location.path)}:{place.line}:{place.column}: {step.message}")
+        notes.append(f"{place.path}:{place.line}:{place.column}: {step.message}")
     notes.extend(_advice(problem))
-    if problem.original:
-        notes.append(f"torch.fx: {shortened(problem.original, 300)}")
+    if problem.original and problem.original not in problem.message:
+        notes.append(f"torch.fx: {shortened(problem.original, _LONGEST_ORIGINAL)}")
     notes.append(f"docs/rules/{problem.code}")
     return [note for note in notes if note.strip()]
 
 
 def _advice(problem: Problem) -> list[str]:
-    lines = [f"hint: {problem.hint}"] if problem.hint else []
-    for number, fix in enumerate(problem.fixes, 1):
-        lead = "fixes:" if number == 1 else "      "
-        lines.append(f"{lead} {number}. {fix.title}{'  [verified]' if fix.verified else ''}")
-    return lines
+    """Return what to do, best first: fixes that are ready, then those in words."""
+    ways = [f"{fix.title}{'  [verified]' if fix.verified else ''}" for fix in problem.fixes]
+    ways.extend(way for way in problem.hint.splitlines() if way.strip() and way not in ways)
+    if not ways:
+        return []
+    if len(ways) == 1:
+        return [f"hint: {ways[0]}"]
+    numbered = [f"{number}. {way}" for number, way in enumerate(ways, 1)]
+    return ["fixes: " + "\n       ".join(numbered)]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -103,6 +104,15 @@ def generalised(names: Sequence[str]) -> str:
 def pattern(name: str) -> str:
     """Return a name without the numbers that tell equal parts of a model apart: `blocks.*.fc1`, `relu`."""
     return _COPY.sub("", _NUMBER.sub("*", name))
+
+
+def chain(text: str, most: int = 7) -> str:
+    """Return `a → b → c` with equal neighbours counted, and the middle of a long one left out."""
+    steps = [(step, sum(1 for _ in same)) for step, same in groupby(text.split(" → "))]
+    written = [step if number == 1 else f"{step} (×{number})" for step, number in steps]
+    if len(written) > most:
+        written = [*written[: most // 2 - 1], "…", *written[-(most - most // 2 + 1) :]]
+    return " → ".join(written)
 
 
 def shortened(text: str, length: int) -> str:
