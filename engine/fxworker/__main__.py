@@ -16,8 +16,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 def main() -> None:
     """Serve until the input ends."""
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or os.curdir) != _HERE]
-    for name in ("fxworker", "fxengine"):
-        _adopt(name)
+    _adopt("fxworker")
     if len(sys.argv) > 2 and sys.argv[1] == "--measure":  # noqa: PLR2004 — The option and its value.
         _measure(sys.argv[2])
     else:

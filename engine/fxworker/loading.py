@@ -250,8 +250,9 @@ def _execute(slice_: Slice, path: str, namespace: dict[str, Any]) -> tuple[tuple
             code = compile(ast.Module([statement.node], []), path, "exec", flags=flags, dont_inherit=True)
             _run(code, statement, namespace)
         except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.
-            failures.append(Failure(error, statement))
             broken |= statement.binds
+            if not (isinstance(error, NameError) and error.name in broken - statement.binds):
+                failures.append(Failure(error, statement))
         else:
             broken -= statement.binds
     return tuple(failures), frozenset(broken)

@@ -1,0 +1,44 @@
+"""Workers for the tests: one that is shared, and one that a test may end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.worker.harness import Worker
+
+
+@pytest.fixture(scope="session")
+def shared_worker() -> Iterator[Worker]:
+    worker = Worker()
+    yield worker
+    worker.process.kill()
+
+
+@pytest.fixture
+def worker(shared_worker: Worker) -> Worker:
+    """The worker of all tests that do not end it; every test begins with nothing to read."""
+    assert shared_worker.process.poll() is None
+    assert shared_worker.messages.empty()
+    return shared_worker
+
+
+@pytest.fixture
+def own_worker() -> Iterator[Worker]:
+    worker = Worker()
+    yield worker
+    worker.process.kill()
+    worker.process.wait()
+
+
+@pytest.fixture
+def model(tmp_path: Path):
+    """Write a model file and return its path."""
+
+    def write(text: str, name: str = "net.py") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write

@@ -1,0 +1,408 @@
+"""What a worker answers about files as people write them."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from fxworker.wire import Construct, Inputs, Limits, Overlay, digest
+from tests.worker.harness import Worker, all_problems, marked, of, only_problem
+
+NET = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        y = self.fc(x)
+        return y.relu()
+"""
+
+
+def test_the_first_message_says_what_the_worker_runs_on(worker):
+    assert worker.environment.problem == ""
+    assert worker.environment.executable == sys.executable
+    assert worker.environment.torch
+    assert worker.environment.devices[0] == "cpu"
+
+
+def test_a_model_is_captured_with_code_shapes_and_origins(worker, model):
+    path = model(NET)
+    report = worker.trace(path)
+    assert report.status == "complete"
+    assert report.digest == digest(NET)
+    assert report.problems == ()
+    net = of(report, "Net")
+    assert net.construct == Construct("Net()", "no arguments")
+    assert net.facts is not None
+    assert net.facts.parameters == 72
+    assert [node.op for node in net.nodes] == ["placeholder", "call_module", "call_method", "output"]
+    assert [node.name for node in net.nodes] == ["x", "fc", "relu", "output"]
+    fc = net.nodes[1]
+    assert fc.tensor is not None
+    assert fc.tensor.shape[-1] == 8
+    assert fc.origin is not None
+    assert marked(NET, fc.origin.frames[-1].location) == "self.fc(x)"
+    assert fc.line is not None
+    assert "self.fc(x)" in net.code.split("\n")[fc.line - 1]
+    assert net.inputs is not None
+    assert net.inputs.source == "inferred"
+
+
+def test_what_is_traced_is_the_text_of_the_request(worker, model):
+    path = model("raise SystemExit\n")
+    report = worker.trace(path, NET)
+    assert report.status == "complete"
+
+
+def test_a_dynamic_branch_is_a_problem_on_its_condition(worker, model):
+    text = NET.replace("        return y.relu()\n", "        if y.sum() > 0:\n            return y\n        return y.relu()\n")
+    report = worker.trace(model(text))
+    assert report.status == "partial"
+    problem = only_problem(report)
+    assert problem.code == "FX001"
+    assert problem.target == "Net"
+    assert marked(text, problem.location) == "y.sum() > 0"
+    assert problem.original.startswith("TraceError: symbolically traced variables cannot be used as inputs")
+    assert [node.name for node in of(report, "Net").nodes][:2] == ["x", "fc"]
+
+
+def test_a_class_inside_another_traced_model_needs_no_instance(worker, model):
+    text = NET + """
+
+class Outer(nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.inner = Inner(width)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+class Inner(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+    report = worker.trace(model(text))
+    inner = of(report, "Inner")
+    assert (inner.enclosed_by, inner.module_path, inner.status) == ("Outer", "inner", "complete")
+    assert inner.nodes == ()
+    assert of(report, "Outer").enclosed_by == ""
+
+
+def test_the_ways_to_build_are_tried_in_order(worker, model):
+    text = NET.replace("dim=8", "dim")
+    request = worker.request(model(text))
+    (target,) = request.targets
+    ways = (Construct("Net(unknown_name)", "call"), Construct("Net(6)", "call"))
+    report = worker.trace(model(text), targets=(replace(target, constructs=ways),))
+    assert of(report, "Net").construct == ways[1]
+    assert report.status == "complete"
+
+
+def test_inputs_of_the_request_are_used_before_inferred_ones(worker, model):
+    request = worker.request(model(NET))
+    inputs = Inputs("torch.randn(5, 8)", "directive")
+    report = worker.trace(model(NET), targets=(replace(request.targets[0], inputs=(inputs,)),))
+    net = of(report, "Net")
+    assert net.inputs == inputs
+    assert net.nodes[0].tensor is not None
+    assert net.nodes[0].tensor.shape == (5, 8)
+
+
+def test_a_constructor_that_raises_is_told_on_its_line(worker, model):
+    text = NET.replace("        self.fc = nn.Linear(dim, dim)\n", "        self.fc = nn.Linear(dim, 'a')\n")
+    problem = only_problem(worker.trace(model(text)))
+    assert problem.code == "FX102"
+    assert marked(text, problem.location) == "nn.Linear(dim, 'a')"
+
+
+def test_a_directive_that_fails_is_told_and_nothing_else_is_tried(worker, model):
+    text = "import torch\nfrom torch import nn\n\n\n# fx: Net(1, 2, 3)\n" + NET.partition("\n\n\n")[2]
+    report = worker.trace(model(text))
+    problem = only_problem(report)
+    assert problem.code == "FX102"
+    assert problem.location.span.line == 5
+    assert of(report, "Net").construct is not None
+
+
+def test_arguments_are_inferred(worker, model):
+    text = NET.replace("dim=8", "dim, num_heads: int, dropout: float").replace(
+        "super().__init__()", "super().__init__()\n        assert dim % num_heads == 0"
+    )
+    report = worker.trace(model(text))
+    net = of(report, "Net")
+    assert net.construct is not None
+    assert net.construct.source == "inferred"
+    assert report.status == "complete"
+
+
+def test_a_class_that_cannot_be_built_is_a_quiet_matter(worker, model):
+    text = NET.replace("dim=8", "schema").replace("nn.Linear(dim, dim)", "schema.weird().linear(1)['x']")
+    report = worker.trace(model(text))
+    problem = only_problem(report)
+    assert (problem.code, problem.severity) == ("FX103", "information")
+    assert marked(text, problem.location) == "Net"
+
+
+def test_a_syntax_error_is_told_where_it_is(worker, model):
+    text = NET + "def broken(:\n    pass\n"
+    report = worker.trace(model(NET), text, targets=worker.request(model(NET)).targets)
+    problem = only_problem(report)
+    assert problem.code == "FX101"
+    assert problem.location.span.line == text.count("\n") - 1
+    assert report.status == "not traced"
+
+
+def test_a_missing_import_is_told_on_the_statement_and_the_rest_goes_on(worker, model):
+    text = "import no_such_module_of_ours as nsm\n" + NET + """
+
+class Other(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.x = nsm.Thing()
+
+    def forward(self, x):
+        return x
+"""
+    report = worker.trace(model(text))
+    problem = next(each for each in all_problems(report) if each.code == "FX101")
+    assert marked(text, problem.location) == "import no_such_module_of_ours as nsm"
+    assert of(report, "Net").status == "complete"
+    assert of(report, "Other").status == "not traced"
+
+
+def test_a_missing_import_that_no_model_needs_is_a_warning(worker, model):
+    text = "import no_such_module_of_ours as nsm\n" + NET + "\n\ndef train():\n    nsm.fit(Net())\n"
+    report = worker.trace(model(text))
+    problem = only_problem(report)
+    assert (problem.code, problem.severity) == ("FX101", "warning")
+    assert of(report, "Net").status == "complete"
+
+
+def test_a_training_script_is_not_run(worker, model, tmp_path):
+    sentinel = tmp_path / "ran"
+    text = NET.replace("import torch\n", "import argparse\nimport pathlib\nimport torch\n") + f"""
+parser = argparse.ArgumentParser()
+parser.add_argument("--data", required=True)
+args = parser.parse_args()
+pathlib.Path({str(sentinel)!r}).write_text("yes")
+model = Net(4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(10**9):
+    loss = model(torch.randn(2, 4)).sum()
+    loss.backward()
+    optimizer.step()
+torch.save(model.state_dict(), "model.pt")
+"""
+    report = worker.trace(model(text))
+    assert report.problems == ()
+    assert report.status == "complete"
+    assert not sentinel.exists()
+
+
+def test_sys_exit_at_import_is_a_problem_on_its_line(worker, model):
+    text = "import sys\nimport torch\nsize = sys.exit(3)\n" + NET.replace("dim=8", "dim=size")
+    report = worker.trace(model(text))
+    problem = only_problem(report)
+    assert problem.code == "FX101"
+    assert marked(text, problem.location) == "sys.exit(3)"
+
+
+def test_a_project_with_names_of_ours_and_pythons(worker, model, tmp_path):
+    for name in ("types.py", "logging.py", "wire.py", "serve.py", "torch_helper.py"):
+        model("VALUE = 8\n", name)
+    model("", "engine/__init__.py")
+    model("WIDTH = 8\n", "engine/config.py")
+    text = "from engine.config import WIDTH\nfrom wire import VALUE\n" + NET.replace("dim=8", "dim=WIDTH + VALUE")
+    report = worker.trace(model(text))
+    assert report.status == "complete"
+    assert str(tmp_path / "engine" / "config.py") in report.dependencies
+    assert str(tmp_path / "wire.py") in report.dependencies
+
+
+def test_a_file_named_like_a_module_of_pythons_own(worker, model):
+    assert worker.trace(model(NET, "types.py")).status == "complete"
+    assert worker.trace(model(NET, "token.py")).status == "complete"
+
+
+def test_relative_imports(worker, model):
+    model("", "pkg/__init__.py")
+    model("from .deep.widths import WIDTH\n", "pkg/sizes.py")
+    model("", "pkg/deep/__init__.py")
+    model("WIDTH = 12\n", "pkg/deep/widths.py")
+    path = model("from . import sizes\nfrom .deep import widths\n" + NET.replace("dim=8", "dim=sizes.WIDTH"), "pkg/net.py")
+    report = worker.trace(path)
+    assert report.status == "complete"
+    net = of(report, "Net")
+    assert net.facts is not None
+    assert net.facts.parameters == 12 * 13
+
+
+def test_relative_imports_without_an_init_file(worker, model, tmp_path):
+    model("WIDTH = 12\n", "src/bare/sizes.py")
+    path = model("from .sizes import WIDTH\n" + NET.replace("dim=8", "dim=WIDTH"), "src/bare/net.py")
+    report = worker.trace(path, roots=(tmp_path, tmp_path / "src"))
+    assert report.status == "complete"
+
+
+def test_a_package_whose_init_fails_hides_no_model(worker, model):
+    model("raise RuntimeError('half done')\n", "pkg/__init__.py")
+    model("WIDTH = 12\n", "pkg/sizes.py")
+    path = model("from .sizes import WIDTH\n" + NET.replace("dim=8", "dim=WIDTH"), "pkg/net.py")
+    assert worker.trace(path).status == "complete"
+
+
+def test_an_import_sees_the_unsaved_text_of_another_file(worker, model, tmp_path):
+    model("WIDTH = 4\n", "sizes.py")
+    path = model("from sizes import WIDTH\n" + NET.replace("dim=8", "dim=WIDTH"))
+
+    def width(*overlays: Overlay) -> int:
+        facts = of(worker.trace(path, overlays=overlays), "Net").facts
+        assert facts is not None
+        return facts.parameters
+
+    assert width() == 4 * 5
+    assert width(Overlay(str(tmp_path / "sizes.py"), "WIDTH = 6\n")) == 6 * 7
+    assert width(Overlay(str(tmp_path / "sizes.py"), "WIDTH = 7\n")) == 7 * 8
+    assert width() == 4 * 5
+
+
+def test_an_import_of_a_file_that_exists_only_in_the_editor(worker, model, tmp_path):
+    path = model("from brand_new import WIDTH\n" + NET.replace("dim=8", "dim=WIDTH"))
+    report = worker.trace(path, overlays=(Overlay(str(tmp_path / "brand_new.py"), "WIDTH = 6\n"),))
+    assert report.status == "complete"
+
+
+def test_a_change_on_disk_is_seen_by_the_next_trace(worker, model):
+    sizes = model("WIDTH = 4\n", "sizes.py")
+    path = model("from sizes import WIDTH\n" + NET.replace("dim=8", "dim=WIDTH"))
+    assert of(worker.trace(path), "Net").facts.parameters == 4 * 5
+    sizes.write_text("WIDTH = 16\n")
+    assert of(worker.trace(path), "Net").facts.parameters == 16 * 17
+
+
+def test_a_failing_dependency_is_named_and_located(worker, model, tmp_path):
+    model("x = 1\nraise ValueError('broken helper')\n", "helper.py")
+    text = "from helper import x\n" + NET.replace("dim=8", "dim=x")
+    report = worker.trace(model(text))
+    problem = only_problem(report)
+    assert problem.code == "FX101"
+    assert marked(text, problem.location) == "from helper import x"
+    assert "broken helper" in problem.message
+    assert problem.related[0].location.path == str(tmp_path / "helper.py")
+    assert problem.related[0].location.span.line == 2
+
+
+def test_what_the_program_prints_comes_with_the_report(worker, model):
+    text = NET.replace("        y = self", "        print('hello from forward')\n        y = self")
+    report = worker.trace(model(text))
+    assert report.status == "complete"
+    assert "hello from forward" in report.output
+
+
+def test_a_module_level_instance_is_a_model(worker, model):
+    text = NET.replace("dim=8", "dim") + "\n\nmodel = Net(16)\nmodel.eval()\n"
+    report = worker.trace(model(text))
+    assert report.status == "complete"
+    assert any(target.nodes for target in report.targets)
+
+
+def test_values_that_are_read_while_building(worker, model):
+    text = NET.replace(
+        "        self.fc",
+        "        self.rates = [rate.item() for rate in torch.linspace(0, 0.5, 3)]\n        self.fc",
+    )
+    assert worker.trace(model(text)).status == "complete"
+
+
+def test_a_wrapped_function_is_a_node(worker, model):
+    text = """\
+import torch
+from torch import nn
+
+
+def helper(x):
+    return x if x.sum() > 0 else -x
+
+
+torch.fx.wrap("helper")
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return helper(x)
+"""
+    report = worker.trace(model(text))
+    assert report.status == "complete"
+    assert "helper" in of(report, "Net").code
+
+
+def test_limits_of_the_request_reach_the_child(worker, model):
+    report = worker.trace(model(NET), limits=Limits(seconds=30.0, memory=1 << 30))
+    assert report.status == "complete"
+
+
+def test_requests_for_several_files_are_all_answered(worker, model):
+    paths = [model(NET.replace("dim=8", f"dim={size}"), f"net{size}.py") for size in range(3, 13)]
+    sent = [worker.start(path) for path in paths]
+    reports = {report.id: report for report in (worker.receive() for _ in sent)}
+    assert {request.id for request in sent} == set(reports)
+    assert {report.status for report in reports.values()} == {"complete"}
+
+
+def test_a_profile_tells_how_far_it_is_and_what_it_found(worker, model):
+    progress, report = worker.profile(model(NET), "Net")
+    assert report.status == "complete", report.problems
+    assert progress
+    assert [each.percentage for each in progress] == sorted(each.percentage for each in progress)
+    assert {row.name for row in report.rows} >= {"fc", "relu"}
+    assert "Net" in report.markdown
+    assert json.loads(report.trace)["traceEvents"]
+    _, again = worker.profile(model(NET), "Net", previous=report.data)
+    assert again.status == "complete"
+
+
+def test_a_profile_of_what_cannot_be_traced_says_why(worker, model):
+    text = NET.replace("        return y.relu()\n", "        return y if y.sum() > 0 else x\n")
+    _, report = worker.profile(model(text), "Net")
+    assert report.status == "failed"
+    assert [problem.code for problem in report.problems] == ["FX001"]
+
+
+def test_an_interpreter_without_torch_refuses_each_request(tmp_path, model):
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked" / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    worker = Worker(env={"PYTHONPATH": str(tmp_path / "blocked")})
+    assert "no torch" in worker.environment.problem
+    report = worker.trace(model(NET))
+    assert (report.status, report.problems) == ("not traced", ())
+    assert worker.close() == 0
+
+
+def test_a_torch_that_fails_to_import_is_reported(tmp_path, model):
+    (tmp_path / "torch.py").write_text("raise OSError('libtorch.so: cannot open')\n")
+    worker = Worker(env={"PYTHONPATH": str(tmp_path)})
+    assert "libtorch.so" in worker.environment.problem
+    assert worker.close() == 0
+
+
+def test_the_worker_starts_by_path_from_any_folder(tmp_path):
+    for name in ("types.py", "wire.py", "torch.py", "fxengine.py"):
+        (tmp_path / name).write_text("raise AssertionError('shadowed')\n")
+    main = Path(__file__).parents[2] / "engine" / "fxworker" / "__main__.py"
+    ended = subprocess.run(
+        [sys.executable, str(main)], input=b"", cwd=tmp_path, capture_output=True, timeout=60, check=True
+    )
+    assert b"EnvironmentReport" in ended.stdout
+    assert ended.stdout.count(b"\n") == 1
