@@ -82,7 +82,8 @@ def flattened(
     if all(child.is_leaf() for child in _children(in_spec)):
         return function, args
 
-    def flatten_fn(*args: Any) -> list[Any]:
+    # Without annotations: those of the return value would appear in the graph's code.
+    def flatten_fn(*args):  # type: ignore[no-untyped-def]  # noqa: ANN002, ANN202
         output = function(*pytree.tree_unflatten(list(args), in_spec))
         out_args, out_spec = pytree.tree_flatten(output)
         codegen = graph._codegen
