@@ -272,7 +272,8 @@ def _source_of(node: Node) -> str | None:
     if node.origin is None:
         return None
     lines = [
-        f'  File "{frame.path}", line {frame.line}, in {frame.function}\n    {frame.text}' for frame in node.origin.frames
+        f'  File "{frame.path}", line {frame.line}, in {frame.function}\n    {frame.text}'
+        for frame in node.origin.frames
     ]
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "check_types"]
 
 Rule: TypeAlias = Callable[..., Tensor | None]
 
@@ -64,6 +64,25 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Tensor | None:
     return None
 
 
+def _linear(x: Tensor, weight: Any, bias: Any = None) -> Tensor | None:
+    if not isinstance(weight, Tensor) or weight.dim() != 2 or x.dim() < 1 or x.shape[-1] != weight.shape[1]:
+        return None
+    if x.dtype is not weight.dtype or not x.is_floating_point():
+        return None
+    if bias is not None and (tuple(bias.shape) != (weight.shape[0],) or bias.dtype is not x.dtype):
+        return None
+    return _new(x, (*x.shape[:-1], weight.shape[0]))
+
+
+def _matmul(x: Any, y: Any) -> Tensor | None:
+    """Products of batches of matrices; vectors and unequal batches are left to torch."""
+    if not isinstance(x, Tensor) or not isinstance(y, Tensor) or x.dtype is not y.dtype or x.dim() < 2:
+        return None
+    if x.shape[:-2] != y.shape[:-2] or y.dim() < 2 or x.shape[-1] != y.shape[-2]:
+        return None
+    return _new(x, (*x.shape[:-1], y.shape[-1]))
+
+
 def _layer_norm(
     x: Tensor, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, *_args: Any, **_kwargs: Any
 ) -> Tensor | None:
@@ -112,7 +131,7 @@ def _per_channel(x: Tensor, *parameters: Any) -> bool:
 def _attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, *_args: Any, **kwargs: Any
 ) -> Tensor | None:
-    """Scaled dot product attention over equal leading dimensions."""
+    """Attend over equal leading dimensions."""
     lead = query.shape[:-2]
     same = (
         query.dim() == 4
@@ -183,6 +202,40 @@ def _mean(x: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
     return torch.sum(x, *args, **kwargs)
 
 
+def check_types(function: Callable[..., Any], args: Sequence[Any]) -> None:
+    """Raise where kernels for data refuse the types of their operands and those for meta tensors do not.
+
+    Raises:
+        RuntimeError: Two operands should have one type.
+        NotImplementedError: There is no kernel for integers.
+    """
+    name = _NEEDS_FLOATS.get(function)
+    if name is not None and args and isinstance(args[0], Tensor) and not _is_inexact(args[0]):
+        raise NotImplementedError(f"{name!r} not implemented for {str(args[0].dtype).removeprefix('torch.')!r}")
+    if function not in _NEEDS_ONE_TYPE or len(args) < 2 or torch._C._is_any_autocast_enabled():
+        return
+    first, second = args[:2]
+    if isinstance(first, Tensor) and isinstance(second, Tensor) and first.dtype is not second.dtype:
+        raise RuntimeError(f"expected both operands to have the same dtype, but got {first.dtype} and {second.dtype}")
+
+
+def _is_inexact(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+_NEEDS_ONE_TYPE = frozenset({
+    F.linear, F.conv1d, F.conv2d, F.conv3d, F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d, torch.conv1d,
+    torch.conv2d, torch.conv3d, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, torch.mm,
+    F.scaled_dot_product_attention,
+})  # fmt: skip
+_NEEDS_FLOATS = {
+    function: function.__name__
+    for function in (
+        F.layer_norm, F.rms_norm, F.group_norm, F.batch_norm, F.instance_norm, F.gelu, F.silu, F.softmax, F.mse_loss,
+        F.adaptive_avg_pool2d, F.avg_pool2d,
+    )
+}  # fmt: skip
+
 _ELEMENTWISE_NAMES = """
     relu relu6 gelu silu mish elu selu celu leaky_relu hardswish hardsigmoid hardtanh softplus softsign sigmoid tanh
     logsigmoid tanhshrink dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout exp expm1 log log1p log2
@@ -211,6 +264,10 @@ RULES: dict[Callable[..., Any], Rule] = {
     **_named(_COMPARISON_NAMES, _comparison),
     Tensor.masked_fill: _masked_fill,
     torch.masked_fill: _masked_fill,
+    F.linear: _linear,
+    torch.matmul: _matmul,
+    Tensor.matmul: _matmul,
+    Tensor.__matmul__: _matmul,
     F.layer_norm: _layer_norm,
     F.rms_norm: _layer_norm,
     F.group_norm: _group_norm,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from fxengine.shape_rules import RULES
+from fxengine.shape_rules import RULES, check_types
 
 __all__ = ["ShapesOnly", "needs_data", "to_meta"]
 
@@ -113,6 +113,7 @@ class ShapesOnly(TorchFunctionMode):
         if func in _MOVES:
             return self._move(func, args, kwargs)
         args, kwargs = self._agree(func, args, kwargs)
+        check_types(func, args)
         rule = RULES.get(func)
         if rule is not None and args and all(value.is_meta for value in _flat(args) if isinstance(value, Tensor)):
             result = rule(*args, **kwargs)

@@ -33,6 +33,13 @@ CALLS = {
     "compare": lambda x: x > 0.5,
     "compare_bool": lambda x: (x > 0.5) == (x > 0.1),
     "masked_fill": lambda x: x.masked_fill(x > 0, float("-inf")),
+    "linear": lambda x: F.linear(x, torch.ones(3, 6), torch.ones(3)),
+    "linear_vector": lambda x: F.linear(x[0], torch.ones(3, 6)),
+    "matmul": lambda x: x @ x.t(),
+    "matmul_vector": lambda x: x @ x[0],
+    "matmul_batch": lambda x: torch.matmul(x[None], x.t().expand(2, 6, 4)[:1]),
+    "matmul_broadcast": lambda x: torch.matmul(x[None, None], x.t().expand(2, 6, 4)),
+    "matmul_bool": lambda x: x.bool().int() @ x.t().int(),
     "layer_norm": lambda x: F.layer_norm(x, (6,), torch.ones(6)),
     "rms_norm": lambda x: F.rms_norm(x, [6]),
     "group_norm": lambda x: F.group_norm(x.view(4, 6, 1), 3, eps=1e-3),
@@ -75,6 +82,14 @@ BROKEN = {
     "stack": lambda x: torch.stack([x, x[:, :3]]),
     "attention": lambda x: F.scaled_dot_product_attention(x[None, None], x[None, None, :, :3], x[None, None]),
     "linear": lambda x: F.linear(x, torch.ones(3, 5)),
+    "linear_bias": lambda x: F.linear(x, torch.ones(3, 6), torch.ones(2)),
+    "matmul": lambda x: x @ x,
+    "linear_integers": lambda x: F.linear(x.long(), torch.ones(3, 6)),
+    "linear_half": lambda x: F.linear(x.half(), torch.ones(3, 6)),
+    "matmul_types": lambda x: x @ x.t().double(),
+    "layer_norm_integers": lambda x: F.layer_norm(x.long(), (6,)),
+    "attention_types": lambda x: F.scaled_dot_product_attention(x[None], x[None].half(), x[None]),
+    "convolution_integers": lambda x: F.conv1d(x[None].long(), torch.ones(2, 4, 3)),
 }  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def test_nodes_inherit_where_they_come_from():
 def test_one_operation_may_become_several():
     class Expand(Transformer):
         def call_function(self, target, args, kwargs):
-            assert all(isinstance(arg, Proxy) for arg in args if not isinstance(arg, float))
+            assert isinstance(args[0], Proxy)
             if target is torch.nn.functional.silu:
                 return args[0] * torch.sigmoid(args[0])
             return super().call_function(target, args, kwargs)

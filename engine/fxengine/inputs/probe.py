@@ -134,9 +134,9 @@ def probe(root: nn.Module | Callable[..., Any], recipes: Mapping[str, Recipe], p
     names = list(values)
     args = [values[name] for name in names[:positional]]
     kwargs = {name: values[name] for name in names[positional:]}
-    with preserved_state(module):
-        if module is not None:
-            module.eval()
+    with preserved_state(module) as parts:
+        for part in parts:
+            part.training = False
         try:
             with torch.no_grad(), mode:
                 root(*args, **kwargs)
@@ -147,28 +147,32 @@ def probe(root: nn.Module | Callable[..., Any], recipes: Mapping[str, Recipe], p
 
 
 @contextmanager
-def preserved_state(module: nn.Module | None) -> Generator[None]:
-    """Put back, at the end, every attribute and registered tensor or module that code inside has changed."""
-    if module is None:
-        yield
-        return
-    kept = [(part, _snapshot(part)) for part in module.modules()]
+def preserved_state(module: nn.Module | None) -> Generator[list[nn.Module]]:
+    """Yield all modules, and put back at the end every attribute and registered tensor that code inside has changed.
+
+    The contents of dictionaries and lists that are attributes are put back too; what lies deeper is not looked at.
+    """
+    parts = list(module.modules()) if module is not None else []
+    kept = [_snapshot(part) for part in parts]
     try:
-        yield
+        yield parts
     finally:
-        for part, (attributes, registries) in kept:
+        for part, (attributes, containers) in zip(parts, kept, strict=True):
             state = vars(part)
             state.clear()
             state.update(attributes)
-            for registry, content in registries:
-                registry.clear()
-                registry.update(content)
+            for container, content in containers:
+                container.clear()
+                if isinstance(container, dict):
+                    container.update(content)
+                else:
+                    container.extend(content)
 
 
-def _snapshot(part: nn.Module) -> tuple[dict[str, Any], list[tuple[dict[str, Any], dict[str, Any]]]]:
-    """Return the attributes of one module and the contents of its containers, one level deep."""
+def _snapshot(part: nn.Module) -> tuple[dict[str, Any], list[tuple[dict[str, Any] | list[Any], Any]]]:
+    """Return the attributes of one module, and its containers with copies of their contents."""
     attributes = dict(vars(part))
-    return attributes, [(value, dict(value)) for value in attributes.values() if type(value) is dict and value]
+    return attributes, [(value, value.copy()) for value in attributes.values() if type(value) in {dict, list}]
 
 
 def _module_of(error: BaseException, root: nn.Module | None) -> str:

@@ -298,7 +298,7 @@ class _Repairer:
             yield self._reshape(name, (*shape[:2], round(shape[2] * ratio), *shape[3:]), cost + 0.8)
         channel = (shape[0], round(shape[1] * ratio), *shape[2:]) if len(shape) >= 2 else shape
         yield self._reshape(name, channel, cost + 1.5)
-        if len(shape) in {2, 3}:
+        if 2 <= len(shape) <= 3:
             yield self._reshape(name, (*shape[:-1], round(shape[-1] * ratio)), cost + 1.2)
 
     def _reshape(self, name: str, shape: tuple[int, ...], cost: float) -> Change:

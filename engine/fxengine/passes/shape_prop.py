@@ -123,7 +123,7 @@ class ShapeProp(Interpreter):
         self.args_iter = iter(self.graph.process_inputs(*inputs))
         unknown: dict[Node, None] = {}
         result = None
-        with torch.no_grad(), ShapesOnly(self.module):
+        with torch.no_grad(), self._shapes_only():
             for node in self.graph.nodes:
                 if any(source in unknown for source in node.all_input_nodes):
                     unknown[node] = None
@@ -135,6 +135,10 @@ class ShapeProp(Interpreter):
                     failures.append(ShapeFailure(node, error, _inputs_of(node, self.env), needs_data(error)))
         self._device = None
         return ShapeReport(tuple(failures), tuple(unknown), None if unknown else result)
+
+    def _shapes_only(self) -> ShapesOnly:
+        """Return the mode in which shapes are found; a subclass may have one that finds more."""
+        return ShapesOnly(self.module)
 
     def run_node(self, n: Node) -> Any:
         """Execute ``n`` and note what it made."""

@@ -16,16 +16,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.graph_module import GraphModule
-from fxengine.interpreter import Interpreter
 from fxengine.node import Node
+from fxengine.passes.shape_prop import ShapeProp, ShapeReport
 from fxengine.shapes_only import ShapesOnly, to_meta
 
-__all__ = ["Cost", "graph_costs", "model_cost"]
+__all__ = ["Cost", "graph_costs", "model_cost", "shapes_and_costs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,6 @@ class _Counter(ShapesOnly):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        if func in _COMPOSITE:  # Its parts are counted, so it must see this mode inside.
-            with self:
-                return func(*args, **(kwargs or {}))
         calls = self.calls
         result = super().__torch_function__(func, types, args, kwargs)
         if self.calls != calls:
@@ -88,34 +84,46 @@ def graph_costs(module: GraphModule, args: tuple[Any, ...]) -> dict[Node, Cost]:
     """Return what each node of a graph costs, as far as the graph runs without data.
 
     Args:
-        module: The graph and its state.
+        module: The graph and its state. Shapes are noted on its nodes on the way.
         args: The values of its placeholders; their tensors may be on meta.
     """
-    return _CostInterpreter(module).costs(*args)
+    return shapes_and_costs(module, args)[1]
 
 
-class _CostInterpreter(Interpreter):
-    """Runs a graph for shapes and keeps the cost of each node."""
+def shapes_and_costs(
+    module: GraphModule, args: tuple[Any, ...], *, device: torch.device | None = None
+) -> tuple[ShapeReport, dict[Node, Cost]]:
+    """Note the shapes of all nodes, as ``ShapeProp.propagate_partial`` does, and return its report and all costs.
 
-    def costs(self, *args: Any) -> dict[Node, Cost]:
-        """Return the cost of every node that runs; the rest of the graph is left out after a failure."""
-        found: dict[Node, Cost] = {}
-        self.env = {}
-        self.args_iter = iter(self.graph.process_inputs(*pytree.tree_map_only(Tensor, to_meta, args)))
-        unknown: set[Node] = set()
-        counter = _Counter(self.module)
-        with torch.no_grad(), counter:
-            for node in self.graph.nodes:
-                if any(source in unknown for source in node.all_input_nodes):
-                    unknown.add(node)
-                    continue
-                before = counter.total
-                try:
-                    self.env[node] = self.run_node(node)
-                except Exception:  # noqa: BLE001 - the user's operators raise whatever they like; shape propagation reports it.
-                    unknown.add(node)
-                found[node] = Cost(counter.total.flops - before.flops, counter.total.bytes - before.bytes)
-        return found
+    Args:
+        module: The graph and its state.
+        args: The values of its placeholders; their tensors may be on meta.
+        device: What ``node.tensor`` is to say of where tensors lie.
+    """
+    propagation = _CostProp(module)
+    report = propagation.propagate_partial(*args, device=device)
+    return report, propagation.costs
+
+
+class _CostProp(ShapeProp):
+    """Finds shapes, and counts what each node calls meanwhile."""
+
+    def __init__(self, module: GraphModule) -> None:
+        super().__init__(module)
+        self.costs: dict[Node, Cost] = {}
+        self._counter = _Counter()
+
+    def _shapes_only(self) -> ShapesOnly:
+        self._counter = _Counter(self.module)
+        return self._counter
+
+    def _run_for_shape(self, node: Node) -> Any:
+        self._counter.total = _FREE
+        return super()._run_for_shape(node)
+
+    def _record(self, node: Node, result: Any) -> Any:
+        self.costs[node] = self._counter.total
+        return super()._record(node, result)
 
 
 def _cost_of_call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Cost:
@@ -221,6 +229,16 @@ def _attention(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -
     return scores * (2 * (query.shape[-1] + value.shape[-1]) + 5)
 
 
+def _multi_head_attention(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -> float:
+    """Four projections, 2 · rows · in · out each, and the attention of all heads; sequences come before batches."""
+    query, key, value, width = args[:4]
+    batch = query.shape[1] if query.dim() == 3 else 1
+    targets, sources = query.shape[0], key.shape[0]
+    heads = _argument(args, kwargs, 4, "num_heads")
+    projections = targets * 2 * width * width + sources * width * (key.shape[-1] + value.shape[-1])
+    return batch * (2 * projections + targets * sources * (4 * width + 5 * heads))
+
+
 def _pool(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
     """One operation for each element under the window at each output."""
     kernel = _argument(args, kwargs, 1, "kernel_size", 1)
@@ -243,12 +261,9 @@ def _recurrent(gates: int) -> _Formula:
     return formula
 
 
-_COMPOSITE = frozenset({F.multi_head_attention_forward})
-"""Functions written in Python whose parts are worth counting each."""
-
 _MOVING_NOTHING = """
-    view view_as transpose permute unsqueeze squeeze expand expand_as chunk split tensor_split unbind narrow select detach
-    flatten unflatten reshape swapaxes swapdims movedim moveaxis t T mT contiguous to type_as diagonal unfold as_strided
+    view view_as transpose permute unsqueeze squeeze expand expand_as chunk split tensor_split unbind narrow select
+    detach flatten unflatten reshape swapaxes swapdims movedim moveaxis t T mT contiguous to type_as diagonal unfold as_strided
     size dim broadcast_to empty empty_like new_empty dropout feature_dropout dropout2d identity real imag
 """
 _VIEWS = frozenset(_MOVING_NOTHING.split())
@@ -263,6 +278,7 @@ _TABLE: tuple[tuple[str, _Formula], ...] = (
     ("addmm baddbmm addbmm", _addmm),
     ("einsum", _einsum),
     ("scaled_dot_product_attention", _attention),
+    ("multi_head_attention_forward", _multi_head_attention),
     ("layer_norm group_norm instance_norm", _per_output(8)),
     ("rms_norm", _per_output(5)),
     ("batch_norm normalize", _per_output(4)),

@@ -190,19 +190,20 @@ class _TimingInterpreter(Interpreter):
 class _MemoryInterpreter(Interpreter):
     """Runs a graph once and notes how many bytes of values are alive after each node."""
 
-    def __init__(self, module: GraphModule) -> None:
+    def __init__(self, module: GraphModule, inputs: tuple[Any, ...]) -> None:
         super().__init__(module)
+        self._inputs = inputs
         self.alive: dict[Node, int] = {}
         self.results: dict[Node, str] = {}
         state = (*module.parameters(), *module.buffers())
         self._state = {tensor.untyped_storage().data_ptr() for tensor in state}
 
     def run_node(self, n: Node) -> Any:
-        """Execute ``n``, then add up the distinct storages that are reachable."""
+        """Execute ``n``, then add up the distinct storages that are reachable; the caller holds the inputs."""
         result = super().run_node(n)
         self.results[n] = describe(result)
         storages: dict[int, int] = {}
-        for leaf in pytree.tree_leaves((list(self.env.values()), result)):
+        for leaf in pytree.tree_leaves((self._inputs, list(self.env.values()), result)):
             if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
                 storage = leaf.untyped_storage()
                 storages[storage.data_ptr()] = storage.nbytes()
@@ -248,7 +249,7 @@ class _Session:
         peak = calibrate(self.device) if self.options.calibrate else Peak(0.0, 0.0)
         costs = graph_costs(self.graph_module, self.placed)
         warmups = self._warm_up()
-        memory = _MemoryInterpreter(self.graph_module)
+        memory = _MemoryInterpreter(self.graph_module, self.placed)
         memory.run(*self.placed)
         rounds, stable = self._rounds()
         if self.options.calibrate:
