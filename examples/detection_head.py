@@ -1,7 +1,7 @@
 """An anchor-free detection head on a feature pyramid, with its post-processing. Does not trace.
 
 The features come as a list of unknown length that `forward` walks (FX003), the learned scales stand in a plain Python
-list where no module can see them (FX007), the grid of points is counted from symbolic sizes (FX004, FX006), and the
+list where no module can see them (FX007), the grid of points is made by NumPy from symbolic sizes (FX006), and the
 post-processing asks how many boxes are left before it goes on (FX001, FX002).
 """
 

@@ -1,8 +1,8 @@
 """A small GPT with a key-value cache and a sampling loop. Does not trace.
 
 Written the usual way: the length of the prompt is a Python number, and it checks, slices and counts with it. Under a
-symbolic trace that number is symbolic, so the assertion asks it for a truth value (FX001), the causal mask is sliced by
-it (FX004) and the positions are counted from it (FX006). With known input shapes every one of them is decided.
+symbolic trace that number is symbolic, so the assertion asks it for a truth value (FX001), and the causal mask, which is
+a buffer, is sliced by it (FX004). Both questions are about shapes alone.
 """
 
 from __future__ import annotations

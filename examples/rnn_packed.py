@@ -1,7 +1,7 @@
 """A sentence classifier: a bidirectional LSTM over packed sequences, with attention on its states. Does not trace.
 
-The batch holds sentences of different length. Packing them asks torch's own Python code for real lengths (FX006), the
-mask is made by counting to the longest one (FX004), and the initial state is created with a symbolic batch size.
+The batch holds sentences of different length. Packing them makes torch's own Python code convert the lengths (FX006),
+and the mask is made by counting to the longest one (FX004).
 """
 
 from __future__ import annotations

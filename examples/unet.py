@@ -1,7 +1,7 @@
 """U-Net for segmentation, with skip connections that fit images of odd size. Stops torch.fx on a question of shape.
 
 Halving an odd height and doubling it again loses a row, so the decoder pads where the sizes differ. The comparison is of
-shapes alone: for the inputs in use it always goes the same way, which makes it a warning and a guard, not an error.
+shapes alone: for images of one size it always goes the same way, but torch.fx traces without shapes and stops (FX001).
 """
 
 from __future__ import annotations
