@@ -30,6 +30,7 @@ from fxengine.codegen import (
 )
 from fxengine.codegen.commentary import _color_fns, _parse_stack_trace, _ParsedStackTrace
 from fxengine.codegen.expressions import _format_target
+from fxengine.graph_state import blank_graph, restore_state, saved_state
 from fxengine.immutable_collections import immutable_dict
 from fxengine.names import (
     _custom_builtins,
@@ -420,6 +421,12 @@ class Graph:
         if memo is not None:
             memo.update((id(old), new) for old, new in val_map.items())
         return copied
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return blank_graph, (type(self), self._len), saved_state(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore_state(self, state)
 
     def erase_node(self, to_erase: Node) -> None:
         """Remove a node that nobody uses.

@@ -241,6 +241,10 @@ class GraphModule(torch.nn.Module):
         cls.__call__ = _call_wrapped
         return python_code
 
+    def _up_to_date_code(self) -> PythonCode:
+        """Return the code of the graph as it is now, which is also made the module's."""
+        return self.recompile()
+
     def _recompile_submodules(self) -> list[tuple[str, PythonCode]]:
         """Recompile the children that are graph modules, and return their code by name."""
         return [(name, child.recompile()) for name, child in self.named_children() if isinstance(child, GraphModule)]
@@ -342,13 +346,14 @@ class GraphModule(torch.nn.Module):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Save the module as its code: Python is understood by later versions, the layout of a graph need not be."""
-        import_block = _format_import_block(self.recompile().globals, sys_importer)
+        import_block = _format_import_block(self._up_to_date_code().globals, sys_importer)
         state = self.__dict__.copy()
         del state["_graph"]
         return reduce_graph_module, (state, import_block)
 
     def __reduce_package__(self, exporter: PackageExporter) -> tuple[Any, ...]:
         """Save the module into a package: its code becomes a module there."""
+        python_code = self._up_to_date_code()
         state = self.__dict__.copy()
         state["_graphmodule_cls_name"] = self.__class__.__name__
         state["_graphmodule_graph_node_meta_stack_trace"] = {
@@ -356,7 +361,7 @@ class GraphModule(torch.nn.Module):
         }
         del state["_graph"]
         generated_module_name = f"fx-generated._{exporter.get_unique_id()}"
-        import_block = _format_import_block(self.recompile().globals, exporter.importer)
+        import_block = _format_import_block(python_code.globals, exporter.importer)
         exporter.save_source_string(generated_module_name, import_block + self.code)
         return reduce_package_graph_module, (state, generated_module_name)
 

@@ -5,6 +5,7 @@ that use it (``users``). The setters keep the last two right, which is why argum
 names or code.
 """
 
+import copy
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -467,6 +468,41 @@ class Node:
     def __ge__(self, other: object) -> bool:
         return self is other or (self._sort_key >= other._sort_key if isinstance(other, Node) else NotImplemented)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            **{name: getattr(self, name) for name in _STATE},
+            "_input_nodes": self._input_nodes,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        inputs = state.pop("_input_nodes")
+        for name, value in state.items():
+            object.__setattr__(self, _FIELDS.get(name, name), value)
+        self._inputs = tuple(inputs)
+
+    def __copy__(self) -> "Node":
+        copied = Node.__new__(Node)
+        copied.__setstate__(self.__getstate__())
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Node":
+        """Return the counterpart of this node in a copy of its graph."""
+        graph = copy.deepcopy(self.graph, memo)
+        if self is self.graph._root:
+            return graph._root
+        assert id(self) in memo, f"Node '{self}' is not in its graph and cannot be copied with it"
+        return memo[id(self)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Save the node as a place in its graph, which is saved as a whole and without recursion."""
+        if self is self.graph._root:
+            return _node_at, (self.graph, -1)
+        place = next((index for index, node in enumerate(self.graph.nodes) if node is self), None)
+        if place is None:
+            return _detached, (), self.__getstate__()
+        return _node_at, (self.graph, place)
+
     @staticmethod
     def _pretty_print_target(target: object) -> str:
         """Return the target for people: ``operator.add``, ``builtins.getattr``, ``torch.relu``."""
@@ -523,6 +559,27 @@ class Node:
         """Give the node a name like ``candidate`` that is unused."""
         if candidate != self._name:
             self.name = self.graph._graph_namespace.create_name(candidate, None)
+
+
+_FIELDS = {"name": "_name", "op": "_op", "target": "_target"}
+"""What stands behind the properties of a node."""
+
+_STATE = (
+    "graph", "name", "op", "target", "type", "_sort_key", "_args", "_kwargs", "_erased", "_prev", "_next", "users",
+    "_repr_fn", "meta", "_origin", "tensor",
+)  # fmt: skip
+
+
+def _node_at(graph: "Graph", place: int) -> Node:
+    """Return the node at a place in the list of ``graph``, the root for -1."""
+    node = graph._root
+    for _ in range(place + 1):
+        node = node._next
+    return node
+
+
+def _detached() -> Node:
+    return Node.__new__(Node)
 
 
 def map_arg(a: ArgumentT, fn: Callable[[Node], Argument]) -> ArgumentT:

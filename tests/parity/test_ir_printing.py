@@ -122,7 +122,24 @@ def attribute_access(g):
 def names(g):
     g.placeholder("self_")
     x = g.placeholder("x")
-    for name in ("x", "x_1", "relu", "torch", "if", "print", "1a", "a b", "", "add_5", "add", "add_5", "äß", "__init__", "inf", "x__2"):
+    for name in (
+        "x",
+        "x_1",
+        "relu",
+        "torch",
+        "if",
+        "print",
+        "1a",
+        "a b",
+        "",
+        "add_5",
+        "add",
+        "add_5",
+        "äß",
+        "__init__",
+        "inf",
+        "x__2",
+    ):
         g.create_node("call_function", torch.relu, (x,), {}, name)
     g.create_node("call_function", relu, (x,), {}, "relu_user")
     g.create_node("call_function", add, (x,), {}, None)
@@ -289,7 +306,9 @@ def test_format_node(build):
     annotate(ours)
     for their_node, our_node in zip(theirs.nodes, ours.nodes, strict=True):
         assert our_node.format_node() == their_node.format_node()
-        assert our_node.format_node(include_tensor_metadata=True) == their_node.format_node(include_tensor_metadata=True)
+        assert our_node.format_node(include_tensor_metadata=True) == their_node.format_node(
+            include_tensor_metadata=True
+        )
         assert repr(our_node.args) == repr(their_node.args)
 
 
