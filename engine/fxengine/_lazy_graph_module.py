@@ -1,7 +1,7 @@
 """``_LazyGraphModule``: a graph module that generates code only when somebody looks at it or calls it.
 
-A ``GraphModule`` generates its code whenever it is recompiled. Compilers that edit graphs a thousand times and look at the code
-never have use for the lazy kind. Which kind ``_make_graph_module`` makes is a matter of the calling context.
+A ``GraphModule`` generates its code whenever it is recompiled. Compilers that edit graphs a thousand times and never
+look at the code have use for the lazy kind. Which kind ``_make_graph_module`` makes is a matter of the calling context.
 """
 
 from collections.abc import Generator

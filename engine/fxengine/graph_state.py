@@ -1,7 +1,7 @@
 """How a graph is saved: as a flat list of what its nodes say, so that its length is no matter.
 
-Nodes refer to each other by number in there. Code objects, local classes and the like do not survive; a node's origin is saved
-as positions.
+Nodes refer to each other by number in there. Code objects, local classes and the like do not survive; a node's origin
+is saved as positions.
 """
 
 import dataclasses
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fxengine.node import Node, _fill, _freeze, _map_leaves
 from fxengine.node_list import _node_list
-from fxengine.source import Origin
 
 if TYPE_CHECKING:
     from fxengine.graph import Graph
+    from fxengine.source import Origin
 
 _NodeState: TypeAlias = dict[str, Any]
 

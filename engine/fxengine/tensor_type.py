@@ -7,10 +7,9 @@ __all__ = ["Dyn", "TensorType", "is_consistent", "is_more_precise"]
 
 
 class TensorType:
-    """The type of a tensor with these sizes; one that is not known is ``Dyn``::
+    """The type of a tensor with these sizes; one that is not known is ``Dyn``.
 
-    class M(torch.nn.Module):
-        def forward(self, x: TensorType((1, 2, 3, Dyn))): ...
+    It stands in annotations: ``def forward(self, x: TensorType((1, 2, 3, Dyn)))``.
     """
 
     def __init__(self, dim: Sequence[Any]) -> None:

@@ -1,7 +1,7 @@
 """The same edits, made in torch.fx and in the engine step by step, leave the same graph.
 
-Random programs of edits run on two graphs in lockstep. After each program everything that can be seen of the graphs is compared:
-the text, the code, the order, each node's users and inputs, what a lookup finds, and what the checks say.
+Random programs of edits run on two graphs in lockstep. After each program everything that can be seen of the graphs is
+compared: the text, the code, the order, each node's users and inputs, what a lookup finds, and what the checks say.
 """
 
 import copy
@@ -25,7 +25,6 @@ import fxengine.node
 
 FUNCTIONS = (torch.relu, operator.add, operator.getitem, torch.cat, operator.setitem, torch.rand, torch._assert, len)
 METHODS = ("relu", "view", "add")
-PLACES = {"before", "after", "twice_before", "twice_after"}
 
 
 class Twin:
@@ -91,34 +90,96 @@ shapes = st.recursive(
 )
 argument_lists = st.lists(shapes, max_size=3)
 keyword_arguments = st.dictionaries(st.sampled_from(("alpha", "dim")), shapes, max_size=2)
-steps = st.one_of(
-    st.tuples(st.just("placeholder"), st.sampled_from(("x", "y", "*args", "relu"))),
-    st.tuples(st.just("function"), st.sampled_from(FUNCTIONS), argument_lists, keyword_arguments),
-    st.tuples(st.just("method"), st.sampled_from(METHODS), numbers, argument_lists),
-    st.tuples(st.just("module"), st.sampled_from(("a", "a.b", "0")), argument_lists),
-    st.tuples(st.just("get_attr"), st.sampled_from(("w", "a.w"))),
-    st.tuples(st.just("named"), st.sampled_from(("relu", "relu_1", "x", "if", "a b", "t_3")), numbers),
-    st.tuples(st.just("before"), numbers, st.sampled_from(FUNCTIONS), numbers),
-    st.tuples(st.just("after"), numbers, st.sampled_from(FUNCTIONS), numbers),
-    st.tuples(st.just("twice_before"), numbers, st.sampled_from(FUNCTIONS)),
-    st.tuples(st.just("twice_after"), numbers, st.sampled_from(FUNCTIONS)),
-    st.tuples(st.just("erase"), numbers),
-    st.tuples(st.just("move_before"), numbers, numbers),
-    st.tuples(st.just("move_after"), numbers, numbers),
-    st.tuples(st.just("replace_all"), numbers, numbers),
-    st.tuples(st.just("replace_some"), numbers, numbers),
-    st.tuples(st.just("replace_input"), numbers, numbers, numbers),
-    st.tuples(st.just("set_args"), numbers, argument_lists),
-    st.tuples(st.just("set_kwargs"), numbers, keyword_arguments),
-    st.tuples(st.just("update_arg"), numbers, numbers, shapes),
-    st.tuples(st.just("update_kwarg"), numbers, shapes),
-    st.tuples(st.just("insert_arg"), numbers, numbers, shapes),
-    st.tuples(st.just("rename"), numbers, st.sampled_from(("relu", "fresh", "x"))),
-    st.tuples(st.just("retarget"), numbers, st.sampled_from(FUNCTIONS)),
-    st.tuples(st.just("find"), st.sampled_from(FUNCTIONS)),
-    st.tuples(st.just("dead_code")),
-    st.tuples(st.just("output"), shapes),
-)
+functions = st.sampled_from(FUNCTIONS)
+
+
+def args_of(n, shapes):
+    return tuple(argument(n, shape) for shape in shapes)
+
+
+def kwargs_of(n, shapes):
+    return {key: argument(n, shape) for key, shape in shapes.items()}
+
+
+def insert(g, where, place, function, first):
+    with (g.inserting_before if where == "before" else g.inserting_after)(place):
+        return g.call_function(function, (first,))
+
+
+def insert_two(g, where, place, function):
+    with (g.inserting_before if where == "before" else g.inserting_after)(place):
+        first = g.call_function(function, (1,))
+        g.call_function(function, (2,))
+        return first
+
+
+def move(where, place, moved):
+    if not place._erased and not moved._erased:
+        (place.prepend if where == "before" else place.append)(moved)
+
+
+sides = st.sampled_from(("before", "after"))
+CREATIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "placeholder": ((st.sampled_from(("x", "y", "*args", "relu")),), lambda g, n, name: g.placeholder(name)),
+    "function": (
+        (functions, argument_lists, keyword_arguments),
+        lambda g, n, function, args, kwargs: g.call_function(function, args_of(n, args), kwargs_of(n, kwargs)),
+    ),
+    "method": (
+        (st.sampled_from(METHODS), shapes, argument_lists),
+        lambda g, n, name, first, args: g.call_method(name, args_of(n, [first, *args]), None, int),
+    ),
+    "module": (
+        (st.sampled_from(("a", "a.b", "0")), argument_lists),
+        lambda g, n, name, args: g.call_module(name, args_of(n, args)),
+    ),
+    "get_attr": ((st.sampled_from(("w", "a.w")),), lambda g, n, name: g.get_attr(name)),
+    "named": (
+        (st.sampled_from(("relu", "relu_1", "x", "if", "a b", "t_3")), shapes),
+        lambda g, n, name, first: g.create_node("call_method", "clone", (argument(n, first),), None, name),
+    ),
+    "output": ((shapes,), lambda g, n, result: g.output(argument(n, result))),
+}
+INSERTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "insert": (
+        (sides, functions, numbers),
+        lambda g, n, place, where, function, first: insert(g, where, place, function, pick(n, first)),
+    ),
+    "insert_two": ((sides, functions), lambda g, n, place, where, function: insert_two(g, where, place, function)),
+    "insert_two_at_an_end": ((sides, functions), lambda g, n, _, where, function: insert_two(g, where, None, function)),
+}
+EDITS: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "erase": ((), lambda g, n, a: g.erase_node(a)),
+    "move": ((sides, numbers), lambda g, n, a, where, b: move(where, a, pick(n, b))),
+    "replace_all": ((numbers,), lambda g, n, a, b: a.replace_all_uses_with(pick(n, b)) and None),
+    "replace_some": (
+        (numbers,),
+        lambda g, n, a, b: a.replace_all_uses_with(pick(n, b), lambda user: len(user.name) % 2 == 0) and None,
+    ),
+    "replace_input": ((numbers, numbers), lambda g, n, a, b, c: a.replace_input_with(pick(n, b), pick(n, c))),
+    "set_args": ((argument_lists,), lambda g, n, a, args: setattr(a, "args", args_of(n, args))),
+    "set_kwargs": ((keyword_arguments,), lambda g, n, a, kwargs: setattr(a, "kwargs", kwargs_of(n, kwargs))),
+    "update_arg": ((st.integers(0, 2), shapes), lambda g, n, a, index, arg: a.update_arg(index, argument(n, arg))),
+    "update_kwarg": ((shapes,), lambda g, n, a, arg: a.update_kwarg("alpha", argument(n, arg))),
+    "insert_arg": ((st.integers(0, 2), shapes), lambda g, n, a, index, arg: a.insert_arg(index, argument(n, arg))),
+    "rename": ((st.sampled_from(("relu", "fresh", "x")),), lambda g, n, a, name: a._rename(name)),
+    "retarget": (
+        (functions,),
+        lambda g, n, a, function: setattr(a, "target", function) if a.op == "call_function" else None,
+    ),
+    "find": ((functions,), lambda g, n, _, function: g.find_nodes(op="call_function", target=function) and None),
+    "dead_code": (
+        (),
+        lambda g, n, _: g.eliminate_dead_code() if all(node.op != "call_module" for node in g.nodes) else None,
+    ),
+}
+
+
+def strategy(table, *first):
+    return [st.tuples(st.just(name), *first, *drawn) for name, (drawn, _) in table.items()]
+
+
+steps = st.one_of(*strategy(CREATIONS), *strategy(INSERTIONS, numbers), *strategy(EDITS, numbers))
 
 
 def pick(nodes, number):
@@ -126,86 +187,18 @@ def pick(nodes, number):
 
 
 def apply(twin, step):
-    if step[0] not in {"placeholder", "function", "get_attr", "find", "dead_code", "output"} and not twin.nodes:
+    """Make the edit that was drawn. Insertions and edits take a node, which they are given by number."""
+    name, *drawn = step
+    if name in CREATIONS:
+        twin.create(lambda g, n: CREATIONS[name][1](g, n, *drawn))
         return
-    if step[0] in PLACES and pick(twin.nodes, step[1])[0]._erased:
-        return  # A node that is put beside an erased one is nowhere.
-    match step:
-        case ("placeholder", name):
-            twin.create(lambda g, n: g.placeholder(name))
-        case ("function", function, args, kwargs):
-            twin.create(
-                lambda g, n: g.call_function(
-                    function,
-                    tuple(argument(n, arg) for arg in args),
-                    {key: argument(n, arg) for key, arg in kwargs.items()},
-                )
-            )
-        case ("method", name, first, args):
-            twin.create(
-                lambda g, n: g.call_method(name, (pick(n, first), *(argument(n, arg) for arg in args)), None, int)
-            )
-        case ("module", name, args):
-            twin.create(lambda g, n: g.call_module(name, tuple(argument(n, arg) for arg in args)))
-        case ("get_attr", name):
-            twin.create(lambda g, n: g.get_attr(name))
-        case ("named", name, first):
-            twin.create(lambda g, n: g.create_node("call_method", "clone", (pick(n, first),), None, name))
-        case ("before" | "after" as where, place, function, first):
-
-            def insert(g, n):
-                point = g.inserting_before if where == "before" else g.inserting_after
-                with point(pick(n, place)):
-                    return g.call_function(function, (pick(n, first),))
-
-            twin.create(insert)
-        case ("twice_before" | "twice_after" as where, place, function):
-
-            def insert_two(g, n):
-                point = g.inserting_before if where == "twice_before" else g.inserting_after
-                with point(pick(n, place) if place % 5 else None):
-                    first = g.call_function(function, (1,))
-                    g.call_function(function, (2,))
-                    return first
-
-            twin.create(insert_two)
-        case ("erase", number):
-            twin.run(lambda g, n: g.erase_node(pick(n, number)))
-        case ("move_before", a, b):
-            twin.run(lambda g, n: None if pick(n, b)._erased or pick(n, a)._erased else pick(n, a).prepend(pick(n, b)))
-        case ("move_after", a, b):
-            twin.run(lambda g, n: None if pick(n, b)._erased or pick(n, a)._erased else pick(n, a).append(pick(n, b)))
-        case ("replace_all", a, b):
-            twin.run(lambda g, n: [user.name for user in pick(n, a).replace_all_uses_with(pick(n, b))] and None)
-        case ("replace_some", a, b):
-            twin.run(
-                lambda g, n: pick(n, a).replace_all_uses_with(pick(n, b), lambda user: len(user.name) % 2 == 0) and None
-            )
-        case ("replace_input", a, b, c):
-            twin.run(lambda g, n: pick(n, a).replace_input_with(pick(n, b), pick(n, c)))
-        case ("set_args", a, args):
-            twin.run(lambda g, n: setattr(pick(n, a), "args", tuple(argument(n, arg) for arg in args)))
-        case ("set_kwargs", a, kwargs):
-            twin.run(lambda g, n: setattr(pick(n, a), "kwargs", {key: argument(n, arg) for key, arg in kwargs.items()}))
-        case ("update_arg", a, index, arg):
-            twin.run(lambda g, n: pick(n, a).update_arg(index % 3, argument(n, arg)))
-        case ("update_kwarg", a, arg):
-            twin.run(lambda g, n: pick(n, a).update_kwarg("alpha", argument(n, arg)))
-        case ("insert_arg", a, index, arg):
-            twin.run(lambda g, n: pick(n, a).insert_arg(index % 3, argument(n, arg)))
-        case ("rename", a, name):
-            twin.run(lambda g, n: pick(n, a)._rename(name))
-        case ("retarget", a, function):
-            twin.run(lambda g, n: setattr(pick(n, a), "target", function) if pick(n, a).op == "call_function" else None)
-        case ("find", function):
-            twin.run(lambda g, n: g.find_nodes(op="call_function", target=function) and None)
-        case ("dead_code",):
-            if all(theirs.op != "call_module" for theirs in twin.graphs[0].nodes):
-                twin.run(lambda g, n: g.eliminate_dead_code())
-        case ("output", result):
-            twin.create(lambda g, n: g.output(argument(n, result)))
-        case _:
-            raise AssertionError(step)
+    if not twin.nodes:
+        return
+    number, *drawn = drawn
+    if name in EDITS:
+        twin.run(lambda g, n: EDITS[name][1](g, n, pick(n, number), *drawn))
+    elif not pick(twin.nodes, number)[0]._erased:  # A node that is put beside an erased one is nowhere.
+        twin.create(lambda g, n: INSERTIONS[name][1](g, n, pick(n, number), *drawn))
 
 
 def describe(graph):
