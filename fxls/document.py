@@ -1,9 +1,8 @@
 """One open document: its text, what is in it, and the last answers about it, carried along as the person edits."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum, auto
-from typing import TypeAlias
 
 from lsprotocol import types as lsp
 
@@ -16,21 +15,20 @@ from fxls.text.uris import to_path
 from fxls.trivia import same_code
 from fxworker.wire import EnvironmentReport, Location, ProfileReport, ProfileRow, TraceReport, digest
 
-Discover: TypeAlias = Callable[[str, str], ModelIndex]
-"""Finds the models of a path's text."""
-
 
 class Effect(Enum):
-    """What an edit means for what is known."""
+    """What an edit, or looking at what it made of the text, means for what is known."""
 
     NONE = auto()
     """The text is the same."""
     LAYOUT = auto()
     """Comments and blank space changed: what is known holds, at other places."""
+    TEXT = auto()
+    """Something else changed: the models have to be looked for again."""
+    CODE = auto()
+    """The code is another: what is known is of an older text."""
     RESTORED = auto()
     """The text is again the one that the report was computed from."""
-    CODE = auto()
-    """Code changed: what is known is of an older text."""
     BROKEN = auto()
     """The text does not parse; there is nothing to trace."""
 
@@ -39,21 +37,20 @@ class Document:
     """An open document. Mutable; belongs to the session.
 
     Invariants:
-    - `mapper`, `digest` and `index` are those of `text`.
+    - `mapper` and `digest` are those of `text`; `index` is, too, or was carried to it.
     - `current` says that `report` was computed from this text or from one with the same code.
     - A report becomes the document's only through `answer`, and only if the text it was computed from was the
       document's at the time of the last `asked`.
     """
 
-    def __init__(self, uri: str, version: int | None, text: str, encoding: str, discover: Discover) -> None:
+    def __init__(self, uri: str, version: int | None, text: str, encoding: str) -> None:
         self.uri = uri
         self.path = to_path(uri)
         self.version = version
         self.text = text
         self.digest = digest(text)
         self.mapper = Mapper(text, encoding)
-        self.index = discover(self.path, text)
-        self._discover = discover
+        self.index = ModelIndex(self.path)
         self.saved = ""
         self.environment: EnvironmentReport | None = None
         self.report: TraceReport | None = None
@@ -79,11 +76,25 @@ class Document:
         old, self.text = self.mapper, text
         self.digest = digest(text)
         self.mapper = Mapper(text, self._encoding)
-        self._move(changes)
+        step = Carry.identity().then(changes)
+        self.index = self.index.carried(step)
+        self._move(changes, step)
         if self.index.parsed and not self._failed and same_code(old, self.mapper):
-            self.index = self.index.carried(Carry.identity().then(changes))
             return Effect.LAYOUT
-        return self._rediscovered(changes)
+        self.current = False
+        return Effect.TEXT
+
+    def indexed(self, found: ModelIndex) -> Effect:
+        """Take the models that are in the current text; one that does not parse keeps what was known."""
+        if not found.parsed:
+            self.index = replace(self.index, parsed=False, syntax_error=found.syntax_error)
+            return Effect.BROKEN
+        self.index = found
+        if self._valid and not self._failed and self.report is not None and self.report.digest == self.digest:
+            self._carry = Carry.identity()
+            self.current = True
+            return Effect.RESTORED
+        return Effect.CODE
 
     def asked(self) -> str:
         """Note that the current text is being traced; its digest names the answer."""
@@ -107,11 +118,6 @@ class Document:
     def profile(self, target: str, device: str) -> ProfileReport | None:
         """Return the last profile of a model on a device."""
         return self._profiles.get((target, device))
-
-    def rediscover(self) -> None:
-        """Look for models again: what the project says about them may have changed."""
-        if self.index.parsed:
-            self.index = self._discover(self.path, self.text)
 
     def outdated(self) -> None:
         """Note that a file changed that the report depends on."""
@@ -147,29 +153,11 @@ class Document:
         """Whether the last trace came to no end by itself: any edit may ask for another then."""
         return self.report is not None and any(each.code in {"FX104", "FX105"} for each in self.report.problems)
 
-    def _move(self, changes: Sequence[Change]) -> None:
+    def _move(self, changes: Sequence[Change], step: Carry) -> None:
         """Carry what is known along."""
         self._carry = self._carry.then(changes)
         self._asked = self._asked.then(changes)
-        if self._profiles:
-            step = Carry.identity().then(changes)
-            self._profiles = {key: _moved(profile, self.path, step) for key, profile in self._profiles.items()}
-
-    def _rediscovered(self, changes: Sequence[Change]) -> Effect:
-        """Look for models again; a text that does not parse keeps what was found before."""
-        found = self._discover(self.path, self.text)
-        if found.parsed:
-            self.index = found
-            if self._valid and not self._failed and self.report is not None and self.report.digest == self.digest:
-                # The person took the edits back.
-                self._carry = Carry.identity()
-                self.current = True
-                return Effect.RESTORED
-            self.current = False
-            return Effect.CODE
-        self.index = self.index.standing_in(found, Carry.identity().then(changes))
-        self.current = False
-        return Effect.BROKEN
+        self._profiles = {key: _moved(profile, self.path, step) for key, profile in self._profiles.items()}
 
 
 def _moved(profile: ProfileReport, path: str, step: Carry) -> ProfileReport:

@@ -1,6 +1,7 @@
 """Jobs for documents, newest first: at most one for each document, and a newer one ends the older at once.
 
-There is no debounce. Where more documents wait than may run at a time, the one that was touched last goes first.
+There is no debounce. Where more documents wait than may run at a time, the one that was touched last goes first; the
+document that the person is at never waits for others at all.
 """
 
 import asyncio
@@ -38,10 +39,12 @@ class Scheduler:
         self._cancelled: set[asyncio.Task[None]] = set()
         self._touched: dict[str, int] = {}
         self._clock = itertools.count(1)
+        self._current = ""
 
     def touch(self, key: str) -> None:
         """Note that the person is at this document: its jobs go first."""
         self._touched[key] = next(self._clock)
+        self._current = key
 
     def submit(self, key: str, job: Job) -> None:
         """Run a job for a document in place of any older one."""
@@ -102,8 +105,10 @@ class Scheduler:
 
     def _fill(self) -> None:
         """Start as many waiting jobs as may run."""
-        while self._waiting and len(self._running) < self._parallel:
+        while self._waiting:
             key = max(self._waiting, key=lambda each: self._touched.get(each, 0))
+            if len(self._running) >= self._parallel and key != self._current:
+                return
             entry = self._waiting.pop(key)
             task = asyncio.get_running_loop().create_task(self._run(key, entry), name=f"fxls job of {key}")
             self._running[key] = (entry, task)

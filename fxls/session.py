@@ -4,12 +4,13 @@ Everything here runs on the event loop, and nothing waits for a trace except the
 session knows the client and the workers through Protocols; it knows neither the framework nor processes.
 """
 
+import asyncio
 import logging
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from lsprotocol import types as lsp
 
@@ -40,6 +41,9 @@ from fxworker.wire import (
 )
 
 _log = logging.getLogger(__name__)
+
+_LONG: Final = 50_000
+"""Characters of a text in which models are looked for beside the event loop: there it takes some milliseconds."""
 
 
 class Client(Protocol):
@@ -104,9 +108,10 @@ class Session:
         self._views = [View(folder, Settings()) for folder in terms.folders]
         self._pool: Pool = pool or WorkerPool()
         self._documents: dict[str, Document] = {}
-        self._scheduler = Scheduler(parallel or max(1, min(4, (os.cpu_count() or 2) - 1)))
+        self._scheduler = Scheduler(parallel or max(1, min(4, (os.cpu_count() or 2) // 2)))
         self._watcher = Watcher(self.files_changed)
         self._warned: set[str] = set()
+        self._edited: set[str] = set()
         self._active = ""
 
     # The world: trust, settings, folders.
@@ -125,8 +130,7 @@ class Session:
         """Take note that the person trusts the workspace now."""
         if self._terms.run and not self._trusted:
             self._trusted = True
-            for document in self._documents.values():
-                self._look(document)
+            self._reconsider(self._documents.values())
 
     def announce(self) -> None:
         """Show how things are before a document is open."""
@@ -144,31 +148,24 @@ class Session:
             view.settings = settings
             view.reset()
         logging.getLogger("fxls").setLevel(self._elsewhere.settings.log_level.upper())
-        for document in self._documents.values():
-            if self._view(document) in changed:
-                document.forget()
-                self._look(document)
-        if changed and self._documents:
-            self._client.refresh()
+        self._reconsider(document for document in self._documents.values() if self._view(document) in changed)
 
     def change_folders(self, added: Iterable[str], removed: Iterable[str]) -> None:
         """Take note of the workspace's folders."""
         gone = frozenset(removed)
         self._views = [view for view in self._views if view.folder not in gone]
         self._views += [View(folder, self._elsewhere.settings) for folder in added if folder not in self.folders]
-        for document in self._documents.values():
-            document.rediscover()
-            self._look(document)
+        self._reconsider(self._documents.values())
 
     # Documents.
 
     def open(self, uri: str, version: int | None, text: str) -> None:
         """Take a document that the client opened."""
-        document = Document(uri, version, text, self._terms.encoding, self._discover)
+        document = Document(uri, version, text, self._terms.encoding)
         document.saved = _digest_on_disk(document.path)
         self._documents[uri] = document
         self._touch(uri)
-        self._look(document)
+        self._submit(document)
 
     def change(self, uri: str, version: int | None, events: Sequence[lsp.TextDocumentContentChangeEvent]) -> None:
         """Take an edit: trace again where code changed, carry what is known where only layout did."""
@@ -178,20 +175,13 @@ class Session:
             return
         self._touch(uri)
         match document.change(version, events):
-            case Effect.CODE:
-                self._look(document)
-                self._follow(document.path)
-            case Effect.BROKEN:
-                self._scheduler.cancel(uri)
-                self._show(document)
-            case Effect.RESTORED:
-                self._scheduler.cancel(uri)
-                self._show(document)
-                self._follow(document.path)
             case Effect.LAYOUT if document.current or not self._scheduler.busy(uri):
                 self._show(document)
             case Effect.LAYOUT | Effect.NONE:
                 pass
+            case _:
+                self._edited.add(uri)
+                self._submit(document)
 
     def save(self, uri: str) -> None:
         """Take note that a document's text is what is on disk now."""
@@ -204,6 +194,7 @@ class Session:
         document = self._documents.pop(uri, None)
         if document is None:
             return
+        self._edited.discard(uri)
         self._scheduler.forget(uri)
         self._watcher.depend(uri, ())
         self._client.publish(uri, None, [])
@@ -217,8 +208,6 @@ class Session:
         if any(path.endswith("pyproject.toml") for path in changed):
             for view in (self._elsewhere, *self._views):
                 view.reset()
-            for document in self._documents.values():
-                document.rediscover()
         for uri in self._watcher.owners(changed):
             self._again(uri)
 
@@ -272,7 +261,7 @@ class Session:
             await self._pool.discard(self._environment(document))
             self._view(document).reset()
         document.outdated()
-        self._look(document)
+        self._submit(document)
         await self._scheduler.settled(uri)
 
     async def profile(self, uri: str, target: TraceTarget, device: str, progress: OnProgress) -> ProfileReport | None:
@@ -307,19 +296,48 @@ class Session:
 
     # What follows from a change.
 
-    def _look(self, document: Document) -> None:
-        """Do what a document's current text asks for: trace it, or show what is known without that."""
-        if not document.index.parsed or not document.index.targets or not self._trusted:
-            self._scheduler.cancel(document.uri)
-            if document.index.parsed:
-                document.forget()
-            self._show(document)
-            return
-        self._scheduler.submit(document.uri, lambda: self._trace(document))
+    def _reconsider(self, documents: Iterable[Document]) -> None:
+        """Do everything about documents again: the world around them has changed."""
+        for document in documents:
+            document.forget()
+            self._submit(document)
+        self._client.refresh()
+
+    def _submit(self, document: Document) -> None:
+        """Do what a document's current text asks for, in place of what was being done for an older one."""
+        self._scheduler.submit(document.uri, lambda: self._work(document))
         self._tell(document)
 
+    async def _work(self, document: Document) -> None:
+        """Look for models, trace them, show the report. Cancelled as soon as the text's code changes."""
+        effect = document.indexed(await self._discovered(document))
+        if effect is not Effect.BROKEN and document.uri in self._edited:
+            self._edited.remove(document.uri)
+            self._follow(document.path)
+        match effect:
+            case Effect.CODE if document.index.targets and self._trusted:
+                await self._trace(document)
+            case Effect.CODE:
+                document.forget()
+                self._show(document)
+            case _:
+                self._show(document)
+        self._client.refresh()
+
+    async def _discovered(self, document: Document) -> ModelIndex:
+        """Return the models in a document's text; a long text is searched beside the event loop."""
+        view = self._view(document)
+        if len(document.text) < _LONG:
+            found = view.discover(document.path, document.text)
+        else:
+            found = await asyncio.to_thread(view.discover, document.path, document.text)
+        configuration = view.configuration(document.path)
+        for problem in configuration.problems if configuration is not None else ():
+            self._warn(f"{problem.location.path}:{problem.location.span.line}: {problem.message}")
+        return found
+
     async def _trace(self, document: Document) -> None:
-        """Trace a document and show the report. Cancelled as soon as the text's code changes."""
+        """Trace a document and show the report."""
         worker = self._pool.client(self._environment(document))
         document.environment = await worker.environment()
         if document.environment.problem:
@@ -331,7 +349,6 @@ class Session:
         if document.answer(report):
             self._watcher.depend(document.uri, self._dependencies(document, report))
             self._show(document)
-            self._client.refresh()
 
     def _show(self, document: Document) -> None:
         """Publish what is known of a document."""
@@ -341,7 +358,7 @@ class Session:
     def _tell(self, document: Document) -> None:
         """Show the state of the document that the person is at."""
         if document.uri == self._active:
-            busy = self._scheduler.busy(document.uri) and not document.current
+            busy = self._trusted and self._scheduler.busy(document.uri) and not document.current
             starting = busy and document.environment is None
             self._client.status(status(None if starting else self._snapshot(document), tracing=busy))
 
@@ -360,7 +377,7 @@ class Session:
         document = self._documents.get(uri)
         if document is not None:
             document.outdated()
-            self._look(document)
+            self._submit(document)
 
     def _touch(self, uri: str) -> None:
         self._active = uri
@@ -390,13 +407,6 @@ class Session:
         own = () if configuration is None else (configuration.path,)
         return (*own, *(path for path in report.dependencies if path != document.path))
 
-    def _discover(self, path: str, text: str) -> ModelIndex:
-        view = self._view_of(path)
-        configuration = view.configuration(path)
-        for problem in configuration.problems if configuration is not None else ():
-            self._warn(f"{problem.location.path}:{problem.location.span.line}: {problem.message}")
-        return view.discover(path, text)
-
     def _snapshot(self, document: Document) -> Snapshot:
         return document.snapshot(self._view(document).settings, trusted=self._trusted)
 
@@ -404,11 +414,8 @@ class Session:
         return self._view(document).environment(document.path)
 
     def _view(self, document: Document) -> View:
-        return self._view_of(document.path)
-
-    def _view_of(self, path: str) -> View:
-        """Return the innermost workspace folder that holds a file."""
-        inside = (view for view in self._views if view.contains(path))
+        """Return the innermost workspace folder that holds a document."""
+        inside = (view for view in self._views if view.contains(document.path))
         return max(inside, key=lambda view: len(view.folder or ""), default=self._elsewhere)
 
 

@@ -67,6 +67,17 @@ async def test_the_document_touched_last_goes_first(work):
     assert [event for event in work.events if event.startswith("start")] == ["start a", "start b", "start c"]
 
 
+async def test_the_document_that_the_person_is_at_does_not_wait_for_others(work):
+    scheduler = Scheduler(parallel=1)
+    scheduler.submit("a", work.job("a"))
+    scheduler.submit("b", work.job("b"))
+    scheduler.touch("c")
+    scheduler.submit("c", work.job("c"))
+    await asyncio.sleep(0)
+    assert work.events == ["start a", "start c"]
+    await scheduler.close()
+
+
 async def test_no_more_run_than_may(work):
     scheduler = Scheduler(parallel=2)
     for key in "abcd":
