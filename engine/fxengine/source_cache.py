@@ -5,6 +5,7 @@ Each piece of source gets a file name of its own, ``<eval_with_key>.N``, under w
 
 import itertools
 import linecache
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -33,11 +34,16 @@ class _EvalCacheLoader:
         """Return the source that is known under this name."""
         return self.eval_cache.get(module_name)
 
+    def _get_key(self) -> str:
+        """Return a file name that nobody has yet: where torch.fx is loaded, the next one of its series."""
+        theirs = sys.modules.get("torch.fx.graph_module")
+        return f"<eval_with_key>.{next(self._ids)}" if theirs is None else theirs._loader._get_key()
+
     def _key(self, co_fields: dict[str, Any]) -> str:
         file_name = co_fields.get("co_filename")
         if file_name is not None and not co_fields.keys() >= {"co_firstlineno", "co_name"}:
             return file_name
-        key = f"<eval_with_key>.{next(self._ids)}"
+        key = self._get_key()
         if file_name is None:
             return key
         return f"{key} from {file_name}:{co_fields['co_firstlineno']} in {co_fields['co_name']}"
