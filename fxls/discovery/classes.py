@@ -114,15 +114,21 @@ def _judge(qualname: str, candidates: dict[str, _Candidate], modules: dict[str, 
     for base in candidate.bases:
         if base in candidates:
             verdict = verdict or _judge(base, candidates, modules, names)
+            verdict = verdict or (candidate.forward is not None and _from_elsewhere(base, candidates, names))
             continue
         full = names.expand(base)
         if not base or _NO_MODULES.search(full):
             continue
-        from_elsewhere = names.imported(base) or bool(names.starred)
-        looks = candidate.forward is not None or bool(_LIKE_A_MODULE.search(full))
-        verdict = verdict or full.startswith("torch.nn.") or (from_elsewhere and looks)
+        looks = candidate.forward is not None or (names.speak_of_torch and bool(_LIKE_A_MODULE.search(full)))
+        verdict = verdict or full.startswith("torch.nn.") or (names.may_import(base) and looks)
     modules[qualname] = verdict
     return verdict
+
+
+def _from_elsewhere(qualname: str, candidates: dict[str, _Candidate], names: Names) -> bool:
+    """Whether a class of the file has a base, however far, that another file defines and that may be a module."""
+    bases = (base for each in _lineage(qualname, candidates) for base in each.bases if base not in candidates)
+    return any(base and names.may_import(base) and not _NO_MODULES.search(names.expand(base)) for base in bases)
 
 
 def _lineage(qualname: str, candidates: dict[str, _Candidate]) -> Iterator[_Candidate]:

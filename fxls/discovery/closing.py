@@ -8,6 +8,7 @@ import ast
 import builtins
 import copy
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from fxls.discovery.syntax import dotted
@@ -24,6 +25,17 @@ _LOADING: Final = frozenset({
 
 _BUILTINS: Final = frozenset(dir(builtins)) - _LOADING - {"__name__", "__file__"}
 
+_LITERAL: Final = (
+    ast.Constant
+    | ast.Tuple
+    | ast.List
+    | ast.Dict
+    | ast.UnaryOp
+    | ast.BinOp
+    | ast.operator
+    | ast.unaryop
+    | ast.expr_context
+)
 _ON_A_DEVICE: Final = frozenset({"cuda", "cpu", "xpu", "mps"})
 _MODE: Final = frozenset({"eval", "train", "requires_grad_", "share_memory", "share_memory_"})
 
@@ -61,7 +73,7 @@ class Scope:
 def closed(expression: ast.expr, scope: Scope) -> ast.expr | None:
     """Return an equal expression whose names the module binds on import, None where there is none."""
     expression = without_device(expression)
-    nodes = list(ast.walk(expression))
+    nodes = list(islice(ast.walk(expression), _LARGEST + 1))
     if len(nodes) > _LARGEST or any(isinstance(node, ast.Await | ast.Yield | ast.YieldFrom) for node in nodes):
         return None
     if any(isinstance(node, ast.Call) and _loads(node) for node in nodes):
@@ -88,8 +100,7 @@ def closed(expression: ast.expr, scope: Scope) -> ast.expr | None:
 
 def is_literal(expression: ast.expr) -> bool:
     """Whether an expression consists of constants alone, such as `(3, 224)` or `2 * 64`."""
-    allowed = ast.Constant | ast.Tuple | ast.List | ast.Dict | ast.UnaryOp | ast.BinOp | ast.operator | ast.unaryop
-    return all(isinstance(node, allowed | ast.expr_context) for node in ast.walk(expression))
+    return all(isinstance(node, _LITERAL) for node in ast.walk(expression))
 
 
 def without_device(expression: ast.expr) -> ast.expr:

@@ -9,8 +9,8 @@ from fxls.discovery.classes import FoundClass, module_classes
 from fxls.discovery.directives import Directives, directives_of
 from fxls.discovery.factories import factories_of, free_factories
 from fxls.discovery.index import Assignment, ModelIndex, ordered
-from fxls.discovery.names import module_level, names_of
-from fxls.discovery.sites import Sites, sites_of
+from fxls.discovery.names import every_statement, module_level, names_of
+from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import FunctionNode, name_span, parse, span_of
 from fxworker.wire import Construct, Problem, TraceTarget
 
@@ -37,7 +37,7 @@ def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
     found = module_classes(tree, names, lines)
     classes = frozenset(each.model.qualname for each in found if each.traceable)
     factories = factories_of(tree, classes)
-    sites = sites_of(path, tree, names, classes, factories)
+    sites = sites_of(Source(path, text, tree, names), classes, factories)
     functions = {each.name: each for each in module_level(tree.body) if isinstance(each, FunctionNode)}
     headers = {each.model.header: each.model.qualname for each in found if each.traceable}
     headers |= {min([each.lineno, *(d.lineno for d in each.decorator_list)]): name for name, each in functions.items()}
@@ -102,7 +102,7 @@ def _assignments(tree: ast.Module) -> list[Assignment]:
     """Return the statements inside functions whose value may be a tensor, for the hints at their ends."""
     found: list[Assignment] = [
         Assignment(span_of(node), span_of(node.value))
-        for node in ast.walk(tree)
+        for node in every_statement(tree)
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return) and node.value is not None
     ]
     return sorted(found, key=lambda each: (each.span.line, each.span.column))

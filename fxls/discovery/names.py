@@ -9,6 +9,11 @@ from fxls.discovery.syntax import dotted, is_main_guard
 
 _STARRED: Final = {"torch.nn": "torch.nn", "torch": "torch"}
 
+_TORCH_LIBRARIES: Final = frozenset({
+    "torch", "torchvision", "torchaudio", "timm", "transformers", "diffusers", "lightning", "pytorch_lightning",
+    "kornia", "monai", "open_clip", "segmentation_models_pytorch", "speechbrain", "vit_pytorch", "torch_geometric",
+})  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -31,6 +36,16 @@ class Names:
         if full is None and not dot and head[:1].isupper() and "torch.nn" in self.starred:
             return f"torch.nn.{head}"
         return f"{head if full is None else full}{dot}{rest}"
+
+    @property
+    def speak_of_torch(self) -> bool:
+        """Whether the file imports from torch, from a sibling module, or from a library built on torch."""
+        roots = {full.partition(".")[0] for full in (*self.full.values(), *self.starred)}
+        return bool(roots & _TORCH_LIBRARIES)
+
+    def may_import(self, name: str) -> bool:
+        """Whether a dotted name is, or may be, something that the file imports."""
+        return self.imported(name) or bool(self.starred)
 
     def imported(self, name: str) -> bool:
         """Whether a dotted name begins with something that the file imports."""
@@ -73,6 +88,19 @@ def module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             continue
         for inner in blocks_of(statement):
             yield from module_level(inner)
+
+
+def every_statement(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield the statements of a file at every depth; much less work than a walk over all nodes."""
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        statement = waiting.pop()
+        yield statement
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            waiting.extend(statement.body)
+        else:
+            for block in blocks_of(statement):
+                waiting.extend(block)
 
 
 def blocks_of(statement: ast.stmt) -> list[list[ast.stmt]]:

@@ -6,14 +6,16 @@ a loop's body is read once, and of two branches the later one counts.
 """
 
 import ast
-from collections.abc import Iterator
+import re
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from fxls.discovery.closing import Bound, Scope, closed, is_literal, without_device
 from fxls.discovery.index import ModelVariable
-from fxls.discovery.names import Names, blocks_of
-from fxls.discovery.syntax import FunctionNode, dotted, examples, is_main_guard, span_of
+from fxls.discovery.names import Names, blocks_of, every_statement
+from fxls.discovery.syntax import FunctionNode, docstring_of, dotted, example_code, is_main_guard, span_of
 from fxworker.wire import Construct, Inputs, Location, Span, TraceTarget
 
 _WRAPPERS: Final = frozenset({
@@ -33,6 +35,7 @@ _SELF_RETURNING: Final = frozenset({
 })  # fmt: skip
 _NO_MODEL: Final = ("Loss", "Parameter", "Buffer", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 _MAKERS: Final = ("torchvision.models.", "timm.create_model", "timm.models.", "segmentation_models_pytorch.")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _MOST: Final = 6
 """How many ways to build, and to feed, a target are kept."""
 
@@ -52,23 +55,62 @@ class Sites:
     functions: set[str]
 
 
-def sites_of(path: str, tree: ast.Module, names: Names, classes: frozenset[str], factories: dict[str, str]) -> Sites:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A parsed file."""
+
+    path: str
+    text: str
+    tree: ast.Module
+    names: Names
+
+
+def sites_of(source: Source, classes: frozenset[str], factories: dict[str, str]) -> Sites:
     """Return how the file builds and feeds its models.
 
     `classes` are the names of those that can be traced; `factories` are functions that return an instance, with the
     class that it is of.
     """
-    walk = _Walk(path, names, classes, factories)
-    walk.module(tree)
+    walk = _Walk(source, classes, factories)
+    walk.module(source.tree)
     return walk.sites
+
+
+class _Mentions:
+    """The lines that mention a model: what lies between them need not be looked at. Mutable: names are added."""
+
+    def __init__(self, text: str, names: Iterable[str]) -> None:
+        self._text = text
+        self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
+        self._lines: list[int] = []
+        self._known: set[str] = set()
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Count the lines that hold a name, too. Parts of longer names count as well, which does no harm."""
+        if name in self._known:
+            return
+        self._known.add(name)
+        start = self._text.find(name)
+        while start >= 0:
+            row = bisect_right(self._starts, start)
+            insort(self._lines, row)
+            start = self._text.find(name, self._starts[row] if row < len(self._starts) else len(self._text))
+
+    def within(self, first: int, last: int) -> bool:
+        """Whether a line from the first to the last, both included, mentions a model."""
+        at = bisect_left(self._lines, first)
+        return at < len(self._lines) and self._lines[at] <= last
 
 
 class _Walk:
     """The state of one walk through a file."""
 
-    def __init__(self, path: str, names: Names, classes: frozenset[str], factories: dict[str, str]) -> None:
-        self._path = path
-        self._names = names
+    def __init__(self, source: Source, classes: frozenset[str], factories: dict[str, str]) -> None:
+        self._path = source.path
+        self._names = source.names
+        self._mentions = _Mentions(source.text, (*classes, *factories, "symbolic_trace"))
         self._classes = classes
         self._factories = factories
         self._functions: list[tuple[FunctionNode, bool]] = []
@@ -87,18 +129,29 @@ class _Walk:
         for node, _ in (each for each in functions if not each[1]):
             self._function(node, scope)
         self._in_example = True
-        for body in examples(tree):
-            self._body(body, Scope(scope))
+        self._examples(tree, scope)
         self._in_example = False
         for node, _ in (each for each in functions if each[1]):
             self._function(node, scope)
+
+    def _examples(self, tree: ast.Module, scope: Scope) -> None:
+        """Walk the code in the file's docstrings."""
+        statements = every_statement(tree)
+        definitions = [each for each in statements if isinstance(each, ast.ClassDef | FunctionNode)]
+        for node in (tree, *sorted(definitions, key=_line)):
+            docstring, line = docstring_of(node)
+            if line and self._mentions.within(line, line + docstring.count("\n")):
+                for body in example_code(docstring, line):
+                    self._body(body, Scope(scope))
 
     def _take_functions(self) -> list[tuple[FunctionNode, bool]]:
         taken, self._functions = self._functions, []
         return taken
 
     def _function(self, node: FunctionNode, outer: Scope) -> None:
-        """Walk a function's body with its parameters bound to their defaults."""
+        """Walk a function's body with its parameters bound to their defaults, if it mentions a model."""
+        if not self._mentions.within(node.lineno, node.end_lineno or node.lineno):
+            return
         scope = Scope(outer)
         arguments = node.args
         positional = [*arguments.posonlyargs, *arguments.args]
@@ -186,6 +239,7 @@ class _Walk:
                 model = model or self._instance(target, statement.value, value)
             if model:
                 self._mention(target, model)
+                self._mentions.add(target.id)
             kept = at_import and value is not None and is_literal(value)
             scope.names[target.id] = Bound(value, model, kept)
 
@@ -199,6 +253,8 @@ class _Walk:
 
     def _expression(self, expression: ast.expr, scope: Scope) -> None:
         """Note the models that an expression mentions and the calls that build or feed one."""
+        if scope.parent is None and not self._mentions.within(expression.lineno, expression.end_lineno or 0):
+            return
         for node in ast.walk(expression):
             if isinstance(node, ast.Name):
                 bound = scope.lookup(node.id)
@@ -311,6 +367,10 @@ class _Walk:
         span = span_of(call)
         # The columns of an example are not those of the file: its line is named from the beginning.
         return Location(self._path, Span(span.line, 0, span.line, 0) if self._in_example else span)
+
+
+def _line(node: ast.stmt) -> int:
+    return node.lineno
 
 
 def _forget(target: ast.expr, scope: Scope) -> None:

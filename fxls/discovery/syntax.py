@@ -79,26 +79,25 @@ def is_main_guard(statement: ast.stmt) -> bool:
     return has_name and any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
 
 
-def examples(tree: ast.Module) -> Iterator[list[ast.stmt]]:
-    """Yield the code of every docstring: doctest prompts, and fenced blocks of Markdown.
+def example_code(docstring: str, first_line: int) -> Iterator[list[ast.stmt]]:
+    """Yield the code in a docstring: doctest prompts, and fenced blocks of Markdown.
 
     The statements have the lines of the file; their columns are those inside the example.
     """
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Module | ast.ClassDef | FunctionNode) or not node.body:
-            continue
-        first = node.body[0]
-        if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
-            continue
-        docstring = first.value.value
-        if not isinstance(docstring, str):
-            continue
-        if ">>>" in docstring:
-            yield _prompted(docstring, first.lineno)
-        if "```" in docstring:
-            for match in _FENCE.finditer(docstring):
-                start = first.lineno + docstring.count("\n", 0, match.start(1))
-                yield _parsed_at(textwrap.dedent(match.group(1)), start)
+    if ">>>" in docstring:
+        yield _prompted(docstring, first_line)
+    if "```" in docstring:
+        for match in _FENCE.finditer(docstring):
+            start = first_line + docstring.count("\n", 0, match.start(1))
+            yield _parsed_at(textwrap.dedent(match.group(1)), start)
+
+
+def docstring_of(node: ast.Module | ast.ClassDef | FunctionNode) -> tuple[str, int]:
+    """Return a definition's docstring as it is written, and its first line; "" where there is none."""
+    first = node.body[0] if node.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return first.value.value, first.lineno
+    return "", 0
 
 
 def _prompted(docstring: str, first_line: int) -> list[ast.stmt]:

@@ -29,7 +29,7 @@ from fxls.cli.text_format import render, summary
 from fxls.cli.tracing import Traced
 from fxls.features.code_actions import code_actions
 from fxls.features.code_lens import code_lenses
-from fxls.features.diagnostics import problems
+from fxls.features.diagnostics import PlacedProblem, problems
 from fxls.features.graph_view import to_text
 from fxls.features.hover import hover
 from fxls.features.inlay_hints import inlay_hints
@@ -211,7 +211,7 @@ def _problem_differences(markers: Markers, snapshot: Snapshot) -> Iterator[str]:
         yield f"found and not expected: {each}"
 
 
-def _found(snapshot: Snapshot, placed: object) -> Found:
+def _found(snapshot: Snapshot, placed: PlacedProblem) -> Found:
     span, problem = placed.span, placed.problem
     mapper = snapshot.mapper
     return Found(

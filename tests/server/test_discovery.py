@@ -1,0 +1,404 @@
+"""What discovery finds in a file: models, how they are built, what they are fed."""
+
+import textwrap
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fxls.discovery import discover
+from fxls.discovery.index import ConfiguredTarget, ModelIndex
+from fxls.text.edits import Carry, apply_changes
+from fxls.text.mapper import Mapper
+from tests.server.test_text_edits import partial
+
+HEAD = "import torch\nimport torch.nn as nn\nfrom torch import nn as layers\n\n"
+NET = """class Net(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+    def forward(self, x):
+        return x
+
+"""
+
+
+def found(text: str) -> ModelIndex:
+    return discover("/project/net.py", HEAD + textwrap.dedent(text))
+
+
+def names(text: str) -> list[str]:
+    return [target.qualname for target in found(text).targets]
+
+
+def constructs(text: str, name: str = "Net") -> list[tuple[str, str]]:
+    target = found(text).target(name)
+    assert target is not None
+    return [(each.source, each.expression) for each in target.constructs]
+
+
+def inputs(text: str, name: str = "Net") -> list[tuple[str, str]]:
+    target = found(text).target(name)
+    assert target is not None
+    return [(each.source, each.expression) for each in target.inputs]
+
+
+# Which classes are models.
+
+
+@pytest.mark.parametrize(
+    "bases",
+    [
+        "nn.Module",
+        "torch.nn.Module",
+        "layers.Module",
+        "nn.Sequential",
+        "nn.Module, Mixin",
+        "Mixin, nn.TransformerEncoderLayer",
+    ],
+)
+def test_classes_that_inherit_from_torch_are_models(bases):
+    assert names(f"class Mixin: pass\nclass Net({bases}):\n    def forward(self, x): return x\n") == ["Net"]
+
+
+def test_subclasses_in_the_file_are_models_and_a_mere_step_between_them_is_none():
+    text = """
+    class A(nn.Module):
+        def forward(self, x): return x
+    class B(A): pass
+    class C(B):
+        def forward(self, x): return -x
+    """
+    assert names(text) == ["A", "C"]
+
+
+def test_a_class_with_forward_and_an_imported_base_is_a_model():
+    assert names("from .blocks import Base\nclass Net(Base):\n    def forward(self, x): return x\n") == ["Net"]
+
+
+def test_a_base_class_in_the_file_may_come_from_elsewhere():
+    text = "from lib import Thing\nclass Base(Thing): pass\nclass Net(Base):\n    def forward(self, x): return x\n"
+    assert names(text) == ["Net"]
+
+
+def test_an_imported_model_class_passes_its_forward_on():
+    assert names("from timm.models import VisionTransformer\nclass Net(VisionTransformer): pass\n") == ["Net"]
+
+
+def test_aliases_are_seen_through():
+    assert names("Module = nn.Module\nclass Net(Module):\n    def forward(self, x): return x\n") == ["Net"]
+    assert names("from torch.nn import *\nclass Net(Module):\n    def forward(self, x): return x\n") == ["Net"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x): return x\n",
+        "class D(torch.utils.data.Dataset):\n    def forward(self): pass\n",
+        "class P:\n    def forward(self, x): return x\n",
+        "class L(nn.ModuleList): pass\n",
+        "class A(nn.Module):\n    pass\n",
+        "import abc\nclass A(nn.Module):\n    @abc.abstractmethod\n    def forward(self, x): ...\n",
+        "def make():\n    class Net(nn.Module):\n        def forward(self, x): return x\n",
+        "class A(A):\n    def forward(self, x): return x\n",
+    ],
+)
+def test_other_classes_are_no_targets(text):
+    assert names(text) == []
+
+
+def test_nested_and_conditional_classes_have_qualified_names():
+    text = """
+    class Outer(nn.Module):
+        class Inner(nn.Module):
+            def forward(self, x): return x
+        def forward(self, x): return x
+    if True:
+        class Other(nn.Module):
+            def forward(self, x): return x
+    """
+    assert names(text) == ["Outer", "Outer.Inner", "Other"]
+
+
+def test_the_name_of_a_class_is_spanned():
+    index = found(
+        "@decorated\nclass  Größe(nn.Module):\n    async def other(self): pass\n    def forward(self, x): return x\n"
+    )
+    mapper = Mapper(
+        HEAD
+        + "@decorated\nclass  Größe(nn.Module):\n    async def other(self): pass\n    def forward(self, x): return x\n"
+    )
+    (target,) = index.targets
+    assert mapper.source(target.name) == "Größe"
+    assert index.classes[0].header == target.name.line - 1
+    forward = index.classes[0].forward
+    assert forward is not None
+    assert mapper.source(forward.name_span) == "forward"
+    assert mapper.source(forward.parameters[0].span) == "x"
+
+
+# How they are built.
+
+
+def test_a_directive_comes_first():
+    text = "# fx: Net(dim=3)\n# fx: inputs torch.randn(2, 3)\n" + NET + "Net(4)\n"
+    assert constructs(text) == [("directive", "Net(dim=3)"), ("call", "Net(4)")]
+    assert inputs(text) == [("directive", "torch.randn(2, 3)")]
+
+
+def test_directives_stand_above_decorators_and_may_be_several():
+    text = "# fx: Net(1)\n# fx: Net(2)\n\n@compiled\n" + NET
+    assert [expression for _, expression in constructs(text)] == ["Net(1)", "Net(2)"]
+
+
+def test_a_directive_may_go_on_in_the_next_lines():
+    text = "# fx: Net(\n#     dim=3,\n# )\n# fx: inputs torch.randn(\n#    2, 3)\n" + NET
+    assert constructs(text) == [("directive", "Net( dim=3, )")]
+    assert inputs(text) == [("directive", "torch.randn( 2, 3)")]
+
+
+def test_a_directive_elsewhere_belongs_to_the_class_that_it_calls():
+    text = "# fx: Net(3).eval()\n# fx: inputs torch.randn(3)\n\nx = 1\n" + NET
+    assert constructs(text) == [("directive", "Net(3).eval()")]
+    assert inputs(text) == [("directive", "torch.randn(3)")]
+
+
+def test_a_directive_that_is_no_expression_is_kept_for_the_worker_to_judge():
+    assert constructs("# fx: Net(dim=\n" + NET) == [("directive", "Net(dim=")]
+
+
+def test_text_in_strings_and_other_comments_are_no_directives():
+    text = '"""\n# fx: Net(1)\n"""\n# fx: ignore[FX001]\n' + NET
+    assert constructs(text) == []
+
+
+def test_configuration_comes_after_directives_and_before_calls():
+    index = found("# fx: Net(1)\n" + NET + "y = Net(4)(torch.randn(4))\n")
+    entries = [
+        ConfiguredTarget("/project/net.py", "Net", "Net(2)", "torch.randn(2)"),
+        ConfiguredTarget("/project/other.py", "Net", "Net(9)", ""),
+    ]
+    target = index.configured(entries).target("Net")
+    assert target is not None
+    assert [each.expression for each in target.constructs] == ["Net(1)", "Net(2)", "Net(4)"]
+    assert [each.expression for each in target.inputs] == ["torch.randn(2)", "torch.randn(4)"]
+
+
+def test_an_instance_at_module_level_comes_before_other_calls():
+    text = NET + "def test():\n    Net(1)\nmodel = Net(2).to('cuda').eval()\n"
+    assert constructs(text) == [("instance", "Net(2)"), ("call", "Net(1)")]
+
+
+def test_calls_in_main_come_before_those_in_functions_docstrings_and_methods():
+    text = '''
+    class Net(nn.Module):
+        """
+        >>> net = Net(3)
+        >>> net(torch.randn(3))
+        """
+        def forward(self, x): return x
+    class Big(nn.Module):
+        def __init__(self, dim=4):
+            self.net = Net(dim)
+        def forward(self, x): return self.net(x)
+    def main():
+        Net(2)
+    if __name__ == "__main__":
+        Net(1)
+    '''
+    assert [expression for _, expression in constructs(text)] == ["Net(1)", "Net(2)", "Net(3)", "Net(4)"]
+    assert inputs(text) == [("call", "torch.randn(3)")]
+
+
+def test_local_names_are_replaced_by_what_was_assigned_to_them():
+    text = (
+        NET
+        + """
+def main(heads=2):
+    dim = 4
+    dim = dim * heads
+    config = dict(dim=dim)
+    model = Net(**config)
+    x, y = torch.randn(3, dim), None
+    model(x, mask=y)
+"""
+    )
+    assert constructs(text) == [("call", "Net(**dict(dim=4 * 2))")]
+    assert inputs(text) == [("call", "torch.randn(3, 4 * 2), mask=None")]
+
+
+def test_constants_of_the_module_keep_their_names():
+    text = "DIM = 64\n" + NET + "Net(DIM)(torch.randn(2, DIM))\n"
+    assert constructs(text) == [("call", "Net(DIM)")]
+    assert inputs(text) == [("call", "torch.randn(2, DIM)")]
+
+
+@pytest.mark.parametrize(
+    "preparation",
+    [
+        "args = parser.parse_args()",
+        "args = json.load(open('config.json'))",
+        "args = get(unknown)",
+        "args = Config(); args.dim = 3",
+        "for args in loader: pass",
+        "with open('x') as args: pass",
+        "args = await_me(); args += 1",
+    ],
+)
+def test_what_needs_a_run_is_refused(preparation):
+    main = f"def main(unknown):\n    {preparation}\n    Net(args.dim)(torch.load(args.path))\n"
+    text = f"def get(x): return x\n{NET}\n{main}"
+    assert constructs(text) == []
+    assert inputs(text) == []
+
+
+def test_devices_and_modes_are_left_out():
+    text = (
+        NET
+        + """
+def main(device):
+    model = Net(4).to(device).eval()
+    model(torch.randn(2, 4, device=device).to(device))
+    model(torch.ones(1).cuda())
+    model(torch.ones(2).to(torch.float16))
+"""
+    )
+    assert constructs(text) == [("call", "Net(4)")]
+    assert [each for _, each in inputs(text)] == [
+        "torch.randn(2, 4)",
+        "torch.ones(1)",
+        "torch.ones(2).to(torch.float16)",
+    ]
+
+
+def test_models_are_followed_through_wrappers_and_exporters():
+    text = (
+        NET
+        + """
+def main():
+    fast = torch.compile(Net())
+    fast(torch.ones(1))
+    fast.forward(torch.ones(2))
+    torch.export.export(fast, (torch.ones(3),))
+    torch.jit.trace(fast, torch.ones(4))
+"""
+    )
+    assert [each for _, each in inputs(text)] == ["torch.ones(1)", "torch.ones(2)", "torch.ones(3)", "torch.ones(4)"]
+
+
+def test_loops_take_the_first_of_written_values():
+    text = NET + "def main():\n    net = Net()\n    for size in (32, 64):\n        net(torch.ones(size))\n"
+    assert inputs(text) == [("call", "torch.ones(32)")]
+
+
+def test_factories_that_need_nothing_build_their_class():
+    text = (
+        NET
+        + """
+def net_large(pretrained=False, **kwargs) -> Net:
+    return anything()
+def net_tiny(weights=None, progress=True):
+    net = Net(2)
+    return net
+def net_fetched(pretrained=True) -> "Net":
+    return make(3)
+def make(dim):
+    return Net(dim)
+def base():
+    return make(5)
+def other():
+    return 3
+"""
+    )
+    found_ = [each for each in constructs(text) if each[0] == "factory"]
+    assert found_ == [
+        ("factory", "net_tiny()"),
+        ("factory", "net_fetched(pretrained=False)"),
+        ("factory", "base()"),
+        ("factory", "net_large()"),
+    ]
+    assert inputs(text + "def main():\n    net_tiny()(torch.ones(2))\n") == [("call", "torch.ones(2)")]
+
+
+# Other targets.
+
+
+def test_models_of_other_classes_at_module_level_are_targets():
+    text = "model = nn.Sequential(nn.Linear(2, 3), nn.ReLU()).to('cpu')\nloss = nn.MSELoss()\nmodel(torch.ones(2))\n"
+    index = found(text)
+    assert [(each.qualname, each.kind) for each in index.targets] == [("model", "instance")]
+    assert constructs(text, "model") == [("instance", "nn.Sequential(nn.Linear(2, 3), nn.ReLU())")]
+    assert inputs(text, "model") == [("call", "torch.ones(2)")]
+
+
+def test_functions_that_are_traced_or_directed_are_targets():
+    text = """
+    from torch.fx import symbolic_trace
+    def f(x): return x
+    # fx: inputs torch.ones(2)
+    def g(x): return x
+    def h(x): return x
+    symbolic_trace(f)
+    """
+    assert [(each.qualname, each.kind) for each in found(text).targets] == [("f", "function"), ("g", "function")]
+    assert inputs(text, "g") == [("directive", "torch.ones(2)")]
+
+
+def test_variables_that_hold_a_model_are_known():
+    text = NET + "model = Net()\nmodel(torch.ones(2))\nother = 3\nprint(other)\n"
+    index = found(text)
+    mapper = Mapper(HEAD + text)
+    assert [(each.target, mapper.source(each.span)) for each in index.variables] == [("Net", "model"), ("Net", "model")]
+
+
+# Any text at all.
+
+
+def test_a_syntax_error_is_told_and_the_last_index_carried():
+    text = HEAD + NET
+    index = discover("/p.py", text)
+    mapper = Mapper(text)
+    start = text.index("return x")
+    broken, changes = apply_changes(
+        text, [partial(mapper, 0, 0, "\n\n"), partial(Mapper("\n\n" + text), start + 2, start + 8, "retur")]
+    )
+    unparsed = discover("/p.py", broken)
+    assert not unparsed.parsed
+    assert unparsed.syntax_error is not None
+    assert unparsed.syntax_error.code == "FX101"
+    carried = index.standing_in(unparsed, Carry().then(changes))
+    assert not carried.parsed
+    assert carried.targets[0].name.line == index.targets[0].name.line + 2
+    assert Mapper(broken).source(carried.targets[0].name) == "Net"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\0",
+        "\ufeffclass A: pass",
+        "x = " + "(" * 500,
+        "x = " + "1 + " * 20000 + "1",
+        "class A(A, metaclass=M, **k): pass",
+        "\ud800",
+        "def f(:",
+        "'''",
+    ],
+)
+def test_no_text_is_too_strange(text):
+    discover("/x.py", text)
+
+
+@given(st.lists(st.sampled_from((HEAD + NET).split(" ")), max_size=60), st.text(max_size=20))
+@settings(max_examples=200, deadline=None)
+def test_no_mixture_of_code_is_too_strange(words, text):
+    index = discover("/x.py", HEAD + " ".join(words) + text)
+    for target in index.targets:
+        assert target.name.line > 0
+
+
+def test_line_ends_do_not_matter():
+    text = HEAD + "# fx: Net(2)\n" + NET + "Net(3)\n"
+    expected = discover("/x.py", text)
+    for end in ("\r\n", "\r"):
+        assert discover("/x.py", text.replace("\n", end)) == expected

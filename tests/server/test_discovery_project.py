@@ -1,0 +1,101 @@
+"""The project around a file: import roots and pyproject.toml."""
+
+from pathlib import Path
+
+import pytest
+
+from fxls.discovery.configuration import parse_configuration, read_configuration
+from fxls.discovery.roots import configuration_file, package_root, project_root, roots_of
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("src/package/models/net.py", "tools/train.py", "engine/deep/loose.py"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    for package in ("src/package", "src/package/models"):
+        (tmp_path / package / "__init__.py").write_text("")
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'package'\n")
+    return tmp_path
+
+
+def test_the_root_of_a_package_comes_first(project):
+    assert roots_of(str(project / "src/package/models/net.py")) == (str(project / "src"), str(project))
+
+
+def test_a_script_imports_from_its_own_folder_and_from_src(project):
+    expected = (str(project / "tools"), str(project / "src"), str(project))
+    assert roots_of(str(project / "tools/train.py")) == expected
+
+
+def test_no_folder_inside_a_package_is_a_root(project):
+    workspace = [str(project / "src/package/models"), str(project)]
+    assert str(project / "src/package/models") not in roots_of(str(project / "src/package/models/net.py"), workspace)
+
+
+def test_a_file_without_a_project_has_its_own_folder(tmp_path):
+    path = str(tmp_path / "alone" / "net.py")
+    assert package_root(path) == str(tmp_path / "alone")
+    assert roots_of(path, [str(tmp_path)])[0] == str(tmp_path / "alone")
+
+
+def test_the_workspace_bounds_the_search(project):
+    path = str(project / "engine/deep/loose.py")
+    assert project_root(path, [str(project / "engine")]) == str(project / "engine")
+    assert project_root(path) == str(project)
+    assert configuration_file(path) == str(project / "pyproject.toml")
+    assert configuration_file(path, [str(project / "engine")]) is None
+
+
+def test_targets_are_read(tmp_path):
+    text = """
+[[tool.fxls.target]]
+path = "models/net.py"
+name = "Net"
+construct = "Net(3)"
+inputs = "torch.ones(3)"
+
+[[tool.fxls.target]]
+path = "*.py"
+inputs = "torch.ones(1)"
+"""
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "pyproject.toml").write_text(text)
+    configuration = read_configuration(str(tmp_path / "pyproject.toml"))
+    assert configuration.problems == ()
+    first, *others = configuration.targets
+    assert (first.path, first.qualname, first.construct, first.inputs) == (
+        str(tmp_path / "models/net.py"),
+        "Net",
+        "Net(3)",
+        "torch.ones(3)",
+    )
+    assert first.location is not None
+    assert first.location.span.line == 2
+    assert [each.path for each in others] == [str(tmp_path / "a.py"), str(tmp_path / "b.py")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line"),
+    [
+        ("[[tool.fxls.target]]\npath = 'a.py'\n", "needs `construct` or `inputs`", 1),
+        ("\n\n[[tool.fxls.target]]\nconstruct = 'A()'\n", "needs a path", 3),
+        ("[[tool.fxls.target]]\npath = 'a.py'\nconstrcut = 'A()'\n", "unknown key 'constrcut'", 1),
+        ("[[tool.fxls.target]]\npath = 3\n", "path of a target is a string", 1),
+        ("[tool.fxls]\ntarget = 3\n", "is written [[tool.fxls.target]]", 1),
+        ("[tool.fxls\n", "", 1),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_line(text, message, line):
+    configuration = parse_configuration("/p/pyproject.toml", text)
+    assert configuration.targets == ()
+    (problem,) = configuration.problems
+    assert message in problem.message
+    assert problem.location.span.line == line
+
+
+def test_a_file_that_cannot_be_read_is_a_problem(tmp_path):
+    (problem,) = read_configuration(str(tmp_path / "pyproject.toml")).problems
+    assert "cannot be read" in problem.message
