@@ -2,8 +2,10 @@
 
 Nothing of ours has to be installed there, and nothing there can stand in our way: the packages are adopted by file
 location, and the protocol moves to a private descriptor, before any other code runs. The first line that the process
-writes is an `EnvironmentReport`; then it answers requests until its input ends. `--profile` starts a process that
-serves profiles only and has torch in its measuring child alone.
+writes is an `EnvironmentReport`; then it answers requests until its input ends. With `--profile` it serves profiles
+only, and torch is loaded once, in the process that measures.
+
+This file must load in an interpreter that is too old for the rest, to say so.
 """
 
 import importlib.util
@@ -17,7 +19,7 @@ def main() -> None:
     """Serve until the input ends."""
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or os.curdir) != _HERE]
     _adopt("fxworker")
-    if len(sys.argv) > 2 and sys.argv[1] == "--measure":  # noqa: PLR2004 — The option and its value.
+    if len(sys.argv) > 2 and sys.argv[1] == "--measure":
         _measure(sys.argv[2])
     else:
         requests, answers = _private_descriptors()
@@ -49,19 +51,17 @@ def _private_descriptors() -> tuple[int, int]:
 def _serve(requests: int, answers: int) -> None:
     """Serve the protocol: from a template where models can be traced, otherwise by refusing every request."""
     if sys.version_info < (3, 11):
-        _complain(answers, "Python %d.%d is too old, 3.11 is needed" % sys.version_info[:2])
+        _complain(answers, "Python {}.{} is too old, 3.11 is needed".format(*sys.version_info))
         return
-    environment = importlib.import_module("fxworker.environment")
     if sys.argv[1:] == ["--profile"]:
-        report = environment.unloaded()
-    else:
-        report = environment.load()
+        importlib.import_module("fxworker.profiles").serve_profiles(requests, answers, _measuring_command())
+        return
+    report = importlib.import_module("fxworker.environment").load()
     if report.problem:
         importlib.import_module("fxworker.refusal").refuse(requests, answers, report)
         return
     _adopt("fxengine")
-    serve = importlib.import_module("fxworker.serve")
-    serve.Template(requests, answers, report, _measuring_command()).run()
+    importlib.import_module("fxworker.serve").Template(requests, answers, report, _measuring_command()).run()
 
 
 def _measuring_command() -> tuple[str, ...]:
@@ -70,18 +70,21 @@ def _measuring_command() -> tuple[str, ...]:
     return (sys.executable, *options, os.path.join(_HERE, "__main__.py"), "--measure")
 
 
-def _measure(ends: str) -> None:
-    """Be the process that measures one model."""
-    importlib.import_module("fxworker.environment").load()
+def _measure(argument: str) -> None:
+    """Be the process that measures one model, or says why it cannot."""
+    ends = importlib.import_module("fxworker.children").adopted(argument)
+    report = importlib.import_module("fxworker.environment").load()
+    if report.problem:
+        importlib.import_module("fxworker.refusal").refuse_profile(ends, report)
+        return
     _adopt("fxengine")
-    children = importlib.import_module("fxworker.children")
-    importlib.import_module("fxworker.handlers").serve_profile(children.adopted(ends))
+    importlib.import_module("fxworker.handlers").serve_profile(ends, report)
 
 
 def _complain(answers: int, problem: str) -> None:
     """Write an `EnvironmentReport` by hand: the protocol's module does not load in a Python this old."""
     json = importlib.import_module("json")
-    version = "%d.%d.%d" % sys.version_info[:3]
+    version = "{}.{}.{}".format(*sys.version_info)
     line = json.dumps(["EnvironmentReport", [], [version, sys.executable, "", [], problem]])
     os.write(answers, line.encode("ascii") + b"\n")
 

@@ -22,65 +22,71 @@ from torch import nn
 _TRIALS: Final = 32
 _SECONDS: Final = 1.0
 
-_NAMED: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    (
-        r"(in|input)_?(ch|channels?|chans?|planes|c)|channels_in|c_in|nc|inplanes|image_channels|img_channels",
-        ("3", "64", "1"),
-    ),
-    (r"(n|num)_?class(es)?|num_labels|n_?cls|nclass|num_outputs|out_classes", ("10",)),
-    (
-        r"(img|image|input|patch_grid|crop)_?(size|res|resolution)|(in_)?resolution|image_(height|width)",
-        ("32", "(32, 32)", "224"),
-    ),
-    (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
-    (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
-    (r"kernel(_?size)?|ks|k", ("3", "(3, 3)")),
-    (
-        r"stride|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
-        ("2", "1", "4"),
-    ),
-    (r"pad(ding)?", ("1",)),
-    (r"groups|(n|num)_groups|cardinality", ("4", "1", "8")),
-    (r"(n|num)_?heads?|heads?|nhead|h|attention_heads|num_attention_heads|kv_heads|num_kv_heads", ("4", "8", "1")),
-    (r"(dim|d|size)_?(per_)?head|head_(dim|size)|dim_head|d_k|d_v", ("16", "64")),
-    (
-        r"(n|num)_?(layers?|blocks?|stages?|levels?|res_?blocks?)|depths?|layers?|blocks?|N",
-        ("2", "(2, 2)", "[2, 2, 2, 2]"),
-    ),
-    (r"(n|num)_?experts?|experts", ("4",)),
-    (r"top_?k", ("2",)),
-    (
-        r"(vocab|vocabulary)(_?size)?|(n|num)_(tokens|embeddings|words|items|users|codes|chars)|n?vocab|(src|tgt|trg)_vocab(_size)?|ntoken",
-        ("1000",),
-    ),
-    (
-        r"(max_?)?(seq_?(len(gth)?)?|len(gth)?|position(_embedding)?s|context(_length)?|tokens)|block_size|n_ctx|T|num_frames|frames",
-        ("32", "64"),
-    ),
-    (
-        r".*(drop|dropout|_prob|_rate|_p|momentum|alpha|beta|gamma|temperature|eps|epsilon|slope|lambda_?).*|p|eps",
-        ("0.1",),
-    ),
-    (
-        r".*(channels?|planes|filters?|width|features?|dims?|size|units|hidden|nf|ngf|ndf|embd?|embed(ding)?s?|d_model|d_ff|inner|mlp)(_?\d+)?|(in|out|hidden|latent|embed|model|z|x|y|c|t|d|n)?_?dim\d?|[cdnmx]\d?",
-        ("64", "(64, 64)", "[64, 64]"),
-    ),
-    (r".*(norm)(_layer|_cls|_type)?", ("torch.nn.LayerNorm", "torch.nn.BatchNorm2d", "torch.nn.Identity()", "'layer'")),
-    (
-        r".*act(ivation)?(_layer|_fn|_cls|_func)?|non_?linearity",
-        ("torch.nn.GELU", "torch.nn.GELU()", "torch.nn.functional.gelu", "'relu'"),
-    ),
-    (
-        r".*(fn|func|layer|module|block|net|model|encoder|decoder|backbone|head|proj|submodule|inner|stem|body|neck|conv)",
-        ("torch.nn.Identity()", "torch.nn.Linear(64, 64)", "torch.nn.Identity"),
-    ),
-    (r"device", ("'cpu'",)),
-    (r"dtype", ("torch.float32", "None")),
-    (
-        r"(use|is|with|has|do|no|enable|return|add|share|causal|bias|learn).*|.*_bias|residual|bidirectional|causal|training|inplace",
-        ("True", "False"),
-    ),
-    (r"mode|type|kind|name|variant|.*_(mode|type|name)|padding_mode", ("'default'",)),
+_NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
+    (re.compile(pattern), values)
+    for pattern, values in (
+        (
+            r"(in|input)_?(ch|channels?|chans?|planes|c)|channels_in|c_in|nc|inplanes|image_channels|img_channels",
+            ("3", "64", "1"),
+        ),
+        (r"(n|num)_?class(es)?|num_labels|n_?cls|nclass|num_outputs|out_classes", ("10",)),
+        (
+            r"(img|image|input|patch_grid|crop)_?(size|res|resolution)|(in_)?resolution|image_(height|width)",
+            ("32", "(32, 32)", "224"),
+        ),
+        (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
+        (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
+        (r"kernel(_?size)?|ks|k", ("3", "(3, 3)")),
+        (
+            r"stride|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
+            ("2", "1", "4"),
+        ),
+        (r"pad(ding)?", ("1",)),
+        (r"groups|(n|num)_groups|cardinality", ("4", "1", "8")),
+        (r"(n|num)_?heads?|heads?|nhead|h|attention_heads|num_attention_heads|kv_heads|num_kv_heads", ("4", "8", "1")),
+        (r"(dim|d|size)_?(per_)?head|head_(dim|size)|dim_head|d_k|d_v", ("16", "64")),
+        (
+            r"(n|num)_?(layers?|blocks?|stages?|levels?|res_?blocks?)|depths?|layers?|blocks?|N",
+            ("2", "(2, 2)", "[2, 2, 2, 2]"),
+        ),
+        (r"(n|num)_?experts?|experts", ("4",)),
+        (r"top_?k", ("2",)),
+        (
+            r"(vocab|vocabulary)(_?size)?|(n|num)_(tokens|embeddings|words|items|users|codes|chars)|n?vocab|(src|tgt|trg)_vocab(_size)?|ntoken",
+            ("1000",),
+        ),
+        (
+            r"(max_?)?(seq_?(len(gth)?)?|len(gth)?|position(_embedding)?s|context(_length)?|tokens)|block_size|n_ctx|T|num_frames|frames",
+            ("32", "64"),
+        ),
+        (
+            r".*(drop|dropout|_prob|_rate|_p|momentum|alpha|beta|gamma|temperature|eps|epsilon|slope|lambda_?).*|p|eps",
+            ("0.1",),
+        ),
+        (
+            r".*(channels?|planes|filters?|width|features?|dims?|size|units|hidden|nf|ngf|ndf|embd?|embed(ding)?s?|d_model|d_ff|inner|mlp)(_?\d+)?|(in|out|hidden|latent|embed|model|z|x|y|c|t|d|n)?_?dim\d?|[cdnmx]\d?",
+            ("64", "(64, 64)", "[64, 64]"),
+        ),
+        (
+            r".*(norm)(_layer|_cls|_type)?",
+            ("torch.nn.LayerNorm", "torch.nn.BatchNorm2d", "torch.nn.Identity()", "'layer'"),
+        ),
+        (
+            r".*act(ivation)?(_layer|_fn|_cls|_func)?|non_?linearity",
+            ("torch.nn.GELU", "torch.nn.GELU()", "torch.nn.functional.gelu", "'relu'"),
+        ),
+        (
+            r".*(fn|func|layer|module|block|net|model|encoder|decoder|backbone|head|proj|submodule|inner|stem|body|neck|conv)",
+            ("torch.nn.Identity()", "torch.nn.Linear(64, 64)", "torch.nn.Identity"),
+        ),
+        (r"device", ("'cpu'",)),
+        (r"dtype", ("torch.float32", "None")),
+        (
+            r"(use|is|with|has|do|no|enable|return|add|share|causal|bias|learn).*|.*_bias|residual|bidirectional|causal|training|inplace",
+            ("True", "False"),
+        ),
+        (r"mode|type|kind|name|variant|.*_(mode|type|name)|padding_mode", ("'default'",)),
+    )
 )
 """What parameters of a name usually take, best first. The first pattern that fits the whole name counts."""
 
@@ -109,7 +115,12 @@ class Search:
     """
 
     def __init__(
-        self, name: str, cls: Any, scope: Mapping[str, Any], attempt: Callable[[Callable[[], Any]], Any]
+        self,
+        name: str,
+        cls: Any,
+        scope: Mapping[str, Any],
+        tree: ast.Module | None,
+        attempt: Callable[[Callable[[], Any]], Any],
     ) -> None:
         self.error: BaseException | None = None
         self.tried = ""
@@ -118,7 +129,7 @@ class Search:
         self._scope = dict(scope)
         self._attempt = attempt
         self._hints = _hints(cls)
-        self._literals = _literals(cls)
+        self._literals = _literals(_definition(cls, tree))
         self._defaults = _defaults(self._scope, cls)
 
     def run(self) -> tuple[str, nn.Module] | None:
@@ -234,7 +245,7 @@ class Search:
         classes.sort(key=lambda each: -_overlap(each[0], self._name))
         if classes:
             return f"{classes[0][0]}()"
-        instances = [key for key, value in self._scope.items() if key == name or key.lower() == name.lower()]
+        instances = [key for key in self._scope if key.lower() == name.lower()]
         return instances[0] if instances else ""
 
     def _next(
@@ -275,10 +286,7 @@ def _depth(error: BaseException | None) -> int:
 
 
 def _of_name(name: str) -> tuple[str, ...]:
-    for pattern, values in _NAMED:
-        if re.fullmatch(pattern, name):
-            return values
-    return ()
+    return next((values for pattern, values in _NAMED if pattern.fullmatch(name)), ())
 
 
 def _fitting(values: tuple[str, ...], hint: Any) -> list[str]:
@@ -332,14 +340,18 @@ def _hints(cls: Any) -> dict[str, Any]:
         return {}
 
 
-def _literals(cls: Any) -> dict[str, list[str]]:
+def _definition(cls: Any, tree: ast.Module | None) -> ast.AST | None:
+    """Return the definition of a class at the top level of the file, None where there is none."""
+    body = tree.body if tree is not None else []
+    return next((node for node in body if isinstance(node, ast.ClassDef) and node.name == cls.__qualname__), None)
+
+
+def _literals(definition: ast.AST | None) -> dict[str, list[str]]:
     """Return the strings that a class compares its parameters with: `if mode == "linear"`, `mode in ("a", "b")`."""
-    try:
-        tree = ast.parse(inspect.cleandoc(inspect.getsource(cls)))
-    except (OSError, TypeError, SyntaxError, ValueError):
+    if definition is None:
         return {}
     found: dict[str, list[str]] = {}
-    for node in ast.walk(tree):
+    for node in ast.walk(definition):
         match node:
             case ast.Compare(left=ast.Name(id=name), comparators=[ast.Constant(value=str(value))]):
                 found.setdefault(name, []).append(repr(value))

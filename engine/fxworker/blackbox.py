@@ -6,6 +6,7 @@ a stack overflow. A process that ends itself by `os._exit`, `exec` or a signal p
 the stack first. A stack has no columns; finding the expression on a line is the reader's business.
 """
 
+import contextlib
 import faulthandler
 import functools
 import os
@@ -89,16 +90,13 @@ class BlackBox:
     def note(self, cause: str) -> None:
         """Record that this process is about to end itself, and where."""
         self._note(f"Cause {cause}")
-        try:
+        # User code may have closed the descriptor; the record ends here then.
+        with contextlib.suppress(OSError, ValueError):
             faulthandler.dump_traceback(file=self.fd, all_threads=False)
-        except (OSError, ValueError):
-            pass  # User code closed the descriptor; the record ends here.
 
     def _note(self, text: str) -> None:
-        try:
+        with contextlib.suppress(OSError):  # As above.
             os.write(self.fd, f"\n{text}\n".encode("utf-8", "backslashreplace"))
-        except OSError:
-            pass  # As above.
 
 
 _recording: Final[list[BlackBox]] = []

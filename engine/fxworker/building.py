@@ -48,12 +48,13 @@ class Unbuilt:
     tried: str = ""
 
 
-def build(target: TraceTarget, loaded: Loaded, *, real: bool = False) -> Built | Unbuilt:
+def build(target: TraceTarget, loaded: Loaded, hint: str = "", *, real: bool = False) -> Built | Unbuilt:
     """Return the model of a target, or why there is none.
 
     Args:
         target: What to build.
         loaded: The file's module, executed.
+        hint: Arguments that were inferred before, to try before others are searched for.
         real: Whether it is to have real weights, to be run.
     """
     scope = scope_of(loaded)
@@ -77,7 +78,11 @@ def build(target: TraceTarget, loaded: Loaded, *, real: bool = False) -> Built |
         failed = failed or result
         if construct.source in EXPLICIT:
             return result
-    return _without_help(target, found, scope, failed, make)
+    if hint:
+        result = _evaluate(Construct(hint, "inferred"), scope, make)
+        if isinstance(result, Built):
+            return result
+    return _without_help(target, found, loaded, failed, make)
 
 
 def scope_of(loaded: Loaded) -> dict[str, Any]:
@@ -108,14 +113,15 @@ def attempt(build_it: Callable[[], Any]) -> Any:
 
 
 def _without_help(
-    target: TraceTarget, cls: Any, scope: dict[str, Any], failed: Unbuilt | None, make: _Maker
+    target: TraceTarget, cls: Any, loaded: Loaded, failed: Unbuilt | None, make: _Maker
 ) -> Built | Unbuilt:
     """Build a class that nothing in the request could build: without arguments, or with inferred ones."""
+    scope = scope_of(loaded)
     required = required_parameters(cls)
     if not required:
         result = _evaluate(Construct(f"{target.qualname}()", "no arguments"), scope, make)
         return result if isinstance(result, Built) or failed is None else failed
-    search = Search(target.qualname, cls, scope, attempt)
+    search = Search(target.qualname, cls, scope, loaded.tree, attempt)
     found = search.run()
     if found is not None:
         expression, root = found

@@ -4,6 +4,7 @@ A frame is a mark, a kind and a payload with its length. The mark lets a reader 
 wrote into a descriptor that is not its own. What the frames mean is the business of those who send them.
 """
 
+import contextlib
 import fcntl
 import os
 from dataclasses import dataclass
@@ -27,7 +28,10 @@ class Kind(Enum):
     """The number of a request that is to end at once."""
 
     READY = b"R"
-    """The process can take requests."""
+    """The process can take requests. A measuring process says on what it runs, as a line of the wire protocol."""
+
+    STARTED = b"T"
+    """The work on the request has begun, and its limit runs."""
 
     PHASE = b"P"
     """What the process does now: the index of a target, or nothing while the file is executed."""
@@ -40,6 +44,9 @@ class Kind(Enum):
 
     STALE = b"S"
     """The number of a request that this process cannot serve, for what it imported has changed."""
+
+    HINTS = b"H"
+    """What was found out in a trace and saves the next one a search, as JSON: by target, construction and inputs."""
 
     LATE = b"L"
     """Names of modules, separated by newlines, that had to be imported for this request and may be kept."""
@@ -122,10 +129,9 @@ def pipe() -> tuple[int, int]:
     """Return the reading and the writing end of a wide pipe; no process that user code starts inherits them."""
     reading, writing = os.pipe()
     if hasattr(fcntl, "F_SETPIPE_SZ"):
-        try:
+        # Where the user's share of pipe memory is spent, a narrow pipe is slower, no more.
+        with contextlib.suppress(OSError):
             fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-        except OSError:
-            pass  # The user's share of pipe memory is spent: a narrow pipe is slower, no more.
     return reading, writing
 
 

@@ -7,6 +7,7 @@ its parent dies, and processes that escape its group are handed to the parent, w
 Unix only: where there is no `fork`, processes are spawned instead.
 """
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -24,6 +25,9 @@ from fxworker.loop import Loop, Outbox, drain
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PRINTED_KEPT: Final = 16 << 10
+_PRINTED_READS: Final = 16
+"""Reads that empty the pipe, and that a process which goes on printing cannot make endless."""
+
 _PAGE: Final = resource.getpagesize()
 
 _prctl: Final = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
@@ -80,7 +84,9 @@ class Child:
 
     def printed(self) -> str:
         """Return and forget the tail of what the child printed."""
-        self._read_printed()
+        for _ in range(_PRINTED_READS):
+            if not self._read_printed():
+                break
         text = bytes(self._tail).decode("utf-8", "replace")
         self._tail.clear()
         return text
@@ -111,19 +117,20 @@ class Child:
         for frame in self._reader.feed(data):
             self.on_frame(frame)
 
-    def _read_printed(self) -> None:
+    def _read_printed(self) -> bool:
+        """Take a part of what was printed; return whether there was any."""
         data, ended = drain(self._printed)
         if ended:
             self._loop.forget(self._printed)
         self._tail += data
         del self._tail[:-_PRINTED_KEPT]
+        return bool(data)
 
     def _exited(self) -> None:
         """Deliver what the child wrote last, then its end."""
         while data := drain(self._up)[0]:
             for frame in self._reader.feed(data):
                 self.on_frame(frame)
-        self._read_printed()
         kill_group(self.pid)
         try:
             status = os.waitpid(self.pid, 0)[1]
@@ -195,7 +202,7 @@ def execute(command: tuple[str, ...], ends: Ends) -> NoReturn:
     fds = (ends.down, ends.up, ends.box.fd)
     for fd in fds:
         os.set_inheritable(fd, True)
-    os.execv(command[0], [*command, ",".join(map(str, fds))])
+    os.execv(command[0], [*command, ",".join(map(str, fds))])  # noqa: S606 — Our own program, without a shell.
 
 
 def adopted(argument: str) -> Ends:
@@ -275,10 +282,8 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
         # It was forked a moment ago and leads no group yet, or everybody in it has ended.
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     except PermissionError:
         pass  # Everybody in the group has ended, on systems that say so in this way.
 
@@ -307,10 +312,8 @@ def _children() -> set[int]:
 
 
 def _collect(pid: int) -> None:
-    try:
+    with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
-    except ChildProcessError:
-        pass
 
 
 def _data_size() -> int:

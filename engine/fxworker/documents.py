@@ -5,6 +5,8 @@ memory, death; it answers for a child that cannot, and traces the file's other m
 Newest wins: a request for the file ends the trace of the one before.
 """
 
+import gc
+import json
 import os
 import time
 from dataclasses import dataclass, field, replace
@@ -13,7 +15,7 @@ from typing import Final
 from fxworker import handlers, postmortem
 from fxworker.channel import Frame, FrameReader, Kind
 from fxworker.children import Child, Ends, accept_children, adopt_orphans, bound_memory, fork, outlive_parent
-from fxworker.loading import Document
+from fxworker.loading import Document, Hint
 from fxworker.loop import Loop, Timer, drain
 from fxworker.postmortem import End
 from fxworker.wire import TargetReport, TraceReport, TraceRequest, decode, encode
@@ -63,6 +65,7 @@ def live(ends: Ends) -> None:
     outlive_parent()
     adopt_orphans()
     accept_children()
+    gc.freeze()
     template = DocumentTemplate(ends, document)
     ends.send(Frame(Kind.READY))
     template.run()
@@ -129,6 +132,9 @@ class DocumentTemplate:
         job = self._job
         if frame.kind is Kind.LATE:
             self._late = frame.payload.decode().split("\n")
+        elif frame.kind is Kind.HINTS:
+            found: dict[str, tuple[str, str]] = json.loads(frame.payload)
+            self._document.hints |= {name: Hint(*each) for name, each in found.items()}
         if job is None or job.child is not child:
             return
         match frame.kind:

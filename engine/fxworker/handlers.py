@@ -4,16 +4,18 @@ Every step takes the user's code as it is: whatever it raises is a problem in th
 after the answer, so nothing that user code left behind (patches, threads, children) has to be cleaned up here.
 """
 
-import ast
+import contextlib
 import json
 import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import torch
 from torch import nn
 
 from fxengine.exploration import Diagnosis, diagnose
@@ -34,11 +36,12 @@ from fxengine.profiling.measuring import bind_placeholders
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, scope_of
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, bound_memory
-from fxworker.loading import Document, Loaded, load
+from fxworker.loading import Document, Hint, Loaded, load, modules_since, newest_module
 from fxworker.meta import idle_initialisation
 from fxworker.reporting import Reporter
 from fxworker.rules import WorkerDied
 from fxworker.wire import (
+    EnvironmentReport,
     Inputs,
     Location,
     ModuleFacts,
@@ -57,6 +60,28 @@ from fxworker.wire import (
     encode,
 )
 
+
+class _Sample(nn.Module):
+    """A model of the usual parts, which warms up what tracing and shape propagation import and remember."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 3), nn.BatchNorm2d(width), nn.ReLU(), nn.Flatten(2))
+        self.norm = nn.LayerNorm(width)
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
+        self.scale = nn.Parameter(torch.zeros(1, 1, width))
+        self.drop = nn.Dropout(0.1)
+        self.head = nn.Embedding(10, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.stem(x).transpose(1, 2)) * self.scale
+        for layer in self.layers:
+            x = x + self.drop(nn.functional.gelu(layer(x)))
+        batch, _, width = x.shape
+        x = torch.cat([x.reshape(batch, -1, width).softmax(-1), x @ x.mT @ x], dim=1)
+        return x.mean(1)[:, None] + self.head.weight
+
+
 OnPhase = Callable[[int], None]
 
 _INFERENCE_SECONDS: Final = 0.5
@@ -65,7 +90,9 @@ _LATE_SECONDS: Final = 0.01
 
 
 def serve_trace(ends: Ends, document: Document) -> None:
-    """Take one request, answer it, and say what the next one need not import again."""
+    """Take one request, answer it, and say what saves the next one work."""
+    # This process was forked ahead of need: it touches now the memory that a trace will touch.
+    warm_up()
     frame = ends.receive()
     if frame is None:
         return
@@ -77,23 +104,37 @@ def serve_trace(ends: Ends, document: Document) -> None:
     if not document.is_fresh(request):
         ends.send(Frame(Kind.STALE))
         return
-    modules = set(sys.modules)
+    newest = newest_module()
     report = _trace_safely(request, document, lambda index: ends.send(Frame(Kind.PHASE, b"%d" % index)))
     if os.getpid() != mine:
         os._exit(0)  # User code forked, and its child came back here as well.
+    ends.send(Frame(Kind.HINTS, _hints(report)))
     ends.send(Frame(Kind.ANSWER, encode(report)))
-    late = [name for name in sys.modules if name not in modules and name != document.name]
+    late = [name for name in modules_since(newest) if name != document.name]
     if late and report.timings.load > 1000 * _LATE_SECONDS:
         ends.send(Frame(Kind.LATE, "\n".join(late).encode()))
 
 
-def serve_profile(ends: Ends) -> None:
-    """Take one request to measure, tell how far it is, and answer it."""
+def _hints(report: TraceReport) -> bytes:
+    hints = {
+        each.qualname: (
+            each.construct.expression if each.construct is not None and each.construct.source == "inferred" else "",
+            each.inputs.expression if each.inputs is not None and each.inputs.source == "inferred" else "",
+        )
+        for each in report.targets
+    }
+    return json.dumps({name: found for name, found in hints.items() if any(found)}).encode()
+
+
+def serve_profile(ends: Ends, report: EnvironmentReport) -> None:
+    """Say what this process runs on, take one request to measure, tell how far it is, and answer it."""
+    ends.send(Frame(Kind.READY, encode(report)))
     frame = ends.receive()
     if frame is None:
         return
     request = decode(frame.payload)
     assert isinstance(request, ProfileRequest)
+    ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds)
     bound_memory(request.limits.memory)
 
@@ -102,18 +143,31 @@ def serve_profile(ends: Ends) -> None:
         ends.send(Frame(Kind.PROGRESS, line))
 
     try:
-        report = measure(request, progressed)
+        answer = measure(request, progressed)
     except Exception as error:  # noqa: BLE001 — The request loop of a worker: a fault of ours is told like any other.
-        report = replace(_no_profile(request), problems=(_own_fault(request.path, error),))
-    ends.send(Frame(Kind.ANSWER, encode(report)))
+        answer = replace(_no_profile(request), problems=(_own_fault(request.path, error),))
+    ends.send(Frame(Kind.ANSWER, encode(answer)))
     sys.stdout.flush()
     os._exit(0)
+
+
+def warm_up() -> None:
+    """Do everything once for a model of our own, so that no child has to do it for the first time."""
+    idle_initialisation()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        root = attempt(lambda: _Sample(8))
+        request = TraceRequest(0, __file__, "", (TraceTarget("_Sample", "class", Span(1, 0, 1, 0)),))
+        loaded = Loaded(sys.modules[__name__], None)
+        reporter = Reporter(__file__, "")
+        report = _Session(request, loaded, reporter, {})._traced(request.targets[0], Built(root, None), 0.0)
+        decode(encode(TraceReport(0, "", "", "complete", (report,))))
 
 
 def _trace_safely(request: TraceRequest, document: Document, on_target: OnPhase) -> TraceReport:
     try:
         return trace(request, document, on_target)
-    except Exception as error:  # noqa: BLE001 — The request loop of a worker: a fault of ours is told like any other.
+    except BaseException as error:  # noqa: BLE001 — The request loop of a worker: a fault of ours is told like any other.
         text = digest(request.text)
         return TraceReport(request.id, request.path, text, "not traced", problems=(_own_fault(request.path, error),))
 
@@ -140,7 +194,7 @@ def trace(request: TraceRequest, document: Document, on_target: OnPhase) -> Trac
     reporter = Reporter(request.path, request.text)
     problems = [reporter.import_failed(failure) for failure in loaded.failures]
     problems += [reporter.not_installed(missing) for missing in loaded.missing]
-    session = _Session(request, loaded, reporter)
+    session = _Session(request, loaded, reporter, document.hints)
     reports = session.run(on_target) if loaded.tree is not None else {}
     targets = tuple(reports.get(each.qualname) or reporter.untraced(each) for each in request.targets)
     load_ms = 1000 * (loaded_at - started)
@@ -177,13 +231,14 @@ class _Session:
     request: TraceRequest
     loaded: Loaded
     reporter: Reporter
+    hints: Mapping[str, Hint]
     enclosed: dict[type, _Enclosed] = field(default_factory=dict)
     reports: dict[str, TargetReport] = field(default_factory=dict)
 
     def run(self, on_target: OnPhase) -> dict[str, TargetReport]:
         """Return the reports of all targets by name. Those that contain others come first."""
         index = {target.qualname: number for number, target in enumerate(self.request.targets)}
-        for target in outermost_first(self.request.targets, self.loaded.tree):
+        for target in outermost_first(self.request.targets, self.loaded.mentions):
             on_target(index[target.qualname])
             self.reports[target.qualname] = self._report(target)
         return self.reports
@@ -198,12 +253,20 @@ class _Session:
                 self.reporter.untraced(target), status=status, enclosed_by=inside.by, module_path=inside.module_path
             )
         started = time.perf_counter()
-        built = build(target, self.loaded)
+        built = build(target, self.loaded, self._hint(target).construct)
         milliseconds = 1000 * (time.perf_counter() - started)
         if isinstance(built, Unbuilt):
-            problem = self.reporter.not_built(target, built)
-            return replace(self.reporter.untraced(target, (problem,)), construct=built.construct)
+            told = self._is_told(built.error)
+            problems = () if told else (self.reporter.not_built(target, built),)
+            return replace(self.reporter.untraced(target, problems), construct=built.construct)
         return self._traced(target, built, milliseconds)
+
+    def _is_told(self, error: BaseException | None) -> bool:
+        """Whether an error only says that a name is missing, whose own statement failed and is a problem already."""
+        return isinstance(error, NameError) and error.name in self.loaded.broken
+
+    def _hint(self, target: TraceTarget) -> Hint:
+        return self.hints.get(target.qualname, Hint())
 
     def _inside(self, target: TraceTarget) -> _Enclosed | None:
         """Return where the target's class was traced already, unless the person asked for it by itself."""
@@ -221,14 +284,19 @@ class _Session:
         diagnosis = diagnose(built.root, user_paths=(self.request.path,))
         trace_ms = 1000 * (time.perf_counter() - started)
         started = time.perf_counter()
-        feeding = _Feeding(target, built.root, diagnosis, self.loaded)
-        feeding.run()
+        feeding = _Feeding(target, built.root, diagnosis, self.loaded, self._hint(target).inputs)
+        with contextlib.suppress(BaseException):  # User code on inputs that need not fit: then nothing is known.
+            feeding.run()
         shapes_ms = 1000 * (time.perf_counter() - started)
         started = time.perf_counter()
         if isinstance(built.root, nn.Module):
             self._note_enclosed(target, built.root, diagnosis)
         code = diagnosis.graph.python_code("self")
-        problems = tuple(self.reporter.tracing_problem(each, target.qualname) for each in diagnosis.problems)
+        problems = tuple(
+            self.reporter.tracing_problem(each, target.qualname)
+            for each in diagnosis.problems
+            if not self._is_told(each.exception)
+        )
         report = TargetReport(
             target.qualname,
             target.kind,
@@ -265,6 +333,7 @@ class _Feeding:
     root: Any
     diagnosis: Diagnosis
     loaded: Loaded
+    hint: str
     applied: Inputs | None = None
     flops: int | None = None
 
@@ -276,17 +345,17 @@ class _Feeding:
                 values = bind_placeholders(module, args, kwargs)
             except TypeError:
                 continue
-            ShapeProp(module).propagate_partial(*values)
+            found = ShapeProp(module).propagate_partial(*values)
+            if inputs.expression == self.hint and not found.complete and inputs not in self.target.inputs:
+                continue
             self.applied = inputs
-            try:
-                self.flops = model_cost(self.root, args, kwargs).flops
-            except Exception:  # noqa: BLE001 — User code on inputs that need not fit: then nothing is known.
-                self.flops = None
+            self.flops = model_cost(self.root, args, kwargs).flops
             return
 
     def _candidates(self) -> Iterator[tuple[Inputs, tuple[Any, ...], dict[str, Any]]]:
         scope = scope_of(self.loaded)
-        for inputs in self.target.inputs:
+        hinted = (Inputs(self.hint, "inferred"),) if self.hint else ()
+        for inputs in (*self.target.inputs, *hinted):
             try:
                 args, kwargs = arguments_of(inputs.expression, scope)
             except BaseException:  # noqa: BLE001 — User code; the next way to feed the model is tried.
@@ -312,9 +381,8 @@ def arguments_of(
     return attempt(lambda: eval(code, scope))  # noqa: S307 — As above.
 
 
-def outermost_first(targets: tuple[TraceTarget, ...], tree: ast.Module | None) -> list[TraceTarget]:
+def outermost_first(targets: tuple[TraceTarget, ...], mentions: Mapping[str, frozenset[str]]) -> list[TraceTarget]:
     """Return the targets so that a class comes before those that its definition mentions."""
-    mentions = _mentions(tree) if tree is not None else {}
     asked = [each for each in targets if any(way.source in EXPLICIT for way in each.constructs)]
     order: list[TraceTarget] = []
     names = {each.qualname: each for each in targets}
@@ -334,14 +402,6 @@ def outermost_first(targets: tuple[TraceTarget, ...], tree: ast.Module | None) -
             visit(target)
     order.reverse()
     return [*asked, *(each for each in order if each not in asked)]
-
-
-def _mentions(tree: ast.Module) -> dict[str, set[str]]:
-    return {
-        node.name: {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - {node.name}
-        for node in tree.body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef)
-    }
 
 
 def _facts(root: Any) -> ModuleFacts | None:

@@ -11,18 +11,19 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import itertools
 import os
 import re
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any, Final
 
 from fxworker.meta import OnMeta
 from fxworker.overlays import OverlayFinder, remember_text
-from fxworker.slicing import Slice, Statement, imports_of, names_in, slice_of
+from fxworker.slicing import Definition, Slice, Statement, imports_of, names_in, slice_of
 from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest
 
 Source = TraceRequest | ProfileRequest
@@ -47,11 +48,19 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """How a target was built and fed when nothing said how: the expressions to try first, "" where none was inferred."""
+
+    construct: str = ""
+    inputs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """A file's models, executed.
 
     `broken` are the names that statements would have bound that failed, or that were left out because they need such
-    a name.
+    a name. `mentions` are the names that each definition looks up.
     """
 
     module: types.ModuleType
@@ -59,6 +68,7 @@ class Loaded:
     failures: tuple[Failure, ...] = ()
     missing: tuple[Missing, ...] = ()
     broken: frozenset[str] = frozenset()
+    mentions: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -75,6 +85,7 @@ class Document:
         name: The name of its module, with its packages.
         package: The name that its relative imports start from.
         folders: What was put on `sys.path` for it.
+        hints: What was found out in the last trace, by target.
     """
 
     path: str
@@ -83,8 +94,9 @@ class Document:
     package: str
     folders: tuple[str, ...]
     _finder: OverlayFinder = field(default_factory=OverlayFinder)
+    hints: dict[str, Hint] = field(default_factory=dict)
     _stamps: dict[str, str] = field(default_factory=dict)
-    _before: frozenset[str] = frozenset()
+    _last: str = ""
 
     @classmethod
     def of(cls, request: Source) -> "Document":
@@ -96,7 +108,7 @@ class Document:
 
     def enter(self, request: Source) -> None:
         """Make this process one in which the file's program runs: paths, arguments, working directory, texts."""
-        self._before = frozenset(sys.modules)
+        self._last = newest_module()
         sys.path[:0] = [folder for folder in self.folders if folder not in sys.path]
         sys.argv = [self.path]
         with contextlib.suppress(OSError):
@@ -142,7 +154,9 @@ class Document:
         return tuple(sorted(self._stamps))
 
     def _stamp(self) -> None:
-        for name in sys.modules.keys() - self._before:
+        new = modules_since(self._last)
+        self._last = newest_module()
+        for name in new:
             path = getattr(sys.modules.get(name), "__file__", None)
             if isinstance(path, str) and path not in self._stamps and path != self.path and self._is_project(path):
                 self._stamps[path] = self._state(path)
@@ -200,13 +214,15 @@ def load(request: Source, document: Document) -> Loaded:
         slice_ = slice_of(tree, request.text, document.path, wanted(request))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return Loaded(module, None, (Failure(error, None),))
-    importlib.invalidate_caches()
     document._import_package()
     sys.modules[document.name] = module
     module.__doc__ = ast.get_docstring(tree, clean=False)
     failures, broken = _execute(slice_, document.path, module.__dict__)
     missing = tuple(each for node in slice_.unneeded_imports for each in _not_installed(node))
-    return Loaded(module, tree, failures, missing, broken)
+    mentions = {
+        name: each.later for each in slice_.statements for name in each.binds if isinstance(each.node, Definition)
+    }
+    return Loaded(module, tree, failures, missing, broken, mentions)
 
 
 def wanted(request: Source) -> frozenset[str]:
@@ -224,6 +240,19 @@ def wanted(request: Source) -> frozenset[str]:
 def targets_of(request: Source) -> tuple[TraceTarget, ...]:
     """Return the targets of a request."""
     return request.targets if isinstance(request, TraceRequest) else (request.target,)
+
+
+def newest_module() -> str:
+    """Return the name of the module that was imported last."""
+    return next(reversed(sys.modules), "")
+
+
+def modules_since(name: str) -> list[str]:
+    """Return the names of the modules that were imported after another.
+
+    Only those are touched: looking at every module would copy, in a forked process, the memory that they lie in.
+    """
+    return list(itertools.takewhile(lambda each: each != name, reversed(sys.modules)))[::-1]
 
 
 def import_key(request: Source) -> str:

@@ -4,6 +4,7 @@ asyncio is not used because the processes that run this loop fork: a child must 
 running it, and user code must be free to run an asyncio loop of its own.
 """
 
+import contextlib
 import heapq
 import itertools
 import os
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-Callback: TypeAlias = Callable[[], None]
+Callback: TypeAlias = Callable[[], object]
 
 _CHUNK: Final = 1 << 18
 
@@ -47,10 +48,8 @@ class Loop:
 
     def forget(self, fd: int) -> None:
         """Stop watching `fd`; it may be one that is not watched."""
-        try:
+        with contextlib.suppress(KeyError):
             self._selector.unregister(fd)
-        except KeyError:
-            pass
 
     def after(self, seconds: float, callback: Callback) -> Timer:
         """Call `callback` once when `seconds` have passed."""
@@ -136,6 +135,30 @@ class Outbox:
                 self._rest[0] = self._rest[0][written:]
             else:
                 self._rest.pop(0)
+
+
+class LineReader:
+    """Cuts what a descriptor brings into lines; stops the loop at its end."""
+
+    def __init__(self, loop: Loop, fd: int, on_line: Callable[[bytes], None]) -> None:
+        os.set_blocking(fd, False)
+        self._loop = loop
+        self._fd = fd
+        self._on_line = on_line
+        self._parts: list[bytes] = []
+        loop.readable(fd, self._read)
+
+    def _read(self) -> None:
+        data, ended = drain(self._fd)
+        head, *lines = data.split(b"\n")
+        self._parts.append(head)
+        if lines:
+            first, self._parts = b"".join(self._parts), [lines.pop()]
+            for line in (first, *lines):
+                self._on_line(line)
+        if ended:
+            self._loop.forget(self._fd)
+            self._loop.stop()
 
 
 def drain(fd: int) -> tuple[bytes, bool]:

@@ -6,10 +6,10 @@ Nothing here runs user code; the process that it ran in is gone.
 import os
 import signal
 from dataclasses import dataclass
+from typing import Final
 
 from fxworker import spans
 from fxworker.blackbox import Entry, Record
-from fxworker.rules import TimedOut, WorkerDied
 from fxworker.wire import (
     Location,
     Problem,
@@ -24,7 +24,10 @@ from fxworker.wire import (
     digest,
 )
 
-_LINUX_OUT_OF_MEMORY = "the memory limit, or somebody else, killed it"
+TIMED_OUT: Final = "FX104"
+DIED: Final = "FX105"
+
+_LINUX_OUT_OF_MEMORY: Final = "the memory limit, or somebody else, killed it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +74,15 @@ def _problem(request: TraceRequest | ProfileRequest, end: End, target: TraceTarg
     own = next((entry for entry in stack if _same(entry.path, request.path)), None)
     what = "importing" if target is None else f"building or tracing `{target.qualname}`"
     if end.timed_out:
-        rule, message = TimedOut, f"did not finish within {request.limits.seconds:g} s"
+        code, message = TIMED_OUT, f"did not finish within {request.limits.seconds:g} s"
         hint = "the trace was ended here; if it needs longer, raise the time limit"
     else:
-        rule, message, hint = WorkerDied, f"ended the process: {_cause(end)}", ""
+        code, message, hint = DIED, f"ended the process: {_cause(end)}", ""
     message = f"{what}: this {message}" if own is not None else f"{what} {message}"
     location = Location(request.path, _span(request, own, target))
     related = _related(stack, own)
     name = target.qualname if target is not None else ""
-    return Problem(rule.code, "error", message, location, hint=hint, target=name, related=related)
+    return Problem(code, "error", message, location, hint=hint, target=name, related=related)
 
 
 def _span(request: TraceRequest | ProfileRequest, own: Entry | None, target: TraceTarget | None) -> Span:

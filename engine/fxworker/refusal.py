@@ -5,6 +5,8 @@ Why nothing can be traced stands in the `EnvironmentReport`. This module needs t
 
 import os
 
+from fxworker.channel import Frame, Kind
+from fxworker.children import Ends
 from fxworker.wire import (
     EnvironmentReport,
     Message,
@@ -30,6 +32,15 @@ def refuse(requests: int, answers: int, report: EnvironmentReport) -> None:
                     _write(answers, answer)
     except BrokenPipeError:
         return
+
+
+def refuse_profile(ends: Ends, report: EnvironmentReport) -> None:
+    """Do the same in a measuring process."""
+    ends.send(Frame(Kind.READY, encode(report)))
+    frame = ends.receive()
+    answer = _answer(frame.payload) if frame is not None else None
+    if answer is not None:
+        ends.send(Frame(Kind.ANSWER, encode(answer)))
 
 
 def _answer(line: bytes) -> Message | None:

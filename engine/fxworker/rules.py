@@ -3,6 +3,7 @@
 from typing import Final
 
 from fxengine.errors import Rule
+from fxworker.postmortem import DIED, TIMED_OUT
 
 
 class ImportFailed(Rule):
@@ -29,14 +30,14 @@ class NoConstruction(Rule):
 class TimedOut(Rule):
     """User code did not finish within the limit."""
 
-    code = "FX104"
+    code = TIMED_OUT
     title = "the time limit passed"
 
 
 class WorkerDied(Rule):
     """User code ended the process that it ran in."""
 
-    code = "FX105"
+    code = DIED
     title = "the worker process died"
 
 

@@ -3,11 +3,9 @@
 Reads requests from the client, hands each to the template of its file, and passes the answers on without looking into
 them. It never runs user code and never touches an accelerator, so a fork of it is always clean. It has one answer for
 each request: where a document template hangs or dies while it imports, the answer is made here.
-
-A profile may use an accelerator, which a forked process must not: it runs in a process that is started afresh.
 """
 
-import os
+import gc
 import sys
 import time
 from collections import OrderedDict
@@ -16,22 +14,13 @@ from typing import Final
 
 from fxworker import documents, postmortem
 from fxworker.channel import Frame, Kind
-from fxworker.children import Child, adopt_orphans, end_stragglers, execute, fork, own
+from fxworker.children import Child, adopt_orphans, end_stragglers, fork, own
+from fxworker.handlers import warm_up
 from fxworker.loading import import_key
-from fxworker.loop import Loop, Outbox, Timer, drain
+from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
-from fxworker.wire import (
-    CancelRequest,
-    EnvironmentReport,
-    ProfileReport,
-    ProfileRequest,
-    TraceReport,
-    TraceRequest,
-    WireError,
-    decode,
-    digest,
-    encode,
-)
+from fxworker.profiles import Profiles, read
+from fxworker.wire import CancelRequest, EnvironmentReport, ProfileRequest, TraceReport, TraceRequest, decode, encode
 
 DOCUMENTS: Final = 8
 """Document templates that are kept; the least recently used one is ended first."""
@@ -64,57 +53,35 @@ class _Document:
     first: bool = True
 
 
-@dataclass(eq=False)
-class _Profile:
-    """A profile that runs in a process of its own. Mutable."""
-
-    request: ProfileRequest
-    child: Child
-    timer: Timer
-
-
 class Template:
     """The loop of the environment template. Mutable; one thread."""
 
     def __init__(self, requests: int, answers: int, report: EnvironmentReport, command: tuple[str, ...]) -> None:
         self._loop = Loop()
-        self._requests = own(requests)
         self._out = Outbox(self._loop, own(answers))
-        self._command = command
-        self._rest = b""
         self._documents: OrderedDict[str, _Document] = OrderedDict()
-        self._profiles: dict[int, _Profile] = {}
+        self._profiles = Profiles(self._loop, self._out, command)
         self._ending: set[Child] = set()
-        os.set_blocking(requests, False)
         adopt_orphans()
         self._out.write(encode(report))
+        warm_up()
+        # What lives now lives as long as the process: no collection in a child needs to look at it, and to copy it.
+        gc.collect()
+        gc.freeze()
+        LineReader(self._loop, own(requests), self._take)
 
     def run(self) -> None:
         """Serve until the client has gone, and leave no process behind."""
-        self._loop.readable(self._requests, self._read)
         self._loop.run()
         self._say_farewell()
 
-    def _read(self) -> None:
-        data, ended = drain(self._requests)
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._take(line)
-        if ended or self._out.broken:
-            self._loop.forget(self._requests)
-            self._loop.stop()
-
     def _take(self, line: bytes) -> None:
-        try:
-            request = decode(line)
-        except WireError as error:
-            sys.stderr.write(f"fxworker: {error}\n")
-            return
+        request = read(line)
         match request:
             case TraceRequest():
                 self._trace(request)
             case ProfileRequest():
-                self._profile(request)
+                self._profiles.start(request)
             case CancelRequest():
                 self._cancel(request.id)
             case _:
@@ -241,9 +208,7 @@ class Template:
         document.child.kill()
 
     def _cancel(self, number: int) -> None:
-        profile = self._profiles.get(number)
-        if profile is not None:
-            self._end_profile(profile, _cancelled(profile.request))
+        if self._profiles.cancel(number):
             return
         for document in self._documents.values():
             if number in document.asked:
@@ -252,62 +217,21 @@ class Template:
                 self._answer(postmortem.superseded(document.waiting))
                 document.waiting = None
 
-    def _profile(self, request: ProfileRequest) -> None:
-        child = fork(
-            self._loop,
-            lambda ends: execute(self._command, ends),
-            lambda frame: self._profile_framed(profile, frame),
-            lambda status: self._profile_ended(profile, status),
-        )
-        timer = self._loop.after(request.limits.seconds + documents.GRACE, lambda: self._profile_overdue(profile))
-        profile = self._profiles[request.id] = _Profile(request, child, timer)
-        child.send(Frame(Kind.REQUEST, encode(request)))
-
-    def _profile_framed(self, profile: _Profile, frame: Frame) -> None:
-        if self._profiles.get(profile.request.id) is not profile:
-            return
-        if frame.kind is Kind.PROGRESS:
-            self._out.write(frame.payload)
-        elif frame.kind is Kind.ANSWER:
-            profile.timer.cancel()
-            del self._profiles[profile.request.id]
-            self._out.write(frame.payload)
-
-    def _profile_overdue(self, profile: _Profile) -> None:
-        self._end_profile(profile, postmortem.profile_report(profile.request, End(profile.child.box.read(), None)))
-
-    def _profile_ended(self, profile: _Profile, status: int) -> None:
-        self._ending.discard(profile.child)
-        if self._profiles.get(profile.request.id) is profile:
-            report = postmortem.profile_report(profile.request, End(profile.child.box.read(), status))
-            self._end_profile(profile, report)
-
-    def _end_profile(self, profile: _Profile, report: ProfileReport) -> None:
-        profile.timer.cancel()
-        del self._profiles[profile.request.id]
-        self._ending.add(profile.child)
-        profile.child.kill()
-        self._out.write(encode(report))
-
     def _answer(self, report: TraceReport) -> None:
         self._out.write(encode(report))
 
     def _say_farewell(self) -> None:
         """End every child, then whatever the children left."""
-        for profile in self._profiles.values():
-            profile.child.kill()
+        self._profiles.close()
         for document in self._documents.values():
-            document.child.close() if document.ready else document.child.kill()
+            if document.ready:
+                document.child.close()
+            else:
+                document.child.kill()
         until = time.monotonic() + _FAREWELL
-        children = [each.child for each in (*self._documents.values(), *self._profiles.values())]
+        children = [each.child for each in self._documents.values()]
         while time.monotonic() < until and not all(child.has_ended() for child in (*children, *self._ending)):
             time.sleep(0.01)
         for child in children:
             child.kill()
         end_stragglers(everybody=True)
-
-
-def _cancelled(request: ProfileRequest) -> ProfileReport:
-    return ProfileReport(
-        request.id, request.path, digest(request.text), request.target.qualname, request.device, "cancelled"
-    )

@@ -62,7 +62,9 @@ def test_what_is_traced_is_the_text_of_the_request(worker, model):
 
 
 def test_a_dynamic_branch_is_a_problem_on_its_condition(worker, model):
-    text = NET.replace("        return y.relu()\n", "        if y.sum() > 0:\n            return y\n        return y.relu()\n")
+    text = NET.replace(
+        "        return y.relu()\n", "        if y.sum() > 0:\n            return y\n        return y.relu()\n"
+    )
     report = worker.trace(model(text))
     assert report.status == "partial"
     problem = only_problem(report)
@@ -74,7 +76,9 @@ def test_a_dynamic_branch_is_a_problem_on_its_condition(worker, model):
 
 
 def test_a_class_inside_another_traced_model_needs_no_instance(worker, model):
-    text = NET + """
+    text = (
+        NET
+        + """
 
 class Outer(nn.Module):
     def __init__(self, width=4):
@@ -93,6 +97,7 @@ class Inner(nn.Module):
     def forward(self, x):
         return self.fc(x)
 """
+    )
     report = worker.trace(model(text))
     inner = of(report, "Inner")
     assert (inner.enclosed_by, inner.module_path, inner.status) == ("Outer", "inner", "complete")
@@ -165,7 +170,10 @@ def test_a_syntax_error_is_told_where_it_is(worker, model):
 
 
 def test_a_missing_import_is_told_on_the_statement_and_the_rest_goes_on(worker, model):
-    text = "import no_such_module_of_ours as nsm\n" + NET + """
+    text = (
+        "import no_such_module_of_ours as nsm\n"
+        + NET
+        + """
 
 class Other(nn.Module):
     def __init__(self):
@@ -175,6 +183,7 @@ class Other(nn.Module):
     def forward(self, x):
         return x
 """
+    )
     report = worker.trace(model(text))
     problem = next(each for each in all_problems(report) if each.code == "FX101")
     assert marked(text, problem.location) == "import no_such_module_of_ours as nsm"
@@ -192,7 +201,9 @@ def test_a_missing_import_that_no_model_needs_is_a_warning(worker, model):
 
 def test_a_training_script_is_not_run(worker, model, tmp_path):
     sentinel = tmp_path / "ran"
-    text = NET.replace("import torch\n", "import argparse\nimport pathlib\nimport torch\n") + f"""
+    text = (
+        NET.replace("import torch\n", "import argparse\nimport pathlib\nimport torch\n")
+        + f"""
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", required=True)
 args = parser.parse_args()
@@ -205,6 +216,7 @@ for epoch in range(10**9):
     optimizer.step()
 torch.save(model.state_dict(), "model.pt")
 """
+    )
     report = worker.trace(model(text))
     assert report.problems == ()
     assert report.status == "complete"
@@ -241,7 +253,9 @@ def test_relative_imports(worker, model):
     model("from .deep.widths import WIDTH\n", "pkg/sizes.py")
     model("", "pkg/deep/__init__.py")
     model("WIDTH = 12\n", "pkg/deep/widths.py")
-    path = model("from . import sizes\nfrom .deep import widths\n" + NET.replace("dim=8", "dim=sizes.WIDTH"), "pkg/net.py")
+    path = model(
+        "from . import sizes\nfrom .deep import widths\n" + NET.replace("dim=8", "dim=sizes.WIDTH"), "pkg/net.py"
+    )
     report = worker.trace(path)
     assert report.status == "complete"
     net = of(report, "Net")
@@ -382,7 +396,9 @@ def test_a_profile_of_what_cannot_be_traced_says_why(worker, model):
 
 def test_an_interpreter_without_torch_refuses_each_request(tmp_path, model):
     (tmp_path / "blocked").mkdir()
-    (tmp_path / "blocked" / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    (tmp_path / "blocked" / "torch.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n"
+    )
     worker = Worker(env={"PYTHONPATH": str(tmp_path / "blocked")})
     assert "no torch" in worker.environment.problem
     report = worker.trace(model(NET))
