@@ -77,8 +77,8 @@ def _window(source: str, start: int, end: int) -> tuple[str, int, int]:
 def _label(problem: Problem) -> str:
     """Return what stands beside the carets: whether the value is metadata or data, and how it came about."""
     first = problem.explanation.partition("\n")[0]
-    way = chain(first) if " → " in first else ""
-    return ": ".join(part for part in (problem.kind, shortened(way, _LONGEST_LABEL)) if part)
+    way = chain(first, _LONGEST_LABEL) if " → " in first else ""
+    return ": ".join(part for part in (problem.kind, way) if part)
 
 
 def _notes(finding: Finding, sources: Sources) -> list[str]:

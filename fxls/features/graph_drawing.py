@@ -50,7 +50,7 @@ def drawing(report: TargetReport, title: str) -> str:
     Each node is a `<g class="node">` whose first element is its box; hovering shows all that is known of it.
     """
     labels = [label(node) for node in report.nodes]
-    inputs = [[each for each in node.inputs if each < node.index] for node in report.nodes]
+    inputs = [[each for each in node.inputs if each < row] for row, node in enumerate(report.nodes)]
     drawn = layout([_box_size(lines) for lines in labels], inputs)
     width, height = f"{drawn.width:.0f}", f"{drawn.height:.0f}"
     head = (

@@ -20,6 +20,7 @@ _SOURCES: Final[dict[Provenance, str]] = {
     "inferred": "inferred",
 }
 
+_LONGEST_STEP: Final = 48
 _NUMBER: Final = re.compile(r"(?<=\.)\d+(?=\.|$)|(?<=_)\d+(?=_)")
 _COPY: Final = re.compile(r"(?<=\w)_\d+$")
 
@@ -106,13 +107,16 @@ def pattern(name: str) -> str:
     return _COPY.sub("", _NUMBER.sub("*", name))
 
 
-def chain(text: str, most: int = 7) -> str:
-    """Return `a → b → c` with equal neighbours counted, and the middle of a long one left out."""
-    steps = [(step, sum(1 for _ in same)) for step, same in groupby(text.split(" → "))]
+def chain(text: str, length: int) -> str:
+    """Return `a → b → c` with equal neighbours counted; of a long one the beginning and as much of the end as fits."""
+    steps = [(shortened(step, _LONGEST_STEP), sum(1 for _ in same)) for step, same in groupby(text.split(" → "))]
     written = [step if number == 1 else f"{step} (×{number})" for step, number in steps]
-    if len(written) > most:
-        written = [*written[: most // 2 - 1], "…", *written[-(most - most // 2 + 1) :]]
-    return " → ".join(written)
+    shown = written
+    for left_out in range(1, len(written) - 1):
+        if len(" → ".join(shown)) <= length:
+            break
+        shown = [written[0], "…", *written[left_out + 1 :]]
+    return " → ".join(shown)
 
 
 def shortened(text: str, length: int) -> str:
