@@ -57,7 +57,7 @@ def test_only_the_mapper_converts_positions() -> None:
 def test_every_mutable_class_is_named_in_the_architecture() -> None:
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)`", text.partition("## Mutable state")[2].partition("\n## ")[0]))
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES if "passes" not in path.parts]
     classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     assert {node.name for node in classes if is_mutable(node) and not node.name.startswith("_")} <= named
     assert named <= {node.name for node in classes} | {"wrap"}
