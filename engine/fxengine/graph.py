@@ -359,6 +359,33 @@ class Graph:
         """Add a call of a function and return its node."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
+    def create_size_node(self, tensor_node: Node, dim: int) -> Node:
+        """Add the size of a tensor in one dimension and return its node, with the number in ``meta`` if it is known."""
+        return self._measured(torch.ops.aten.sym_size.int, tensor_node, "size", dim)
+
+    def create_stride_node(self, tensor_node: Node, dim: int) -> Node:
+        """Add the stride of a tensor in one dimension and return its node."""
+        return self._measured(torch.ops.aten.sym_stride.int, tensor_node, "stride", dim)
+
+    def create_storage_offset_node(self, tensor_node: Node) -> Node:
+        """Add the offset of a tensor in its storage and return its node."""
+        return self._measured(torch.ops.aten.sym_storage_offset.default, tensor_node, "storage_offset")
+
+    def _measured(self, function: Callable[..., Any], tensor_node: Node, method: str, *dims: int) -> Node:
+        node = self.call_function(function, (tensor_node, *dims))
+        value, key = self._get_tensor_meta_val(tensor_node)
+        if value is not None:
+            node.meta[key] = getattr(value, method)(*dims)
+        return node
+
+    @staticmethod
+    def _get_tensor_meta_val(tensor_node: Node) -> tuple[Any, str]:
+        """Return the example of a node's value in ``meta`` and the key it is found under."""
+        for key in ("val", "example_value"):
+            if key in tensor_node.meta:
+                return tensor_node.meta[key], key
+        return None, "val"
+
     def output(self, result: Argument, type_expr: Any | None = None) -> Node:
         """Add the return of ``result`` and return its node."""
         return self.create_node("output", "output", args=(result,), type_expr=type_expr)
@@ -626,7 +653,7 @@ class Graph:
 
 def _with_facts_of(node: Node, copied: Node) -> Node:
     """Return ``copied`` with what is known about ``node``."""
-    copied.meta = node.meta.copy()
+    copied.meta = copy.copy(node.meta)
     copied._origin = node._origin
     copied.tensor = node.tensor
     return copied

@@ -157,7 +157,7 @@ EDITS: dict[str, tuple[tuple[Any, ...], Any]] = {
         lambda g, n, a, b: a.replace_all_uses_with(pick(n, b), lambda user: len(user.name) % 2 == 0) and None,
     ),
     "replace_input": ((numbers, numbers), lambda g, n, a, b, c: a.replace_input_with(pick(n, b), pick(n, c))),
-    "set_args": ((argument_lists,), lambda g, n, a, args: setattr(a, "args", args_of(n, args))),
+    "set_args": ((argument_lists,), lambda g, n, a, args: setattr(a, "args", args_of(n, args or [0]))),
     "set_kwargs": ((keyword_arguments,), lambda g, n, a, kwargs: setattr(a, "kwargs", kwargs_of(n, kwargs))),
     "update_arg": ((st.integers(0, 2), shapes), lambda g, n, a, index, arg: a.update_arg(index, argument(n, arg))),
     "update_kwarg": ((shapes,), lambda g, n, a, arg: a.update_kwarg("alpha", argument(n, arg))),

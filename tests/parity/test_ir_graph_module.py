@@ -420,10 +420,9 @@ def test_torchscript_says_which_module_called(library):
     graph.output(graph.call_function(user_function, (graph.placeholder("x"),)))
     module = library.graph_module.GraphModule({}, graph, "Caller")
     with (
-        warnings.catch_warnings(),
-        pytest.raises(Exception, match="'user_function' is being compiled since it was called from 'Caller.forward'"),
+        pytest.warns(DeprecationWarning, match="jit"),
+        pytest.raises(Exception, match=r"'user_function' is being compiled since it was called from 'Caller\.forward'"),
     ):
-        warnings.simplefilter("ignore")
         torch.jit.script(module)
 
 
@@ -552,7 +551,9 @@ def test_a_custom_code_generator(library):
     class ListCodeGen(library.graph.CodeGen):
         def gen_fn_def(self, free_vars, maybe_return_annotation):
             names = ", ".join(free_vars)
-            return f"def forward(self, args_list: List[torch.Tensor]){maybe_return_annotation}:\n    {names} = args_list"
+            return (
+                f"def forward(self, args_list: List[torch.Tensor]){maybe_return_annotation}:\n    {names} = args_list"
+            )
 
         def additional_globals(self):
             return [("List", typing.List)]  # noqa: UP006

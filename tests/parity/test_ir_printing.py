@@ -14,6 +14,7 @@ import torch.fx.graph_module
 import torch.fx.immutable_collections
 import torch.fx.node
 from torch.nn import functional
+from torch.utils import _pytree as pytree
 
 import fxengine.graph
 import fxengine.graph_module
@@ -330,6 +331,52 @@ def test_transformed_body(build):
     assert pieces[1] == pieces[0]
     assert codes[1].src == codes[0].src
     assert codes[1]._lineno_map == codes[0]._lineno_map
+
+
+def nested(library, parameters, arguments, *, keywords=None, result=None, annotation=None):
+    """Return a graph of the leaves of nested arguments."""
+    graph = library.graph.Graph()
+    leaves = [
+        graph.placeholder(f"leaf_{index}", type_expr=annotation)
+        for index in range(len(pytree.tree_leaves((arguments, keywords))))
+    ]
+    graph.output(leaves)
+    in_spec = pytree.tree_structure(arguments if keywords is None else (arguments, keywords))
+    out_spec = None if result is None else pytree.tree_structure(result)
+    graph.set_codegen(library.graph._PyTreeCodeGen(library.graph._PyTreeInfo(parameters, in_spec, out_spec)))
+    return graph
+
+
+NESTED: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    ((["self", "x"], (0, [1, 2])), {}),
+    ((["x", "y"], ([1, 2], {"a": 3})), {"result": {"a": 1, "b": (2, 3)}}),
+    ((["x", "k", "m"], (1,)), {"keywords": {"k": [1], "m": 2}, "result": [1, 2, 3]}),
+    ((["x", "y"], (1, (2,))), {"annotation": torch.Tensor}),
+    ((["x"], ()), {"result": []}),
+)
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+@pytest.mark.parametrize(("arguments", "options"), NESTED)
+def test_code_of_nested_arguments(arguments, options, expanded):
+    pair = [nested(library, *arguments, **options) for library in (THEIRS, OURS)]
+    for graph in pair:
+        graph.output_node().meta["desc"] = [f"part {index}" for index in range(9)]
+    theirs, ours = (graph.python_code("self", expanded_def=expanded) for graph in pair)
+    assert ours.src == theirs.src
+    assert ours._lineno_map == theirs._lineno_map
+
+
+def test_nested_arguments_are_taken_apart():
+    structure = {"a": 1, "b": (2, 3)}
+    results = []
+    for library in (THEIRS, OURS):
+        graph = nested(library, ["x", "k"], (structure,), keywords={"k": [4]}, result=[structure, 0])
+        module = library.graph_module.GraphModule({}, graph)
+        results.append(module(structure, [4]))
+        assert graph.process_outputs(graph.process_inputs(structure, [4])) == module(structure, [4])
+        assert module._in_spec == graph._codegen.pytree_info.in_spec
+    assert results[1] == results[0] == [structure, 4]
 
 
 def test_dtypes_in_short():

@@ -1,11 +1,16 @@
 """``PythonCode``: generated source, what it refers to, and which line belongs to which node."""
 
+import itertools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fxengine.node import Node
+
+_COMMENT: Final = re.compile(r"\s*(\033\[\d+m)*(#.*)?").fullmatch
+"""An empty line, or a comment, perhaps in colour: it stands after a node but is no part of it."""
 
 TransformCodeFunc: TypeAlias = Callable[[list[str]], list[str]]
 """Rewrites the body of a generated function, given and returned as pieces of text that follow each other."""
@@ -33,11 +38,12 @@ class PythonCode:
 
     @cached_property
     def node_lines(self) -> dict[Node, int]:
-        """For each node that is a statement, the number of its last line in ``src``, counted from 1."""
-        last = max(self._lineno_map or (0,))  # The empty line after the last statement.
+        """For each node that is a statement, the number of its first line in ``src``, counted from 1."""
+        lines = self.src.split("\n")
         offset = self._prologue_start - self._skipped
-        return {
-            self._nodes[index]: offset + line
-            for line, index in (self._lineno_map or {}).items()
-            if index is not None and line != last
-        }
+        numbers: dict[Node, int] = {}
+        for line, index in itertools.islice((self._lineno_map or {}).items(), self._skipped, None):
+            number = offset + line
+            if index is not None and number <= len(lines) and not _COMMENT(lines[number - 1]):
+                numbers.setdefault(self._nodes[index], number)
+        return numbers
