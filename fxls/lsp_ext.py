@@ -15,6 +15,9 @@ STATUS: Final = "fxls/status"
 TRUSTED: Final = "fxls/trusted"
 """Notification from the client without content: the person trusts this workspace now."""
 
+ACTIVE: Final = "fxls/active"
+"""Notification from the client: `ActiveParams`, the document that the person looks at now."""
+
 REPORT: Final = "fxls/report"
 """Request: `ReportParams` → `ReportResult`, what is known of a document, without waiting."""
 
@@ -95,6 +98,13 @@ class Status:
     milliseconds: float | None = None
     problems: int | None = None
     devices: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveParams:
+    """The document that the person turned to. It need not be one that the server knows."""
+
+    uri: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,6 +238,10 @@ async def _trusted(ls: FxServer, params: object) -> None:
     _session(ls).trust()
 
 
+async def _active(ls: FxServer, params: object) -> None:
+    _session(ls).activate(lsp_ext.read(lsp_ext.ActiveParams, params).uri)
+
+
 # Features.
 
 
@@ -371,6 +375,7 @@ _FEATURES: Final[dict[str, tuple[_Handler[Any], Any]]] = {
     lsp.TEXT_DOCUMENT_INLAY_HINT: (_inlay_hint, None),
     lsp.WORKSPACE_EXECUTE_COMMAND: (_execute_command, None),
     lsp_ext.TRUSTED: (_trusted, None),
+    lsp_ext.ACTIVE: (_active, None),
     lsp_ext.REPORT: (_report, None),
     lsp_ext.ENVIRONMENT: (_environment, None),
 }

@@ -183,6 +183,13 @@ class Session:
                 self._edited.add(uri)
                 self._submit(document)
 
+    def activate(self, uri: str) -> None:
+        """Take note that the person looks at a document: it comes first, and the status tells of it."""
+        document = self._documents.get(uri)
+        if document is not None:
+            self._touch(uri)
+            self._tell(document)
+
     def save(self, uri: str) -> None:
         """Take note that a document's text is what is on disk now."""
         document = self._documents.get(uri)

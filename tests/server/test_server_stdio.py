@@ -354,6 +354,22 @@ async def test_closing_takes_the_diagnostics_away(client, uri):
     await client.until(lambda: client.published(uri)[-1]["diagnostics"] == [])
 
 
+async def test_the_status_is_about_the_document_that_the_person_looks_at(client, uri):
+    other = uri.replace("net.py", "other.py")
+    await client.initialize()
+    client.open(uri, NET)
+    await client.diagnostics(uri, 1)
+    client.open(other, NET + "y = 1  # fake: problem\n")
+    await client.diagnostics(other, 1)
+    status = client.notifications["fxls/status"]
+    await client.until(lambda: status[-1]["text"] == "fx ✗ 1")
+    client.notify("fxls/active", {"uri": uri})
+    await client.until(lambda: status[-1]["text"] == "fx ✓")
+    client.notify("fxls/active", {"uri": "file:///never/opened.py"})
+    client.notify("fxls/active", {"uri": other})
+    await client.until(lambda: status[-1]["text"] == "fx ✗ 1")
+
+
 # Settings, trust, environments.
 
 
