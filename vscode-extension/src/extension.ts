@@ -23,6 +23,11 @@ export async function activate(context: ExtensionContext): Promise<void> {
             status.show(news);
         }),
         ...registerCommands(started, status, log),
+        window.onDidChangeActiveTextEditor(async (editor) => {
+            if (editor?.document.languageId === 'python') {
+                await started.lookingAt(editor.document.uri);
+            }
+        }),
         workspace.onDidChangeConfiguration(async (event) => {
             // All other settings the client library reports to the server, which asks for them.
             if (event.affectsConfiguration('fxls.serverInterpreter')) {

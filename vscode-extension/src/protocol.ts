@@ -59,5 +59,8 @@ export interface Status {
 
 export const statusNotification = new NotificationType<Status>('fxls/status');
 
+/** Sent when the person turns to another document. */
+export const activeNotification = new NotificationType<{ readonly uri: string }>('fxls/active');
+
 /** Sent when the person grants trust: from then on the server may run the workspace's code. */
 export const trustedNotification = new NotificationType0('fxls/trusted');

@@ -22,14 +22,20 @@ import {
 } from 'vscode-languageclient/node';
 
 import { type Interpreter, serverInterpreter, userInterpreter } from './interpreters';
-import { type CommandArgument, type Status, ServerCommand, statusNotification, trustedNotification } from './protocol';
+import {
+    type CommandArgument,
+    type Status,
+    ServerCommand,
+    activeNotification,
+    statusNotification,
+    trustedNotification,
+} from './protocol';
 
 /** Commands that a link in a hover may run. */
 const LINKED_COMMANDS = Object.values(ServerCommand);
 
 export class Server implements Disposable {
-    private client: LanguageClient | undefined;
-    private starting: Promise<void> | undefined;
+    private running: Promise<LanguageClient | undefined> | undefined;
     private readonly statusEmitter = new EventEmitter<Status>();
     private profiles = 0;
 
@@ -44,10 +50,11 @@ export class Server implements Disposable {
 
     /** Starts the server, or waits for the start that is under way. Failures end in the status and the log. */
     async start(): Promise<void> {
-        this.starting ??= this.launch().catch((error: unknown) => {
+        this.running ??= this.launch().catch((error: unknown) => {
             this.failed(error instanceof Error ? error.message : String(error));
+            return undefined;
         });
-        await this.starting;
+        await this.running;
     }
 
     async restart(): Promise<void> {
@@ -56,10 +63,9 @@ export class Server implements Disposable {
     }
 
     async stop(): Promise<void> {
-        await this.starting;
-        this.starting = undefined;
-        const client = this.client;
-        this.client = undefined;
+        const running = this.running;
+        this.running = undefined;
+        const client = await running;
         await client?.dispose().catch((error: unknown) => {
             this.log.warn(`the server did not stop in order: ${String(error)}`);
         });
@@ -72,16 +78,22 @@ export class Server implements Disposable {
 
     /** Lets the server ask for its settings again: the interpreter that the editor names has changed. */
     async settingsChanged(): Promise<void> {
-        if (this.client?.state === State.Running) {
-            await this.client.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
-        }
+        const client = await this.client();
+        await client?.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
+    }
+
+    /** Tells the server which document the person looks at: its trace comes first, and the status is about it. */
+    async lookingAt(document: Uri): Promise<void> {
+        const client = await this.client();
+        await client?.sendNotification(activeNotification, { uri: document.toString() });
     }
 
     /** Tells the server that the workspace is trusted now; starts it where it could not run before. */
     async sendTrust(): Promise<void> {
-        if (this.client?.state === State.Running) {
+        const client = await this.client();
+        if (client) {
             await this.settingsChanged();
-            await this.client.sendNotification(trustedNotification);
+            await client.sendNotification(trustedNotification);
         } else {
             await this.restart();
         }
@@ -90,8 +102,8 @@ export class Server implements Disposable {
     /** Runs a command of the server and shows its result. */
     async run(command: string, argument: CommandArgument): Promise<void> {
         await this.start();
-        const client = this.client;
-        if (client?.state !== State.Running) {
+        const client = await this.client();
+        if (!client) {
             return;
         }
         const parameters = { command, arguments: [argument] };
@@ -104,22 +116,30 @@ export class Server implements Disposable {
         }
     }
 
-    private async launch(): Promise<void> {
+    private async launch(): Promise<LanguageClient> {
         this.statusEmitter.fire({ state: 'starting', text: 'fx $(loading~spin)', tooltip: 'fxls is starting' });
         const user = await userInterpreter(folder());
         const python = await serverInterpreter(user, folder());
-        this.log.info(`server: ${python.command.join(' ')} (${python.from}); models: ${user ? `${user.command.join(' ')} (${user.from})` : 'found by the server'}`);
+        const models = user ? `${user.command.join(' ')} (${user.from})` : 'found by the server';
+        this.log.info(`server: ${python.command.join(' ')} (${python.from}); models: ${models}`);
         const client = new LanguageClient('fxls', 'fxls', this.serverOptions(python), this.clientOptions(user));
-        client.onDidChangeState(({ newState }) => {
-            if (newState === State.Stopped && this.client === client) {
+        client.onDidChangeState(async ({ newState }) => {
+            // One that was stopped on purpose is no longer the running one.
+            if (newState === State.Stopped && (await this.running) === client) {
                 this.failed('The server stopped.');
             }
         });
         client.onNotification(statusNotification, (status) => {
             this.statusEmitter.fire(status);
         });
-        this.client = client;
         await client.start();
+        return client;
+    }
+
+    /** The client of the server that runs, if one does: not while it is starting again after a crash. */
+    private async client(): Promise<LanguageClient | undefined> {
+        const client = await this.running;
+        return client?.isRunning() ? client : undefined;
     }
 
     private serverOptions(python: Interpreter): ServerOptions {
@@ -137,7 +157,15 @@ export class Server implements Disposable {
             markdown: { isTrusted: { enabledCommands: LINKED_COMMANDS } },
             middleware: {
                 executeCommand: (command, args: unknown[]) => this.run(command, args[0] as CommandArgument),
-                workspace: { configuration: answerConfiguration },
+                workspace: {
+                    configuration: answerConfiguration,
+                    // The change of a setting may be what this very server is stopped for.
+                    didChangeConfiguration: async (sections, next) => {
+                        if (await this.client()) {
+                            await next(sections);
+                        }
+                    },
+                },
             },
         };
     }

@@ -20,6 +20,7 @@ const BROWSER = [
 export class Editor {
     /** Starts VS Code on a folder, with `file` open. */
     static async open({ folder, file, ...options }) {
+        fs.mkdirSync(SHOTS, { recursive: true });
         const host = await start({ folder, ...options });
         const browser = await chromium.launch({ executablePath: process.env.FXLS_CHROMIUM ?? '/usr/bin/chromium', args: BROWSER });
         const context = await browser.newContext({ viewport: { width: 1400, height: 860 }, deviceScaleFactor: 1.5 });
@@ -39,6 +40,7 @@ export class Editor {
     }
 
     async close() {
+        fs.writeFileSync(path.join(SHOTS, `${path.parse(this.folder).base}.log`), this.host.log());
         await this.browser.close();
         await this.host.stop();
     }
@@ -179,12 +181,29 @@ export class Editor {
         return this.page.frameLocator('iframe.webview.ready').last().frameLocator('iframe#active-frame');
     }
 
+    /** Waits for a part of the webview's page; an error that the extension shows instead ends the wait. */
+    async inWebview(selector, seconds = 30) {
+        const part = this.webview().locator(selector).first();
+        const error = this.page.locator('.notification-list-item', { hasText: 'fxls:' }).first();
+        await this.until(
+            async () => ({ shown: await part.isVisible(), error: (await error.isVisible()) && (await error.innerText()) }),
+            (now) => {
+                if (now.error) {
+                    throw new Error(now.error);
+                }
+                return now.shown;
+            },
+            `${selector} in the webview`,
+            seconds,
+        );
+        return part;
+    }
+
     async shot(name) {
-        fs.mkdirSync(SHOTS, { recursive: true });
         await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
     }
 
-    /** Keeps a picture of what went wrong, and closes whatever menu is open, so that the next step can begin. */
+    /** Keeps a picture of what went wrong, and closes whatever is open, so that the next step can begin. */
     async failed(step) {
         await this.shot(`failed-${step.replaceAll(/\W+/g, '-')}`);
         await this.page.keyboard.press('Escape');
