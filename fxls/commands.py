@@ -91,21 +91,27 @@ def _snapshot(session: Session, uri: str) -> Snapshot:
 
 
 def _target(snapshot: Snapshot, arguments: CommandArguments) -> TraceTarget:
-    """Return the model that a command names; without a name that around its line, or the first that can be built."""
-    if arguments.target:
-        found = snapshot.index.target(arguments.target)
-        if found is None:
-            raise CommandError(f"there is no model {arguments.target} in this file")
-        return found
+    """Return the model that a command names; without a name that around its line, or else the largest captured one.
+
+    A class that was traced as a part of another model has no arguments of its own: that model stands for it.
+    """
     around = snapshot.index.class_at(arguments.line + 1)
-    here = snapshot.index.target(around.qualname) if around is not None else None
-    if here is not None:
-        return here
-    if not snapshot.index.targets:
+    name = arguments.target or (around.qualname if around is not None else "")
+    found = snapshot.index.target(name)
+    if arguments.target and found is None:
+        raise CommandError(f"there is no model {arguments.target} in this file")
+    reports = {each.qualname: each for each in snapshot.report.targets} if snapshot.report is not None else {}
+    if found is None:
+        captured = [reports[each.qualname] for each in snapshot.index.targets if each.qualname in reports]
+        largest = max(captured, key=lambda each: len(each.nodes), default=None)
+        found = snapshot.index.target(largest.qualname) if largest is not None else None
+    if found is None and snapshot.index.targets:
+        found = snapshot.index.targets[0]
+    if found is None:
         raise CommandError("there is no model in this file")
-    reports = snapshot.report.targets if snapshot.report is not None else ()
-    built = [each.qualname for each in reports if each.status == "complete" and not each.enclosed_by]
-    return next((each for each in snapshot.index.targets if each.qualname in built), snapshot.index.targets[0])
+    report = reports.get(found.qualname)
+    enclosing = snapshot.index.target(report.enclosed_by) if report is not None and not report.nodes else None
+    return enclosing or found
 
 
 def _captured(session: Session, arguments: CommandArguments) -> TargetReport:
@@ -124,8 +130,6 @@ def _captured(session: Session, arguments: CommandArguments) -> TargetReport:
 def _reason(report: TargetReport) -> str:
     if report.problems:
         return report.problems[0].message
-    if report.enclosed_by:
-        return f"it was traced as a part of {report.enclosed_by}"
     return "it was not traced"
 
 

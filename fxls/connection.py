@@ -18,6 +18,10 @@ from typing import Final, Protocol, TypeAlias
 _log = logging.getLogger(__name__)
 
 _CHUNK: Final = 1 << 16
+
+_SWITCH: Final = 0.0005
+"""Seconds after which a thread that computes lets another one go on: a person waits for the event loop."""
+
 _PARENT_LOOK: Final = 2.0
 
 
@@ -49,6 +53,7 @@ Create: TypeAlias = Callable[[Callable[[bytes], object]], Server]
 
 async def serve_stdio(create: Create) -> int:
     """Serve one client on standard input and output; return the exit code."""
+    sys.setswitchinterval(_SWITCH)
     loop = asyncio.get_running_loop()
     source, sink = _private_descriptors()
     outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()

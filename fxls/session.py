@@ -7,7 +7,8 @@ session knows the client and the workers through Protocols; it knows neither the
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -77,6 +78,10 @@ class Pool(Protocol):
         """End the processes of an environment."""
         ...
 
+    def keep(self, environments: Collection[PythonEnv]) -> None:
+        """End the processes of all other environments."""
+        ...
+
     async def close(self) -> None:
         """End every process."""
         ...
@@ -112,6 +117,8 @@ class Session:
         self._watcher = Watcher(self.files_changed)
         self._warned: set[str] = set()
         self._edited: set[str] = set()
+        # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
+        self._beside = ThreadPoolExecutor(1, "fxls discovery")
         self._active = ""
 
     # The world: trust, settings, folders.
@@ -133,7 +140,11 @@ class Session:
             self._reconsider(self._documents.values())
 
     def announce(self) -> None:
-        """Show how things are before a document is open."""
+        """Show how things are with the document that the person is at, or before one is open."""
+        active = self._documents.get(self._active)
+        if active is not None:
+            self._tell(active, working=self._scheduler.busy(active.uri))
+            return
         restricted = Status("restricted", "fx ⏸ restricted", "The workspace is not trusted: nothing in it is executed.")
         self._client.status(status(None) if self._trusted else restricted)
 
@@ -207,6 +218,9 @@ class Session:
         self._client.publish(uri, None, [])
         if document.unsaved:
             self._follow(document.path)
+        if uri == self._active:
+            self._active = next(reversed(self._documents), "")
+            self.announce()
 
     def files_changed(self, paths: Iterable[str]) -> None:
         """Trace again what depends on files that changed on disk, and is not open with a text of its own."""
@@ -299,6 +313,7 @@ class Session:
         """End all work and every process."""
         self._watcher.close()
         await self._scheduler.close()
+        self._beside.shutdown(wait=False, cancel_futures=True)
         await self._pool.close()
 
     # What follows from a change.
@@ -308,12 +323,13 @@ class Session:
         for document in documents:
             document.forget()
             self._submit(document)
+        self._pool.keep({self._environment(document) for document in self._documents.values()})
         self._client.refresh()
 
     def _submit(self, document: Document) -> None:
         """Do what a document's current text asks for, in place of what was being done for an older one."""
         self._scheduler.submit(document.uri, lambda: self._work(document))
-        self._tell(document)
+        self._tell(document, working=True)
 
     async def _work(self, document: Document) -> None:
         """Look for models, trace them, show the report. Cancelled as soon as the text's code changes."""
@@ -337,7 +353,8 @@ class Session:
         if len(document.text) < _LONG:
             found = view.discover(document.path, document.text)
         else:
-            found = await asyncio.to_thread(view.discover, document.path, document.text)
+            loop = asyncio.get_running_loop()
+            found = await loop.run_in_executor(self._beside, view.discover, document.path, document.text)
         configuration = view.configuration(document.path)
         for problem in configuration.problems if configuration is not None else ():
             self._warn(f"{problem.location.path}:{problem.location.span.line}: {problem.message}")
@@ -362,12 +379,12 @@ class Session:
         self._client.publish(document.uri, document.version, diagnostics(self._snapshot(document)))
         self._tell(document)
 
-    def _tell(self, document: Document) -> None:
+    def _tell(self, document: Document, *, working: bool = False) -> None:
         """Show the state of the document that the person is at."""
         if document.uri == self._active:
-            busy = self._trusted and self._scheduler.busy(document.uri) and not document.current
-            starting = busy and document.environment is None
-            self._client.status(status(None if starting else self._snapshot(document), tracing=busy))
+            tracing = working and self._trusted
+            starting = tracing and document.environment is None
+            self._client.status(status(None if starting else self._snapshot(document), tracing=tracing))
 
     def _warn(self, message: str) -> None:
         """Tell the person something once."""

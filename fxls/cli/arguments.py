@@ -1,8 +1,11 @@
 """What may be written on the command line."""
 
 import argparse
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from fxls import __version__
@@ -24,7 +27,7 @@ class Options:
     command: str
     paths: tuple[str, ...] = ()
     format: str = ""
-    python: str = ""
+    python: tuple[str, ...] = ()
     jobs: int = 1
     strict: bool = False
     timeout: float = 10.0
@@ -86,9 +89,10 @@ def _command(commands: Any, name: str, description: str, epilog: str | None = No
     )
     parser.add_argument(
         "--python",
-        default="",
+        type=_words,
+        default=(),
         metavar="PY",
-        help="the interpreter that has your torch (default: the nearest environment)",
+        help="the interpreter that has your torch, or the command that starts it (default: the nearest environment)",
     )
     parser.add_argument(
         "--timeout",
@@ -116,6 +120,13 @@ def _target(parser: argparse.ArgumentParser) -> None:
 
 def _format(parser: argparse.ArgumentParser, *choices: str) -> None:
     parser.add_argument("--format", choices=choices, default=choices[0], help="default: %(default)s")
+
+
+def _words(command: str) -> tuple[str, ...]:
+    """Return the words of a command; one that is a file as a whole, even with spaces in its name, is one word."""
+    if Path(command).exists():
+        return (command,)
+    return tuple(shlex.split(command, posix=os.name != "nt"))
 
 
 def _positive(text: str) -> int:

@@ -57,7 +57,7 @@ class Traced:
 class Tracing:
     """The workers and settings of one run of the command line. Mutable only in what it remembers of the project."""
 
-    def __init__(self, pool: WorkerPool, settings: Settings, python: str = "") -> None:
+    def __init__(self, pool: WorkerPool, settings: Settings, python: tuple[str, ...] = ()) -> None:
         self._pool = pool
         self._settings = settings
         self._python = python
@@ -164,7 +164,7 @@ class Tracing:
         key = str(Path(path).parent)
         env = self._environments.get(key)
         if env is None:
-            env = find_python(path, folder, (self._python,) if self._python else ())
+            env = find_python(path, folder, self._python)
             self._environments[key] = env
         if env.problem:
             raise CannotTraceError(env.problem)

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -59,6 +59,7 @@ class WorkerPool:
     def __init__(self, start: _Start = WorkerProcess.start) -> None:
         self._start = start
         self._workers: dict[PythonEnv, PooledWorker] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
     def client(self, env: PythonEnv) -> "PooledWorker":
         """Return the worker of an environment. Its process starts with its first request."""
@@ -73,10 +74,17 @@ class WorkerPool:
         if worker is not None:
             await worker.close()
 
+    def keep(self, environments: Collection[PythonEnv]) -> None:
+        """End the processes of all other environments, without waiting for it."""
+        for env in [each for each in self._workers if each not in environments]:
+            ending = asyncio.get_running_loop().create_task(self._workers.pop(env).close())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+
     async def close(self) -> None:
         """End every process."""
         workers, self._workers = list(self._workers.values()), {}
-        await asyncio.gather(*(worker.close() for worker in workers))
+        await asyncio.gather(*self._ending, *(worker.close() for worker in workers))
 
 
 @dataclass(slots=True)

@@ -1,0 +1,380 @@
+"""The session, with a client and workers that note what they are told: what is traced when, and what is shown."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from lsprotocol import types as lsp
+
+from fxls.commands import CommandError, show_code
+from fxls.lsp_ext import CommandArguments
+from fxls.session import Session, Terms
+from fxworker.wire import (
+    EnvironmentReport,
+    Location,
+    NodeInfo,
+    Problem,
+    ProfileReport,
+    ProfileRow,
+    Span,
+    TargetReport,
+    TraceReport,
+    digest,
+)
+
+NET = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+
+
+class Editor:
+    """A client that keeps what it is shown."""
+
+    def __init__(self):
+        self.published = []
+        self.statuses = []
+        self.refreshed = 0
+        self.warnings = []
+
+    def publish(self, uri, version, found):
+        self.published.append((uri.rsplit("/", 1)[1], version, [each.code for each in found]))
+
+    def refresh(self):
+        self.refreshed += 1
+
+    def status(self, status):
+        self.statuses.append(status.state)
+
+    def warn(self, message):
+        self.warnings.append(message)
+
+
+class Worker:
+    """A worker that answers when it is let."""
+
+    def __init__(self):
+        self.requests = []
+        self.cancelled = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.dependencies = {}
+        self.problems = ()
+        self.enclosed = {}
+        self.report = EnvironmentReport("3.11", "python", "2.13", ("cpu",))
+
+    async def environment(self):
+        return self.report
+
+    async def trace(self, request):
+        self.requests.append(request)
+        try:
+            await self.open.wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(request)
+            raise
+        node = NodeInfo(0, "x", "placeholder", "x", "", "", (), (), None, "", None, None)
+        targets = tuple(
+            TargetReport(each.qualname, each.kind, each.name, "complete", nodes=(node,), code=f"# {each.qualname}")
+            if each.qualname not in self.enclosed
+            else TargetReport(each.qualname, each.kind, each.name, "complete", enclosed_by=self.enclosed[each.qualname])
+            for each in request.targets
+        )
+        problems = tuple(replace(each, location=Location(request.path, each.location.span)) for each in self.problems)
+        dependencies = self.dependencies.get(request.path, ())
+        return TraceReport(1, request.path, digest(request.text), "complete", targets, problems, dependencies)
+
+    async def profile(self, request, on_progress):
+        row = ProfileRow("add", Location(request.path, Span(6, 15, 6, 20)), 0.1, 0.0, 1.0, 0.0, 0.0)
+        return ProfileReport(1, request.path, digest(request.text), request.target.qualname, request.device,
+                             "complete", (row,), data="measured", markdown=request.previous)  # fmt: skip
+
+    async def close(self):
+        pass
+
+
+class Pool:
+    def __init__(self, worker):
+        self.worker = worker
+        self.asked = set()
+        self.kept = None
+        self.discarded = []
+
+    def client(self, env):
+        self.asked.add(env)
+        return self.worker
+
+    async def discard(self, env):
+        self.discarded.append(env)
+
+    def keep(self, environments):
+        self.kept = environments
+
+    async def close(self):
+        pass
+
+
+class World:
+    def __init__(self, folder, **terms):
+        self.folder = folder
+        self.editor, self.worker = Editor(), Worker()
+        self.pool = Pool(self.worker)
+        self.session = Session(self.editor, Terms(folders=(str(folder),), **terms), self.pool)
+
+    def uri(self, name):
+        return (self.folder / name).as_uri()
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    async def open(self, name, text=NET):
+        self.session.open(self.uri(name), 1, text)
+        await self.settle()
+
+    def type(self, name, version, text, line=0):
+        place = lsp.Position(line, 0)
+        event = lsp.TextDocumentContentChangePartial(range=lsp.Range(place, place), text=text)
+        self.session.change(self.uri(name), version, [event])
+
+    def replace(self, name, version, text):
+        self.session.change(self.uri(name), version, [lsp.TextDocumentContentChangeWholeDocument(text)])
+
+    async def settle(self):
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0)
+            while not self.session._scheduler.idle:
+                await asyncio.sleep(0.001)
+
+    def traced(self):
+        return [request.path.rsplit("/", 1)[1] for request in self.worker.requests]
+
+
+@pytest.fixture
+async def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    await world.session.close()
+
+
+async def test_each_edit_of_code_is_traced_and_shown_with_its_version(world):
+    await world.open("net.py")
+    for version in (2, 3):
+        world.type("net.py", version, f"x = {version}\n")
+        await world.settle()
+    assert world.editor.published == [("net.py", 1, []), ("net.py", 2, []), ("net.py", 3, [])]
+    assert world.traced() == ["net.py"] * 3
+
+
+async def test_edits_that_come_faster_than_traces_end_the_older_ones(world):
+    await world.open("net.py")
+    world.worker.open.clear()
+    for version in range(2, 10):
+        world.type("net.py", version, f"x = {version}\n")
+        await asyncio.sleep(0.01)
+    assert len(world.worker.cancelled) == 7
+    world.worker.open.set()
+    await world.settle()
+    assert world.editor.published == [("net.py", 1, []), ("net.py", 9, [])]
+
+
+async def test_a_comment_typed_while_a_trace_runs_lets_it_run_and_the_answer_is_carried(world):
+    world.worker.problems = (Problem("FX001", "error", "no", Location("", Span(6, 15, 6, 20))),)
+    world.worker.open.clear()
+    world.session.open(world.uri("net.py"), 1, NET)
+    await asyncio.sleep(0.01)
+    world.type("net.py", 2, "# a comment\n\n")
+    world.worker.open.set()
+    await world.settle()
+    assert world.worker.cancelled == []
+    assert world.traced() == ["net.py"]
+    assert world.editor.published == [("net.py", 2, ["FX001"])]
+    snapshot = world.session.snapshot(world.uri("net.py"))
+    assert snapshot.fresh
+    assert snapshot.located(Span(6, 15, 6, 20)) == Span(8, 15, 8, 20)
+
+
+async def test_a_report_of_older_code_is_not_fresh(world):
+    await world.open("net.py")
+    world.worker.open.clear()
+    world.type("net.py", 2, "x = 1\n")
+    await asyncio.sleep(0.01)
+    snapshot = world.session.snapshot(world.uri("net.py"))
+    assert snapshot.report is not None
+    assert not snapshot.fresh
+    world.worker.open.set()
+    await world.settle()
+    assert world.session.snapshot(world.uri("net.py")).fresh
+
+
+async def test_broken_text_keeps_what_was_known(world):
+    await world.open("net.py")
+    world.type("net.py", 2, "def (\n")
+    await world.settle()
+    snapshot = world.session.snapshot(world.uri("net.py"))
+    assert (snapshot.index.parsed, snapshot.fresh) == (False, False)
+    assert [each.qualname for each in snapshot.index.targets] == ["Net"]
+    assert snapshot.index.targets[0].name.line == 5
+    assert snapshot.report is not None
+    assert world.traced() == ["net.py"]
+
+
+async def test_files_that_import_each_other_are_traced_once_for_each_edit(world):
+    world.worker.dependencies = {
+        world.path("a.py"): (world.path("b.py"),),
+        world.path("b.py"): (world.path("a.py"),),
+    }
+    await world.open("a.py")
+    await world.open("b.py")
+    world.worker.requests.clear()
+    world.type("a.py", 2, "x = 1\n")
+    await world.settle()
+    assert sorted(world.traced()) == ["a.py", "b.py"]
+    assert world.traced()[0] == "a.py"
+
+
+async def test_broken_text_does_not_break_those_that_import_it(world):
+    world.worker.dependencies = {world.path("a.py"): (world.path("b.py"),)}
+    await world.open("a.py")
+    await world.open("b.py")
+    world.worker.requests.clear()
+    world.type("b.py", 2, "def (\n")
+    await world.settle()
+    assert world.traced() == []
+    world.replace("b.py", 3, NET + "y = 1\n")
+    await world.settle()
+    assert sorted(world.traced()) == ["a.py", "b.py"]
+
+
+async def test_unsaved_texts_are_laid_over_saved_ones_are_not(world):
+    (world.folder / "b.py").write_text(NET)
+    await world.open("b.py")
+    world.type("b.py", 2, "x = 1\n")
+    await world.settle()
+    await world.open("a.py")
+    assert [each.path for each in world.worker.requests[-1].overlays] == [world.path("b.py")]
+    world.session.save(world.uri("b.py"))
+    world.type("a.py", 2, "x = 1\n")
+    await world.settle()
+    assert world.worker.requests[-1].overlays == ()
+
+
+async def test_a_file_that_is_open_has_its_text_here_not_on_disk(world):
+    world.worker.dependencies = {world.path("a.py"): (world.path("b.py"),)}
+    await world.open("a.py")
+    await world.open("b.py")
+    world.worker.requests.clear()
+    world.session.files_changed([world.path("b.py")])
+    await world.settle()
+    assert world.traced() == []
+    world.session.close_document(world.uri("b.py"))
+    world.session.files_changed([world.path("b.py")])
+    await world.settle()
+    assert set(world.traced()) == {"a.py"}
+
+
+async def test_an_untrusted_workspace_asks_for_no_worker(tmp_path):
+    world = World(tmp_path, trusted=False)
+    await world.open("net.py")
+    world.type("net.py", 2, "x = 1\n")
+    await world.settle()
+    assert world.pool.asked == set()
+    assert set(world.editor.statuses) == {"restricted"}
+    world.session.trust()
+    await world.settle()
+    assert world.traced() == ["net.py"]
+    await world.session.close()
+
+
+async def test_without_running_trust_changes_nothing(tmp_path):
+    world = World(tmp_path, run=False)
+    world.session.trust()
+    await world.open("net.py")
+    assert world.pool.asked == set()
+    await world.session.close()
+
+
+async def test_settings_of_a_folder_are_those_of_its_documents(world, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    world.session.change_folders([str(other)], [])
+    world.session.configure({"trace": {"timeout": 20}})
+    world.session.configure({"trace": {"memory": 100}}, str(other))
+    await world.open("net.py")
+    world.session.open((other / "net.py").as_uri(), 1, NET)
+    await world.settle()
+    limits = [(each.limits.seconds, each.limits.memory >> 20) for each in world.worker.requests]
+    assert limits == [(20.0, 4096), (20.0, 100)]
+
+
+async def test_a_new_interpreter_traces_again_and_the_old_one_is_ended(world):
+    await world.open("net.py")
+    world.session.configure({"interpreter": ["python3"]})
+    await world.settle()
+    assert len(world.traced()) == 2
+    (kept,) = world.pool.kept
+    assert kept.found == "configured"
+
+
+async def test_the_same_settings_again_do_nothing(world):
+    await world.open("net.py")
+    world.session.configure({"trusted": True})
+    await world.settle()
+    assert len(world.traced()) == 1
+
+
+async def test_bad_settings_are_said_once(world):
+    for _ in range(2):
+        world.session.configure({"strict": 3})
+    assert world.editor.warnings == ["`fxls.strict` must be true or false, not 3; false is used"]
+
+
+async def test_an_environment_that_cannot_trace_is_looked_at_again_on_request(world):
+    world.worker.report = replace(world.worker.report, problem="no torch")
+    await world.open("net.py")
+    assert world.editor.statuses[-1] == "error"
+    assert world.traced() == []
+    world.worker.report = replace(world.worker.report, problem="")
+    await world.session.retrace(world.uri("net.py"))
+    assert len(world.pool.discarded) == 1
+    assert world.traced() == ["net.py"]
+
+
+async def test_a_project_configures_its_targets_and_a_change_of_it_is_followed(world):
+    project = world.folder / "pyproject.toml"
+    project.write_text('[[tool.fxls.target]]\npath = "net.py"\nconstruct = "Net()"\n')
+    await world.open("net.py")
+    assert world.worker.requests[-1].targets[0].constructs[0].source == "configuration"
+    project.write_text('[[tool.fxls.target]]\npath = "net.py"\nconstruct = "Net(1)"\n')
+    world.session.files_changed([str(project)])
+    await world.settle()
+    assert world.worker.requests[-1].targets[0].constructs[0].expression == "Net(1)"
+
+
+async def test_a_profile_is_compared_with_the_last_and_moves_with_the_text(world):
+    await world.open("net.py")
+    target = world.session.snapshot(world.uri("net.py")).index.targets[0]
+    for _ in range(2):
+        report = await world.session.profile(world.uri("net.py"), target, "cpu", print)
+    assert report.markdown == "measured"
+    world.type("net.py", 2, "# a comment\n")
+    (profile,) = world.session.snapshot(world.uri("net.py")).profiles
+    assert profile.rows[0].location.span == Span(7, 15, 7, 20)
+    world.type("net.py", 3, "# in", line=6)
+    (profile,) = world.session.snapshot(world.uri("net.py")).profiles
+    assert profile.rows[0].location is None or profile.rows[0].location.span != Span(7, 15, 7, 20)
+
+
+async def test_the_model_that_encloses_a_class_stands_for_it(world):
+    text = NET + NET.replace("Net", "Outer").replace("import torch\n", "")
+    world.worker.enclosed = {"Net": "Outer"}
+    await world.open("net.py", text)
+    uri = world.uri("net.py")
+    assert show_code(world.session, CommandArguments(uri, target="Net")).text == "# Outer"
+    assert show_code(world.session, CommandArguments(uri, line=4)).text == "# Outer"
+    assert show_code(world.session, CommandArguments(uri)).text == "# Outer"
+    with pytest.raises(CommandError, match="no model Other"):
+        show_code(world.session, CommandArguments(uri, target="Other"))
+
+
+async def test_closing_the_active_document_leaves_the_status_to_the_other(world):
+    await world.open("a.py")
+    await world.open("b.py", "def (\n")
+    assert world.editor.statuses[-1] == "problems"
+    world.session.close_document(world.uri("b.py"))
+    assert world.editor.statuses[-1] == "ok"
