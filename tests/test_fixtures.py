@@ -29,7 +29,7 @@ def trace() -> Iterator[Callable[[Path, Settings], Traced]]:
         pool = WorkerPool()
 
         def run(path: Path, settings: Settings) -> Traced:
-            tracing = Tracing(pool, settings, sys.executable)
+            tracing = Tracing(pool, settings, (sys.executable,))
             file = SourceFile(str(path), path.relative_to(FIXTURES.parent).as_posix(), named=True)
             return runner.run(tracing.trace(file))
 

@@ -124,8 +124,8 @@ def _format(parser: argparse.ArgumentParser, *choices: str) -> None:
 
 def _words(command: str) -> tuple[str, ...]:
     """Return the words of a command; one that is a file as a whole, even with spaces in its name, is one word."""
-    if Path(command).exists():
-        return (command,)
+    if Path(command).is_file():
+        return (os.path.abspath(command),)  # noqa: PTH100 -- an environment's python is a link that must stay one.
     return tuple(shlex.split(command, posix=os.name != "nt"))
 
 
