@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from fxls.snapshot import Snapshot
-from fxworker.wire import Location, NodeInfo, Span, TargetReport
+from fxworker.wire import Location, NodeInfo, Origin, Span, TargetReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,9 @@ def sites(snapshot: Snapshot) -> Iterator[Site]:
     here = _Here(snapshot)
     for target in snapshot.report.targets:
         for node in target.nodes:
-            if node.origin is None:
-                continue
-            spans = [span for frame in node.origin.frames if (span := here.span(frame.location)) is not None]
+            spans = here.spans(node.origin) if node.origin is not None else ()
             if spans:
-                yield Site(target, node, tuple(spans))
+                yield Site(target, node, spans)
 
 
 def values(found: Iterable[Site], wanted: Container[Span]) -> dict[Span, list[NodeInfo]]:
@@ -84,14 +82,23 @@ def overlaps(one: Span, other: Span) -> bool:
 
 
 class _Here:
-    """Maps the locations of a report to the document. They are few and each occurs often, so answers are kept."""
+    """Maps the origins of a report to the document. They are shared and few beside the nodes, so answers are kept."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._known: dict[int, Span | None] = {}
+        self._origins: dict[int, tuple[Span, ...]] = {}
+        self._locations: dict[int, Span | None] = {}
 
-    def span(self, location: Location) -> Span | None:
+    def spans(self, origin: Origin) -> tuple[Span, ...]:
+        """Return the expressions of this document that an origin names, outermost first."""
+        known = self._origins.get(id(origin))
+        if known is None:
+            found = (self._span(frame.location) for frame in origin.frames)
+            known = self._origins[id(origin)] = tuple(span for span in found if span is not None)
+        return known
+
+    def _span(self, location: Location) -> Span | None:
         key = id(location)
-        if key not in self._known:
-            self._known[key] = self._snapshot.here(location)
-        return self._known[key]
+        if key not in self._locations:
+            self._locations[key] = self._snapshot.here(location)
+        return self._locations[key]
