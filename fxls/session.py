@@ -87,6 +87,10 @@ class Pool(Protocol):
         ...
 
 
+_SEEN: Final = 0.2
+"""Seconds of work after which it is shown: a state that comes and goes with each keystroke is noise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What client and server agreed on when they met. `run` is False where the server was told to run nothing."""
@@ -120,6 +124,7 @@ class Session:
         # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
         self._beside = ThreadPoolExecutor(1, "fxls discovery")
         self._active = ""
+        self._patience: asyncio.TimerHandle | None = None
 
     # The world: trust, settings, folders.
 
@@ -143,7 +148,7 @@ class Session:
         """Show how things are with the document that the person is at, or before one is open."""
         active = self._documents.get(self._active)
         if active is not None:
-            self._tell(active, working=self._scheduler.busy(active.uri))
+            self._tell(active)
             return
         restricted = Status("restricted", "fx ⏸ restricted", "The workspace is not trusted: nothing in it is executed.")
         self._client.status(status(None) if self._trusted else restricted)
@@ -311,6 +316,7 @@ class Session:
 
     async def close(self) -> None:
         """End all work and every process."""
+        self._hush()
         self._watcher.close()
         await self._scheduler.close()
         self._beside.shutdown(wait=False, cancel_futures=True)
@@ -329,7 +335,7 @@ class Session:
     def _submit(self, document: Document) -> None:
         """Do what a document's current text asks for, in place of what was being done for an older one."""
         self._scheduler.submit(document.uri, lambda: self._work(document))
-        self._tell(document, working=True)
+        self._begin(document)
 
     async def _work(self, document: Document) -> None:
         """Look for models, trace them, show the report. Cancelled as soon as the text's code changes."""
@@ -379,12 +385,30 @@ class Session:
         self._client.publish(document.uri, document.version, diagnostics(self._snapshot(document)))
         self._tell(document)
 
-    def _tell(self, document: Document, *, working: bool = False) -> None:
+    def _tell(self, document: Document) -> None:
         """Show the state of the document that the person is at."""
         if document.uri == self._active:
-            tracing = working and self._trusted
-            starting = tracing and document.environment is None
-            self._client.status(status(None if starting else self._snapshot(document), tracing=tracing))
+            self._hush()
+            self._client.status(status(self._snapshot(document)))
+
+    def _begin(self, document: Document) -> None:
+        """Show that a document is being worked on, if that takes long enough to be seen."""
+        if document.uri != self._active or not self._trusted:
+            return
+        if document.environment is None:
+            self._client.status(status(None))
+        elif self._patience is None:
+            self._patience = asyncio.get_running_loop().call_later(_SEEN, self._still, document)
+
+    def _still(self, document: Document) -> None:
+        self._patience = None
+        if document.uri == self._active and self._scheduler.busy(document.uri):
+            self._client.status(status(self._snapshot(document), tracing=True))
+
+    def _hush(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
     def _warn(self, message: str) -> None:
         """Tell the person something once."""
