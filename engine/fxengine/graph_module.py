@@ -129,9 +129,16 @@ class GraphModule(torch.nn.Module):
     __jit_unused_properties__ = ["graph", "_boxed_call"]  # noqa: RUF012 - TorchScript's protocol.
 
     if TYPE_CHECKING:  # TorchScript would take annotations of the class for those of its own attributes.
+        meta: dict[str, Any]
+        shape_env: Any
         _graph: Graph
         _code: str
-        meta: dict[str, Any]
+        _tracer_cls: type[Tracer] | None
+        _tracer_extras: dict[str, Any]
+        _replace_hooks: list[_ReplaceHook]
+        _create_node_hooks: list[_NodeHook]
+        _erase_node_hooks: list[_NodeHook]
+        _deepcopy_hooks: list[Callable[["GraphModule"], object]]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make an instance of a class of its own, on which its ``forward`` is put.
@@ -180,14 +187,17 @@ class GraphModule(torch.nn.Module):
         tracer_cls = graph._tracer_cls
         # A tracer that is local to a function cannot be found again when the module is loaded.
         local = tracer_cls is not None and "<locals>" in tracer_cls.__qualname__
-        self._tracer_cls: type[Tracer] | None = None if local else tracer_cls
-        self._tracer_extras: dict[str, Any] = graph._tracer_extras or {}
-        self.meta = {}
-        self._replace_hooks: list[_ReplaceHook] = []
-        self._create_node_hooks: list[_NodeHook] = []
-        self._erase_node_hooks: list[_NodeHook] = []
-        self._deepcopy_hooks: list[Callable[[GraphModule], object]] = []
-        self.shape_env: Any = None
+        # Into the dict, because a module looks at each attribute that is set on it.
+        self.__dict__.update(
+            _tracer_cls=None if local else tracer_cls,
+            _tracer_extras=graph._tracer_extras or {},
+            meta={},
+            _replace_hooks=[],
+            _create_node_hooks=[],
+            _erase_node_hooks=[],
+            _deepcopy_hooks=[],
+            shape_env=None,
+        )
 
     def _adopt(self, root: torch.nn.Module, targets: list[str]) -> None:
         """Copy what the targets refer to from ``root``; everything, if that is a module being restored or copied."""
@@ -227,9 +237,11 @@ class GraphModule(torch.nn.Module):
             self._in_spec = codegen.pytree_info.in_spec
             self._out_spec = codegen.pytree_info.out_spec
         python_code = self._graph.python_code(root_module="self")
-        self._code = python_code.src
-        self._lineno_map = python_code._lineno_map
-        self._prologue_start = python_code._prologue_start
+        self.__dict__.update(
+            _code=python_code.src,
+            _lineno_map=python_code._lineno_map,
+            _prologue_start=python_code._prologue_start,
+        )
         cls: Any = type(self)
         forward = CompiledOnDemand(self._code, python_code.globals, self._graph._co_fields)
         # Code that registers wrapped functions does so at once, like the module that it was traced from.

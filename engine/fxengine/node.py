@@ -280,12 +280,10 @@ class Node:
     def origin(self) -> Origin | None:
         """Where in the user's source the node comes from; None if no trace made it.
 
-        A tracer may set ``_origin`` to a record; its positions are looked up when somebody asks for the first time.
+        A tracer may set ``_origin`` to a record, whose positions are looked up when somebody asks.
         """
         origin = self._origin
-        if isinstance(origin, OriginRecord):
-            origin = self._origin = origin.resolve()
-        return origin
+        return origin.resolve() if isinstance(origin, OriginRecord) else origin
 
     @origin.setter
     def origin(self, origin: Origin | None) -> None:

@@ -37,9 +37,9 @@ def test_a_node_has_no_dict_until_it_is_given_an_attribute():
 def test_origin_is_looked_up_when_it_is_asked_for():
     node = Graph().placeholder("x")
     assert node.origin is None
-    record = OriginRecord(ModuleSite("block", nn.Linear, None, ()), (chain.__code__, -1))
+    record = OriginRecord((ModuleSite("block", nn.Linear, None, ()), (chain.__code__, -1)))
     node._origin = record
-    assert node.origin is node.origin
+    assert node.origin == record.resolve()
     assert node.origin.module_path == "block"
     assert node.origin.frames[0].function == "chain"
 

@@ -10,6 +10,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from fxengine.codegen.global_names import GlobalNames
 from fxengine.immutable_collections import immutable_list
+from fxengine.names import _get_qualified_name
 from fxengine.node import Argument, Node
 
 __all__ = ["Expressions", "_format_target"]
@@ -43,12 +44,14 @@ class Expressions:
 
     def name_of(self, node: Node) -> str:
         """Return the name of the node's value."""
-        name = self._names.get(node)
-        if name is None:
-            name = self._globals.namespace.create_name(node._name, node)
-            if name != node._name or node._repr_fn is not None:
-                self._overridden.append((node, node._repr_fn))
-                node._repr_fn = self.name_of
+        return self._names.get(node) or self.define(node)
+
+    def define(self, node: Node) -> str:
+        """Return the name of the node's value, for the statement that makes the value."""
+        name = self._globals.namespace.create_name(node._name, node)
+        if (name != node._name or node._repr_fn is not None) and node._repr_fn != self.name_of:
+            self._overridden.append((node, node._repr_fn))
+            node._repr_fn = self.name_of
         return name
 
     def restore(self) -> None:
@@ -61,7 +64,7 @@ class Expressions:
         """Return ``value`` as an expression; the kinds that are most frequent come first."""
         kind = type(value)
         if kind is Node:
-            return self._names.get(value) or self.name_of(value)
+            return self._names.get(value) or self.define(value)
         if kind in _LITERALS:
             return self._constant(value)
         if kind is tuple:
@@ -72,7 +75,8 @@ class Expressions:
 
     def arguments(self, args: Iterable[Argument], kwargs: Mapping[str, Argument]) -> str:
         """Return what stands between the parentheses of a call."""
-        written = self.operands(args)
+        names = self._names
+        written = [(names.get(arg) or self.define(arg)) if type(arg) is Node else self.write(arg) for arg in args]
         if kwargs:
             written += [f"{key} = {self.write(value)}" for key, value in kwargs.items()]
         return ", ".join(written)
@@ -80,7 +84,7 @@ class Expressions:
     def operands(self, args: Iterable[Argument]) -> list[str]:
         """Return each of the arguments as an expression."""
         names = self._names
-        return [(names.get(arg) or self.name_of(arg)) if type(arg) is Node else self.write(arg) for arg in args]
+        return [(names.get(arg) or self.define(arg)) if type(arg) is Node else self.write(arg) for arg in args]
 
     def _constant(self, value: object) -> str:
         return repr(value) if self._emphasise is None else self._emphasise(repr(value))
@@ -101,9 +105,9 @@ class Expressions:
     def _write_other(self, value: Any) -> str:  # noqa: PLR0911 - one for each kind.
         match value:
             case tuple() if hasattr(value, "_fields"):
-                return f"{self._globals.add_function(type(value))}{tuple(value)!r}"
+                return f"{self._globals.add(_get_qualified_name(type(value)), type(value))}{tuple(value)!r}"
             case OpOverload() | HigherOrderOperator():
-                return self._globals.add_function(value)
+                return self._globals.add(_get_qualified_name(value), value)
             case enum.Enum():
                 return f"{self._globals.add(type(value).__name__, type(value))}.{value.name}"
             case torch.Tensor():

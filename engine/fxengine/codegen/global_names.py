@@ -2,7 +2,6 @@
 
 import types
 import typing
-from collections.abc import Callable
 from typing import Any, Final
 
 import torch
@@ -27,14 +26,13 @@ class GlobalNames:
         values: The globals so far, by name.
     """
 
-    __slots__ = ("_functions", "namespace", "values")
+    __slots__ = ("namespace", "values")
 
     def __init__(self, namespace: _Namespace) -> None:
         self.namespace = namespace
         self.values: dict[str, Any] = {}
-        self._functions: dict[int, tuple[str, object]] = {}
         for name, builtin in _custom_builtins.items():
-            self.add(name, builtin.obj)
+            self.values[namespace.create_name(name, builtin.obj)] = builtin.obj
 
     def add(self, name_hint: str, obj: Any) -> str:
         """Return the name by which the code reaches ``obj``; what belongs to torch keeps its qualified name."""
@@ -45,15 +43,6 @@ class GlobalNames:
             self.values[name] = obj
         else:
             assert self.values[name] == obj, f"Global name {name} already assigned to different object"
-        return name
-
-    def add_function(self, function: Callable[..., Any]) -> str:
-        """Return the name by which the code reaches ``function``."""
-        known = self._functions.get(id(function))
-        if known is not None:
-            return known[0]
-        name = self.add(_get_qualified_name(function), function)
-        self._functions[id(function)] = (name, function)  # Held, so that the id stays its own.
         return name
 
     def add_type(self, annotation: Any) -> str:

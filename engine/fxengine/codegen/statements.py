@@ -1,10 +1,11 @@
 """Nodes as Python statements: one small function for each opcode."""
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fxengine.codegen.expressions import Expressions, _format_target
 from fxengine.codegen.global_names import GlobalNames
+from fxengine.names import _get_qualified_name
 from fxengine.node import Node
 from fxengine.operators import inplace_methods, magic_methods
 
@@ -17,20 +18,39 @@ class Statements:
         global_names: The functions and types that are referred to.
         root_module: The expression of the module that attributes and submodules belong to, mostly ``self``.
         wrapped_functions: The names of the functions that the code registers as wrapped, in order of appearance.
+        forms: How calls of each function are written, by the function's id.
     """
 
-    __slots__ = ("expressions", "global_names", "root_module", "wrapped_functions")
+    __slots__ = ("expressions", "forms", "global_names", "root_module", "wrapped_functions")
 
     def __init__(self, expressions: Expressions, global_names: GlobalNames, root_module: str) -> None:
         self.expressions = expressions
         self.global_names = global_names
         self.root_module = root_module
         self.wrapped_functions: dict[str, None] = {}
+        self.forms: dict[int, _Form] = {}
 
     def annotation(self, node: Node) -> str:
         """Return the type annotation of the node's value, with its colon, or nothing."""
         return "" if node.type is None else f" : {self.global_names.add_type(node.type)}"
 
+    def form(self, function: Callable[..., Any]) -> "_Form":
+        """Return how a call of ``function`` is written: as an operator, an attribute, or a call."""
+        name: str = getattr(function, "__name__", "")
+        in_operator = getattr(function, "__module__", "") == "_operator"
+        if in_operator and name in magic_methods:
+            form = (_operator, magic_methods[name], function)
+        elif in_operator and name in inplace_methods:
+            form = (_inplace_operator, inplace_methods[name], function)
+        else:
+            text = self.global_names.add(_get_qualified_name(function), function)
+            form = (_getattr if text == "getattr" else _call, text, function)
+        self.forms[id(function)] = form
+        return form
+
+
+_Form: TypeAlias = tuple[Callable[[Statements, Node, str, str], str], str, Callable[..., Any]]
+"""What writes the call, an operator's template or the function's name, and the function, lest its id be reused."""
 
 _Writer: TypeAlias = Callable[[Statements, Node, str], str]
 
@@ -38,32 +58,39 @@ _Writer: TypeAlias = Callable[[Statements, Node, str], str]
 def _call_function(statements: Statements, node: Node, annotation: str) -> str:
     target = node._target
     assert not isinstance(target, str), f"Expected node.target to be callable, got {type(target)}"
-    expressions = statements.expressions
+    write, text, _ = statements.forms.get(id(target)) or statements.form(target)
+    return write(statements, node, annotation, text)
+
+
+def _operator(statements: Statements, node: Node, annotation: str, template: str) -> str:
+    value = statements.expressions.define(node)
+    return f"{value}{annotation} = {template.format(*statements.expressions.operands(node._args))}"
+
+
+def _inplace_operator(statements: Statements, node: Node, annotation: str, template: str) -> str:
+    operands = statements.expressions.operands(node._args)
+    return f"{template.format(*operands)};  {statements.expressions.define(node)}{annotation} = {operands[0]}"
+
+
+def _getattr(statements: Statements, node: Node, annotation: str, function: str) -> str:
     args = node._args
-    if getattr(target, "__module__", "") == "_operator":
-        name: str = target.__name__
-        if name in magic_methods:
-            value = expressions.name_of(node)
-            operands = expressions.operands(args)
-            return f"{value}{annotation} = {magic_methods[name].format(*operands)}"
-        if name in inplace_methods:
-            operands = expressions.operands(args)
-            changed = inplace_methods[name].format(*operands)
-            return f"{changed};  {expressions.name_of(node)}{annotation} = {operands[0]}"
-    function = statements.global_names.add_function(target)
-    if function == "getattr" and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
-        value = expressions.name_of(node)
-        return f"{value}{annotation} = {_format_target(expressions.write(args[0]), args[1])}"
-    if node.meta.get("is_wrapped", False):
+    if len(args) != 2 or not isinstance(args[1], str) or not args[1].isidentifier():
+        return _call(statements, node, annotation, function)
+    value = statements.expressions.define(node)
+    return f"{value}{annotation} = {_format_target(statements.expressions.write(args[0]), args[1])}"
+
+
+def _call(statements: Statements, node: Node, annotation: str, function: str) -> str:
+    if node.meta and node.meta.get("is_wrapped", False):
         statements.wrapped_functions.setdefault(function)
-    value = expressions.name_of(node)
-    return f"{value}{annotation} = {function}({expressions.arguments(args, node._kwargs)})"
+    value = statements.expressions.define(node)
+    return f"{value}{annotation} = {function}({statements.expressions.arguments(node._args, node._kwargs)})"
 
 
 def _call_method(statements: Statements, node: Node, annotation: str) -> str:
     assert isinstance(node._target, str), f"Expected node.target to be str for call_method, got {type(node._target)}"
     expressions = statements.expressions
-    value = expressions.name_of(node)
+    value = expressions.define(node)
     method = _format_target(expressions.write(node._args[0]), node._target)
     return f"{value}{annotation} = {method}({expressions.arguments(node._args[1:], node._kwargs)})"
 
@@ -71,14 +98,14 @@ def _call_method(statements: Statements, node: Node, annotation: str) -> str:
 def _call_module(statements: Statements, node: Node, annotation: str) -> str:
     assert isinstance(node._target, str), f"Expected node.target to be str for call_module, got {type(node._target)}"
     expressions = statements.expressions
-    value = expressions.name_of(node)
+    value = expressions.define(node)
     module = _format_target(statements.root_module, node._target)
     return f"{value}{annotation} = {module}({expressions.arguments(node._args, node._kwargs)})"
 
 
 def _get_attr(statements: Statements, node: Node, annotation: str) -> str:
     assert isinstance(node._target, str), f"Expected node.target to be str for get_attr, got {type(node._target)}"
-    value = statements.expressions.name_of(node)
+    value = statements.expressions.define(node)
     return f"{value}{annotation} = {_format_target(statements.root_module, node._target)}"
 
 
