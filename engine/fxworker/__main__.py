@@ -50,7 +50,7 @@ def _private_descriptors() -> tuple[int, int]:
 
 def _serve(requests: int, answers: int) -> None:
     """Serve the protocol: from a template where models can be traced, otherwise by refusing every request."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 — The user's interpreter is not ours.
         _complain(answers, "Python {}.{} is too old, 3.11 is needed".format(*sys.version_info))
         return
     if sys.argv[1:] == ["--profile"]:

@@ -8,7 +8,9 @@ the file as a directive.
 import ast
 import dataclasses
 import enum
+import heapq
 import inspect
+import itertools
 import linecache
 import re
 import time
@@ -121,6 +123,8 @@ class Search:
         scope: Mapping[str, Any],
         tree: ast.Module | None,
         attempt: Callable[[Callable[[], Any]], Any],
+        *,
+        inner: bool = False,
     ) -> None:
         self.error: BaseException | None = None
         self.tried = ""
@@ -128,35 +132,36 @@ class Search:
         self._cls = cls
         self._scope = dict(scope)
         self._attempt = attempt
+        self._inner = inner
         self._hints = _hints(cls)
         self._literals = _literals(_definition(cls, tree))
         self._defaults = _defaults(self._scope, cls)
 
     def run(self) -> tuple[str, nn.Module] | None:
         """Return the expression that builds the class and what it builds, None if none was found in time."""
-        proposals = {name: self._proposals(each) for name, each in self._required().items()}
-        if not all(proposals.values()):
-            return None
+        parameters = _parameters(self._cls)
+        required = [name for name, each in parameters.items() if each.default is each.empty]
+        proposals = {name: self._proposals(each) for name, each in parameters.items()}
         deadline = time.monotonic() + _SECONDS
-        queue: list[tuple[float, int, dict[str, int]]] = [(0.0, 0, dict.fromkeys(proposals, 0))]
+        queue: list[tuple[float, int, dict[str, int]]] = [(0.0, 0, dict.fromkeys(required, 0))]
+        serial = itertools.count(1)
         seen = set[str]()
-        for trial in range(_TRIALS):
+        for _ in range(_TRIALS):
             if not queue or time.monotonic() > deadline:
                 return None
-            queue.sort(key=lambda each: each[:2])
-            cost, _, choice = queue.pop(0)
-            arguments = {name: proposals[name][index] for name, index in choice.items()}
-            expression = self._expression(arguments)
+            choice = heapq.heappop(queue)[2]
+            expression = self._expression({name: proposals[name][index] for name, index in choice.items()})
             root, error = self._try(expression)
             if root is not None:
                 return expression, root
             if error is not None and (self.error is None or _depth(error) >= _depth(self.error)):
                 self.error, self.tried = error, expression
-            for step, changed in enumerate(self._next(choice, proposals, error)):
-                key = repr(changed)
+            for penalty, changed in self._next(choice, proposals, error):
+                key = repr(sorted(changed.items()))
                 if key not in seen:
                     seen.add(key)
-                    queue.append((cost + 1 + 0.1 * step - 0.01 * _depth(error), trial, changed))
+                    cost = sum(changed.values()) + penalty - 0.02 * _depth(error)
+                    heapq.heappush(queue, (cost, next(serial), changed))
         return None
 
     def _try(self, expression: str) -> tuple[nn.Module | None, BaseException | None]:
@@ -167,34 +172,31 @@ class Search:
             return None, error
         return (root, None) if isinstance(root, nn.Module) else (None, None)
 
-    def _required(self) -> dict[str, inspect.Parameter]:
-        fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        parameters = inspect.signature(self._cls).parameters.items()
-        return {name: each for name, each in parameters if each.default is each.empty and each.kind not in fixed}
-
     def _expression(self, arguments: Mapping[str, str]) -> str:
-        positional = (inspect.Parameter.POSITIONAL_ONLY,)
-        kinds = self._required()
-        words = [value if kinds[name].kind in positional else f"{name}={value}" for name, value in arguments.items()]
+        parameters = _parameters(self._cls)
+        words = [
+            value if parameters[name].kind is inspect.Parameter.POSITIONAL_ONLY else f"{name}={value}"
+            for name, value in arguments.items()
+        ]
         return f"{self._name}({', '.join(words)})"
 
     def _proposals(self, parameter: inspect.Parameter) -> list[str]:
         """Return expressions for a parameter, best first."""
         hint = self._hints.get(parameter.name, parameter.annotation)
         found = [*self._literals.get(parameter.name, ()), *self._of_hint(hint, parameter.name)]
-        found += self._defaults.get(parameter.name, ())
         known = _of_name(parameter.name)
-        plain = _PLAIN.get(hint)
-        if plain is not None and known:
-            # A name says how much, an annotation says what.
-            fitting = [each for each in known if _is_of(each, hint)]
-            found = [*found, *fitting, *plain, *known]
-        else:
-            found = [*found, *known, *(plain or ())]
+        if self._inner and known[:1] == ("3",):
+            # Channels of an image enter the outermost model; a part of it takes what its neighbours give.
+            known = known[1:]
+        plain = _PLAIN.get(hint, ())
+        # A name says how much, an annotation says what.
+        found += [*(each for each in known if not plain or _is_of(each, hint)), *self._defaults.get(parameter.name, ())]
+        found += [*plain, *known]
         configuration = self._configuration(parameter.name)
         if configuration:
             found.insert(0, configuration)
-        return list(dict.fromkeys([*found, *_UNKNOWN]))
+        usual = repr(parameter.default)
+        return [each for each in dict.fromkeys([*found, *_UNKNOWN]) if each != usual]
 
     def _of_hint(self, hint: Any, name: str) -> Iterator[str]:
         """Yield expressions for an annotation that is more than a plain type."""
@@ -250,19 +252,30 @@ class Search:
 
     def _next(
         self, choice: dict[str, int], proposals: dict[str, list[str]], error: BaseException | None
-    ) -> Iterator[dict[str, int]]:
-        """Yield choices that may mend an error: first for the parameters that it, or the line that raised it, names."""
-        blamed = _blamed(error, set(choice)) if error is not None else []
-        for name in [*blamed, *(each for each in choice if each not in blamed)]:
-            following = range(choice[name] + 1, min(choice[name] + 4, len(proposals[name])))
-            if name not in blamed:
-                following = following[:1]
-            for index in following:
-                yield {**choice, name: index}
+    ) -> Iterator[tuple[float, dict[str, int]]]:
+        """Yield choices that may mend an error, each with what it costs beside its distance from the first choice.
+
+        First come those that change a parameter which the error, or the line that raised it, names; it may be one
+        that has a default.
+        """
+        blamed = _blamed(error, set(proposals)) if error is not None else []
+        for rank, name in enumerate([*blamed, *(each for each in choice if each not in blamed)]):
+            start = choice.get(name, -1) + 1
+            unasked = 0.0 if name in blamed else 2.0
+            for index in range(start, min(start + 3, len(proposals[name]))):
+                # An error of type asks for another kind of value, not for the next of the same kind.
+                jump = start - index if isinstance(error, TypeError) else 0
+                yield unasked + 0.1 * rank + 0.9 * jump, {**choice, name: index}
+
+
+def _parameters(cls: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a constructor that can be given by name."""
+    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {name: each for name, each in inspect.signature(cls).parameters.items() if each.kind not in fixed}
 
 
 def _blamed(error: BaseException, names: set[str]) -> list[str]:
-    """Return the parameters that an error speaks of: in its message, or on the lines that raised it, innermost first."""
+    """Return the parameters that an error speaks of, or the lines that raised it, innermost first."""
     words = _WORD.findall(str(error))
     traceback = error.__traceback__
     lines: list[str] = []

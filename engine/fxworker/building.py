@@ -14,6 +14,8 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch import nn
 
+from fxengine.classification import moments_of
+from fxengine.source import is_user_file
 from fxworker.arguments import Search
 from fxworker.loading import Loaded
 from fxworker.meta import OnMeta
@@ -94,21 +96,22 @@ def attempt(build_it: Callable[[], Any]) -> Any:
     """Return what a callable builds, with as few real tensors as it allows.
 
     Raises:
-        BaseException: What it raises on the meta device, unless it can be built for real.
+        BaseException: What it raises on the meta device, unless it can be built otherwise.
     """
-    try:
-        with OnMeta():
-            return build_it()
-    except Exception as error:  # noqa: BLE001 — User code; what it needs of meta tensors shows in any exception.
-        first = error
     try:
         with OnMeta(values_on_cpu=True):
             return build_it()
-    except Exception as error:  # noqa: BLE001 — As above.
-        if _same(error, first):
-            raise first from None
-    with contextlib.suppress(Exception):
-        return build_it()
+    except Exception as error:  # noqa: BLE001 — User code; what it needs of meta tensors shows in any exception.
+        first = error
+    if _is_own(first):
+        raise first
+    for context in (OnMeta(), contextlib.nullcontext()):
+        try:
+            with context:
+                return build_it()
+        except Exception as error:  # noqa: BLE001 — As above.
+            if _same(error, first):
+                break
     raise first
 
 
@@ -118,10 +121,13 @@ def _without_help(
     """Build a class that nothing in the request could build: without arguments, or with inferred ones."""
     scope = scope_of(loaded)
     required = required_parameters(cls)
-    if not required:
+    if not required and failed is None:
         result = _evaluate(Construct(f"{target.qualname}()", "no arguments"), scope, make)
-        return result if isinstance(result, Built) or failed is None else failed
-    search = Search(target.qualname, cls, scope, loaded.tree, attempt)
+        if isinstance(result, Built) or not (_has_parameters(cls) and _is_refusal(result.error)):
+            return result
+        failed = Unbuilt(None, result.error, unknown=True, tried=f"{target.qualname}()")
+    inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
+    search = Search(target.qualname, cls, scope, loaded.tree, attempt, inner=inner)
     found = search.run()
     if found is not None:
         expression, root = found
@@ -170,6 +176,24 @@ def _resolve(scope: dict[str, Any], qualname: str) -> Any:
     for name in rest:
         value = getattr(value, name)
     return value
+
+
+def _has_parameters(cls: Any) -> bool:
+    try:
+        return bool(inspect.signature(cls).parameters)
+    except (ValueError, TypeError):
+        return False
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether user code raised an error itself, by `raise` or `assert`: a check of its own, not a mistake."""
+    moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
+    return bool(moments) and is_user_file(moments[-1].path) and moments[-1].opname == "RAISE_VARARGS"
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether an error cannot come from a tensor without data."""
+    return isinstance(error, NameError | ImportError | RecursionError)
 
 
 def _same(error: BaseException, other: BaseException) -> bool:

@@ -84,9 +84,7 @@ class Child:
 
     def printed(self) -> str:
         """Return and forget the tail of what the child printed."""
-        for _ in range(_PRINTED_READS):
-            if not self._read_printed():
-                break
+        self._empty_printed()
         text = bytes(self._tail).decode("utf-8", "replace")
         self._tail.clear()
         return text
@@ -117,6 +115,11 @@ class Child:
         for frame in self._reader.feed(data):
             self.on_frame(frame)
 
+    def _empty_printed(self) -> None:
+        for _ in range(_PRINTED_READS):
+            if self._printed < 0 or not self._read_printed():
+                return
+
     def _read_printed(self) -> bool:
         """Take a part of what was printed; return whether there was any."""
         data, ended = drain(self._printed)
@@ -131,6 +134,7 @@ class Child:
         while data := drain(self._up)[0]:
             for frame in self._reader.feed(data):
                 self.on_frame(frame)
+        self._empty_printed()
         kill_group(self.pid)
         try:
             status = os.waitpid(self.pid, 0)[1]
@@ -144,6 +148,7 @@ class Child:
                 self._loop.forget(fd)
                 os.close(fd)
                 _ours.discard(fd)
+        self._printed = -1
         self.on_end(status)
         _ours.discard(self.box.fd)
         self.box.close()

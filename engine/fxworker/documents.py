@@ -6,7 +6,6 @@ Newest wins: a request for the file ends the trace of the one before.
 """
 
 import gc
-import json
 import os
 import time
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from typing import Final
 from fxworker import handlers, postmortem
 from fxworker.channel import Frame, FrameReader, Kind
 from fxworker.children import Child, Ends, accept_children, adopt_orphans, bound_memory, fork, outlive_parent
-from fxworker.loading import Document, Hint
+from fxworker.loading import Document
 from fxworker.loop import Loop, Timer, drain
 from fxworker.postmortem import End
 from fxworker.wire import TargetReport, TraceReport, TraceRequest, decode, encode
@@ -133,8 +132,7 @@ class DocumentTemplate:
         if frame.kind is Kind.LATE:
             self._late = frame.payload.decode().split("\n")
         elif frame.kind is Kind.HINTS:
-            found: dict[str, tuple[str, str]] = json.loads(frame.payload)
-            self._document.hints |= {name: Hint(*each) for name, each in found.items()}
+            self._document.hints |= handlers.unpack_hints(frame.payload)
         if job is None or job.child is not child:
             return
         match frame.kind:

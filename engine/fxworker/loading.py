@@ -49,10 +49,14 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """How a target was built and fed when nothing said how: the expressions to try first, "" where none was inferred."""
+    """How a target was built and fed when nothing said how: the expressions to try first, "" where none was inferred.
+
+    `unfed` is the digest of the definition for which no inputs were found: while it stays, they are not searched again.
+    """
 
     construct: str = ""
     inputs: str = ""
+    unfed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,13 @@ class Loaded:
     missing: tuple[Missing, ...] = ()
     broken: frozenset[str] = frozenset()
     mentions: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+
+    def definition(self, qualname: str) -> str:
+        """Return the digest of the definition that a target's name leads to, "" where the file has none."""
+        name = qualname.partition(".")[0]
+        body = self.tree.body if self.tree is not None else []
+        node = next((each for each in body if isinstance(each, Definition) and each.name == name), None)
+        return digest(ast.dump(node)) if node is not None else ""
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -148,6 +159,10 @@ class Document:
         self._finder.install(request.overlays)
         return all(self._state(path) == stamp for path, stamp in self._stamps.items())
 
+    def is_imported(self) -> bool:
+        """Whether the file was executed already, as a part of its package."""
+        return getattr(sys.modules.get(self.name), "__file__", None) == self.path
+
     def dependencies(self) -> tuple[str, ...]:
         """Return the files below the roots that were imported, sorted."""
         self._stamp()
@@ -209,12 +224,12 @@ def load(request: Source, document: Document) -> Loaded:
     """Execute what the targets of a request need, and return the module with what failed."""
     remember_text(document.path, request.text)
     module = document._module()
+    document._import_package()
     try:
         tree = ast.parse(request.text, document.path)
-        slice_ = slice_of(tree, request.text, document.path, wanted(request))
+        slice_ = slice_of(tree, request.text, document.path, wanted(request), again=document.is_imported())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return Loaded(module, None, (Failure(error, None),))
-    document._import_package()
     sys.modules[document.name] = module
     module.__doc__ = ast.get_docstring(tree, clean=False)
     failures, broken = _execute(slice_, document.path, module.__dict__)

@@ -7,24 +7,27 @@ in the edited file wherever a user frame of it exists, and its message is one li
 import ast
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Final
 
+from fxengine.classification import moments_of
 from fxengine.errors import Rule
 from fxengine.exploration import TracingProblem
 from fxengine.graph import Graph
 from fxengine.names import dtype_abbreviation
 from fxengine.node import Node, TensorFacts
+from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.results import Place, ProfileResult
 from fxengine.source import Origin as EngineOrigin
-from fxengine.source import SourceFrame, frame_at, is_user_file, traceback_frames
+from fxengine.source import SourceFrame, is_user_file
 from fxworker import spans
 from fxworker.building import Unbuilt
 from fxworker.loading import Failure, Missing
-from fxworker.rules import ConstructionFailed, ImportFailed, NoConstruction
+from fxworker.rules import ConstructionFailed, ImportFailed, NoConstruction, ShapesDoNotFit
 from fxworker.wire import (
     Frame,
+    Inputs,
     Location,
     NodeInfo,
     Origin,
@@ -231,6 +234,47 @@ class Reporter:
             related=tuple(related),
         )
 
+    def shape_problem(self, failure: ShapeFailure, inputs: Inputs, target: str) -> Problem:
+        """Return the problem of a node on which the inputs that somebody wrote down do not fit."""
+        origin = self.origin(failure.node.origin)
+        frames = origin.frames if origin is not None else ()
+        here = next((frame.location for frame in reversed(frames) if frame.location.path == self.path), None)
+        location = here or (frames[-1].location if frames else Location(self.path, Span(1, 0, 1, 0)))
+        given = ", ".join(f"{name}: {value}" for name, value in failure.inputs)
+        related = [Related(inputs.location, f"fed with `{inputs.expression}`")] if inputs.location is not None else []
+        problem = self.problem(
+            ShapesDoNotFit,
+            f"does not fit: {_detail(failure.error)}",
+            location,
+            target=target,
+            explanation=f"with {given}" if given else "",
+            original=described(failure.error),
+            related=related,
+        )
+        return replace(problem, origin=origin)
+
+    def not_run(self, target: TraceTarget, error: BaseException) -> Problem:
+        """Return the problem of a model that raised when it ran on real data."""
+        frames = user_frames(error)
+        location = self._innermost_here(frames) or Location(self.path, target.name)
+        return self.problem(
+            ShapesDoNotFit,
+            f"`{target.qualname}` does not run: {_detail(error)}",
+            location,
+            target=target.qualname,
+            original=described(error),
+            related=self._elsewhere(error, frames),
+        )
+
+    def merged(self, problems: Sequence[Problem]) -> tuple[Problem, ...]:
+        """Return problems with those of the same site, reached by several instances, as one that counts them."""
+        found: dict[tuple[str, Location, str], Problem] = {}
+        for problem in problems:
+            key = (problem.code, problem.location, problem.message)
+            first = found.get(key)
+            found[key] = problem if first is None else replace(first, count=first.count + 1)
+        return tuple(found.values())
+
     def profile_rows(self, result: ProfileResult) -> tuple[ProfileRow, ...]:
         """Return the measured nodes."""
         return tuple(
@@ -270,7 +314,7 @@ class Reporter:
 
 def user_frames(error: BaseException) -> list[SourceFrame]:
     """Return the user frames that an exception passed, outermost first."""
-    return _frames_of(error.__traceback__)
+    return [each.source for each in moments_of(error.__traceback__) if is_user_file(each.path)]
 
 
 def described(error: BaseException) -> str:
@@ -300,11 +344,6 @@ def tensor_info(facts: TensorFacts | None) -> TensorInfo | None:
     return TensorInfo(tuple(map(int, facts.shape)), dtype_abbreviation(facts.dtype), str(facts.device))
 
 
-def _frames_of(traceback: TracebackType | None) -> list[SourceFrame]:
-    pairs = traceback_frames(traceback)
-    return [frame_at(code, lasti) for code, lasti in pairs if is_user_file(code.co_filename)]
-
-
 def _span(frame: SourceFrame) -> Span:
     return Span(frame.line, frame.column, frame.end_line, frame.end_column)
 
@@ -318,6 +357,12 @@ def _location(place: Place | None) -> Location | None:
 def _way(problem: TracingProblem) -> str:
     """Return how the value in question came to be: `x → self.router(x) → gate.max()`."""
     return " → ".join(step.text for step in problem.provenance)
+
+
+def _detail(error: BaseException) -> str:
+    """Return what an exception says, in its first line, or its name where it says nothing."""
+    text = described(error).removeprefix(f"{type(error).__name__}: ")
+    return text.split("\n", 1)[0]
 
 
 def _value(node: Node) -> str:

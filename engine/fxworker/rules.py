@@ -41,4 +41,18 @@ class WorkerDied(Rule):
     title = "the worker process died"
 
 
-RULES: Final[tuple[type[Rule], ...]] = (ImportFailed, ConstructionFailed, NoConstruction, TimedOut, WorkerDied)
+class ShapesDoNotFit(Rule):
+    """The model does not run on the inputs that somebody wrote down for it."""
+
+    code = "FX201"
+    title = "shapes do not fit"
+
+
+RULES: Final[tuple[type[Rule], ...]] = (
+    ImportFailed,
+    ConstructionFailed,
+    NoConstruction,
+    TimedOut,
+    WorkerDied,
+    ShapesDoNotFit,
+)

@@ -15,11 +15,11 @@ from typing import Final
 from fxworker import documents, postmortem
 from fxworker.channel import Frame, Kind
 from fxworker.children import Child, adopt_orphans, end_stragglers, fork, own
-from fxworker.handlers import warm_up
 from fxworker.loading import import_key
 from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
 from fxworker.profiles import Profiles, read
+from fxworker.tracing import warm_up
 from fxworker.wire import CancelRequest, EnvironmentReport, ProfileRequest, TraceReport, TraceRequest, decode, encode
 
 DOCUMENTS: Final = 8

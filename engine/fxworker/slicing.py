@@ -7,22 +7,22 @@ registrations) are known by what they call. This module reads syntax only and ex
 """
 
 import ast
+import copy
 import re
 import symtable
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
+_REGISTERING: Final = ("register", "_register", "define", "impl", "add_safe_globals")
+"""How functions begin that enter something into a table, which some tables allow only once."""
+
 _SETTING_UP: Final = (
+    *_REGISTERING,
     "wrap",
-    "register",
-    "_register",
-    "add_safe_globals",
     "allow_in_graph",
-    "define",
-    "impl",
     "set_default",
     "manual_seed",
     "filterwarnings",
@@ -91,9 +91,19 @@ class Slice:
     unneeded_imports: tuple[ast.Import | ast.ImportFrom, ...]
 
 
-def slice_of(tree: ast.Module, text: str, path: str, wanted: Iterable[str]) -> Slice:
-    """Return the slice that the names in `wanted` depend on."""
+def slice_of(tree: ast.Module, text: str, path: str, wanted: Iterable[str], *, again: bool = False) -> Slice:
+    """Return the slice that the names in `wanted` depend on.
+
+    Args:
+        tree: The file.
+        text: Its text.
+        path: Its path.
+        wanted: The names.
+        again: Whether the file was executed once already, as a part of its package: what it registers is registered.
+    """
     statements = list(_statements(tree, symtable.symtable(text, path, "exec")))
+    if again:
+        statements = [_without_registration(each) for each in statements]
     chosen = _closure(statements, set(wanted))
     mentioned = set[str]().union(*(each.now | each.later for each in statements))
     unneeded = [
@@ -173,40 +183,48 @@ def _statements(tree: ast.Module, table: symtable.SymbolTable) -> Iterator[State
 
 
 def _statement(node: ast.stmt, scopes: list[symtable.SymbolTable]) -> Statement:
-    later = set[str]()
-    for scope in scopes:
-        later |= _globals_of(scope)
+    later = set[str]().union(*map(_globals_of, scopes))
     if isinstance(node, Definition):
         later |= _annotations(node)
-    now = set[str]()
-    binds = set[str]()
-    changes = set[str]()
+    names = _Names()
     for part in _executed(node):
-        match part:
-            case ast.Name(ctx=ast.Load()):
-                now.add(part.id)
-            case ast.Name():
-                binds.add(part.id)
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                binds.add(part.name)
-            case ast.Import() | ast.ImportFrom():
-                binds.update(alias.asname or alias.name.partition(".")[0] for alias in part.names)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-                binds.add(name)
-            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
-                _add_root(part, changes)
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) as function)) if name.startswith(_CHANGING):
-                _add_root(function, changes)
-            case ast.AugAssign(target=ast.Name(id=name)):
-                now.add(name)
-            case _:
-                pass
+        names.note(part)
     effect = _is_effect(node)
     if effect and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        now |= {
-            each.value for each in node.value.args if isinstance(each, ast.Constant) and isinstance(each.value, str)
-        }
-    return Statement(node, frozenset(binds), frozenset(changes), frozenset(now), frozenset(later), effect)
+        arguments = [each.value for each in node.value.args if isinstance(each, ast.Constant)]
+        names.now.update(each for each in arguments if isinstance(each, str))
+    return Statement(
+        node, frozenset(names.binds), frozenset(names.changes), frozenset(names.now), frozenset(later), effect
+    )
+
+
+@dataclass
+class _Names:
+    """The names of one statement, as they are found. Mutable."""
+
+    binds: set[str] = field(default_factory=set[str])
+    changes: set[str] = field(default_factory=set[str])
+    now: set[str] = field(default_factory=set[str])
+
+    def note(self, part: ast.AST) -> None:
+        """Add the names of one part of the statement."""
+        match part:
+            case ast.Name(ctx=ast.Load()):
+                self.now.add(part.id)
+            case ast.Name(id=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                self.binds.add(name)
+            case ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                self.binds.add(name)
+            case ast.Import() | ast.ImportFrom():
+                self.binds.update(alias.asname or alias.name.partition(".")[0] for alias in part.names)
+            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
+                _add_root(part, self.changes)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) as function)) if name.startswith(_CHANGING):
+                _add_root(function, self.changes)
+            case ast.AugAssign(target=ast.Name(id=name)):
+                self.now.add(name)
+            case _:
+                pass
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:
@@ -269,6 +287,29 @@ def _add_root(node: ast.expr, names: set[str]) -> None:
         node = node.value
     if isinstance(node, ast.Name):
         names.add(node.id)
+
+
+def _without_registration(statement: Statement) -> Statement:
+    """Return a statement without what it registers."""
+    node = statement.node
+    if isinstance(node, Definition):
+        kept = [each for each in node.decorator_list if not _called(each).startswith(_REGISTERING)]
+        if len(kept) < len(node.decorator_list):
+            node = copy.copy(node)
+            node.decorator_list = kept
+            return replace(statement, node=node, effect=_is_effect(node))
+    elif isinstance(node, ast.Expr) and _called(node.value).startswith(_REGISTERING):
+        return replace(statement, effect=False)
+    return statement
+
+
+def _called(node: ast.expr) -> str:
+    """Return the last name of a function that is called, or used as a decorator."""
+    match node.func if isinstance(node, ast.Call) else node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
 
 
 def _is_effect(node: ast.stmt) -> bool:

@@ -242,7 +242,7 @@ def test_every_exception_is_a_problem(worker, model, error):
 def test_an_exception_whose_text_raises(worker, model):
     top = "class Odd(Exception):\n    def __str__(self):\n        raise SystemExit"
     report = worker.trace(model(net(forward="raise Odd()", top=top)))
-    # FIXME: the engine asks the exception for its text and is ended by it; the problem is FX009 in truth.
+    # Known to be wrong: the engine asks the exception for its text and is ended by it; the problem is FX009 in truth.
     assert [problem.code for problem in all_problems(report)] == ["FX105"]
     assert_next_edit_is_answered(worker, model(net()))
 

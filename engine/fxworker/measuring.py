@@ -1,0 +1,94 @@
+"""Profiling one target: built for real with random weights, traced, and measured on the device that was asked for."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from fxengine.exploration import Diagnosis, diagnose
+from fxengine.graph_module import GraphModule
+from fxengine.inputs import infer_inputs
+from fxengine.profiling import (
+    ProfileOptions,
+    ProfileResult,
+    profile,
+    result_from_dict,
+    result_to_dict,
+    to_markdown,
+    to_trace,
+)
+from fxworker.building import Unbuilt, build, scope_of
+from fxworker.feeding import arguments_of
+from fxworker.loading import Document, Loaded, load
+from fxworker.reporting import Reporter
+from fxworker.wire import Problem, ProfileReport, ProfileRequest, digest
+
+OnProgress: TypeAlias = Callable[[float, str], None]
+
+
+def measure(request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
+    """Return the profile of a target; what keeps it from being made is a problem in it."""
+    on_progress(0.0, "loading")
+    document = Document.of(request)
+    document.enter(request)
+    loaded = load(request, document)
+    reporter = Reporter(document.path, request.text)
+    name = request.target.qualname
+    if loaded.tree is None or name.partition(".")[0] in loaded.broken:
+        return failed(request, *(reporter.import_failed(failure) for failure in loaded.failures))
+    on_progress(0.02, "building")
+    built = build(request.target, loaded, real=True)
+    if isinstance(built, Unbuilt):
+        return failed(request, reporter.not_built(request.target, built))
+    on_progress(0.05, "tracing")
+    diagnosis = diagnose(built.root, user_paths=(document.path,))
+    if not diagnosis.complete:
+        return failed(request, *(reporter.tracing_problem(each, name) for each in diagnosis.problems))
+    try:
+        result = _profiled(request, built.root, diagnosis, loaded, on_progress)
+    except Exception as error:  # noqa: BLE001 — The user's model runs here, on real data.
+        return failed(request, reporter.not_run(request.target, error))
+    return replace(
+        failed(request),
+        status="complete",
+        rows=reporter.profile_rows(result),
+        markdown=to_markdown(result),
+        data=json.dumps(result_to_dict(result)),
+        trace=json.dumps(to_trace(result)),
+    )
+
+
+def failed(request: ProfileRequest, *problems: Problem) -> ProfileReport:
+    """Return the answer to a request that gave no profile."""
+    name, text = request.target.qualname, digest(request.text)
+    return ProfileReport(request.id, request.path, text, name, request.device, "failed", problems=problems)
+
+
+def _profiled(
+    request: ProfileRequest, root: Any, diagnosis: Diagnosis, loaded: Loaded, on_progress: OnProgress
+) -> ProfileResult:
+    inputs, kwargs = _inputs(request, root, diagnosis, loaded)
+    return profile(
+        GraphModule(diagnosis.root, diagnosis.graph),
+        root,
+        inputs,
+        kwargs=kwargs,
+        device=request.device,
+        options=ProfileOptions(threads=os.cpu_count()),
+        progress=lambda fraction, message: on_progress(0.1 + 0.9 * fraction, message),
+        previous=result_from_dict(json.loads(request.previous)) if request.previous else None,
+    )
+
+
+def _inputs(
+    request: ProfileRequest, root: Any, diagnosis: Diagnosis, loaded: Loaded
+) -> tuple[Any, dict[str, Any] | None]:
+    """Return what `profile` is to be fed: the first inputs of the request that can be made, or inferred ones."""
+    scope = scope_of(loaded)
+    for inputs in request.target.inputs:
+        try:
+            return arguments_of(inputs.expression, scope)
+        except Exception:  # noqa: BLE001, S112 — User code; the next way to feed the model is tried.
+            continue
+    return infer_inputs(root, diagnosis.graph), None

@@ -1,0 +1,283 @@
+"""One request's work: load the file, build its targets, trace them, find their shapes, report.
+
+Whatever the user's code raises is a problem in the report. The process is thrown away after the answer, so nothing that
+user code left behind (patches, threads, children) has to be cleaned up here.
+"""
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+
+from fxengine.exploration import Diagnosis, diagnose
+from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
+from fxworker.feeding import Fed, feed
+from fxworker.loading import Document, Hint, Loaded, load
+from fxworker.meta import idle_initialisation
+from fxworker.reporting import Reporter
+from fxworker.wire import (
+    ModuleFacts,
+    Problem,
+    Span,
+    Status,
+    TargetReport,
+    Timings,
+    TraceReport,
+    TraceRequest,
+    TraceTarget,
+    decode,
+    digest,
+    encode,
+)
+
+OnTarget: TypeAlias = Callable[[int], None]
+
+
+def trace(request: TraceRequest, document: Document, on_target: OnTarget) -> TraceReport:
+    """Return the report of a file's targets, and leave in `document` what the next trace need not find out again.
+
+    `on_target` is told the index of each target when its turn comes.
+    """
+    clock = _Clock()
+    idle_initialisation()
+    loaded = load(request, document)
+    load_ms = clock.lap()
+    reporter = Reporter(document.path, request.text)
+    problems = [reporter.import_failed(failure) for failure in loaded.failures]
+    problems += [reporter.not_installed(missing) for missing in loaded.missing]
+    session = _Session(request, loaded, reporter, document.hints)
+    reports = session.run(on_target) if loaded.tree is not None else {}
+    document.hints = session.found
+    targets = tuple(reports.get(each.qualname) or reporter.untraced(each) for each in request.targets)
+    return TraceReport(
+        request.id,
+        request.path,
+        digest(request.text),
+        _overall([each.status for each in targets], problems),
+        targets,
+        tuple(problems),
+        document.dependencies(),
+        _total(load_ms, [each.timings for each in targets]),
+    )
+
+
+def outermost_first(targets: tuple[TraceTarget, ...], mentions: Mapping[str, frozenset[str]]) -> list[TraceTarget]:
+    """Return the targets so that a class comes before those that its definition mentions."""
+    asked = [each for each in targets if any(way.source in EXPLICIT for way in each.constructs)]
+    order: list[TraceTarget] = []
+    names = {each.qualname: each for each in targets}
+    done = set[str]()
+
+    def visit(target: TraceTarget) -> None:
+        # Depth first, each after what it mentions; the reverse of that has containers first.
+        done.add(target.qualname)
+        for name in sorted(mentions.get(target.qualname.partition(".")[0], ())):
+            inner = names.get(name)
+            if inner is not None and name not in done:
+                visit(inner)
+        order.append(target)
+
+    for target in targets:
+        if target.qualname not in done:
+            visit(target)
+    order.reverse()
+    return [*asked, *(each for each in order if each not in asked)]
+
+
+def warm_up() -> None:
+    """Do everything once for a model of our own, so that no trace has to do it for the first time."""
+    idle_initialisation()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        root = attempt(lambda: _Sample(8))
+        request = TraceRequest(0, __file__, "", (TraceTarget("_Sample", "class", Span(1, 0, 1, 0)),))
+        session = _Session(request, Loaded(sys.modules[__name__], None), Reporter(__file__, ""), {})
+        report = session.traced(request.targets[0], Built(root, None), 0.0)
+        decode(encode(TraceReport(0, "", "", "complete", (report,))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Enclosed:
+    """Where in a traced model the instances of a class are."""
+
+    by: str
+    module_path: str
+
+
+@dataclass
+class _Session:
+    """The targets of one request, one after the other. Mutable."""
+
+    request: TraceRequest
+    loaded: Loaded
+    reporter: Reporter
+    hints: Mapping[str, Hint]
+    enclosed: dict[type, _Enclosed] = field(default_factory=dict[type, _Enclosed])
+    reports: dict[str, TargetReport] = field(default_factory=dict[str, TargetReport])
+    found: dict[str, Hint] = field(default_factory=dict[str, Hint])
+
+    def run(self, on_target: OnTarget) -> dict[str, TargetReport]:
+        """Return the reports of all targets by name. Those that contain others come first."""
+        index = {target.qualname: number for number, target in enumerate(self.request.targets)}
+        for target in outermost_first(self.request.targets, self.loaded.mentions):
+            on_target(index[target.qualname])
+            self.reports[target.qualname] = self._report(target)
+        return self.reports
+
+    def traced(self, target: TraceTarget, built: Built, build_ms: float) -> TargetReport:
+        """Return the report of a target that could be built."""
+        clock = _Clock()
+        # The tracer may put constants into the root; what the model is, is known only before.
+        facts = _facts(built.root)
+        diagnosis = diagnose(built.root, user_paths=(self.reporter.path,))
+        trace_ms = clock.lap()
+        fed = self._fed(target, built, diagnosis)
+        shapes_ms = clock.lap()
+        if isinstance(built.root, nn.Module):
+            self._note_enclosed(target, built.root, diagnosis)
+        code = diagnosis.graph.python_code("self")
+        report = TargetReport(
+            target.qualname,
+            target.kind,
+            target.name,
+            "complete" if diagnosis.complete else "partial",
+            built.construct,
+            fed.inputs,
+            replace(facts, flops=fed.flops) if facts is not None else None,
+            self.reporter.nodes(diagnosis.graph, code.node_lines),
+            code.src,
+            self._problems(target, diagnosis, fed),
+        )
+        return replace(report, timings=Timings(0.0, build_ms, trace_ms, shapes_ms, clock.lap()))
+
+    def _report(self, target: TraceTarget) -> TargetReport:
+        if target.qualname.partition(".")[0] in self.loaded.broken:
+            return self.reporter.untraced(target)
+        inside = self._inside(target)
+        if inside is not None:
+            status = self.reports[inside.by].status
+            return replace(
+                self.reporter.untraced(target), status=status, enclosed_by=inside.by, module_path=inside.module_path
+            )
+        clock = _Clock()
+        hint = self.hints.get(target.qualname, Hint())
+        built = build(target, self.loaded, hint.construct)
+        if isinstance(built, Unbuilt):
+            told = self._is_told(built.error)
+            problems = () if told else (self.reporter.not_built(target, built),)
+            return replace(self.reporter.untraced(target, problems), construct=built.construct)
+        return self.traced(target, built, clock.lap())
+
+    def _fed(self, target: TraceTarget, built: Built, diagnosis: Diagnosis) -> Fed:
+        """Feed a traced model, and note what the next trace may begin with."""
+        hint = self.hints.get(target.qualname, Hint())
+        definition = self.loaded.definition(target.qualname)
+        search = not definition or hint.unfed != definition
+        fed = feed(target, built.root, diagnosis, self.loaded, hint.inputs, search=search)
+        construct, inputs = built.construct, fed.inputs
+        self.found[target.qualname] = Hint(
+            construct.expression if construct is not None and construct.source == "inferred" else "",
+            inputs.expression if inputs is not None and inputs.source == "inferred" else "",
+            definition if fed.searched else "",
+        )
+        return fed
+
+    def _problems(self, target: TraceTarget, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
+        name = target.qualname
+        found = [
+            self.reporter.tracing_problem(each, name)
+            for each in diagnosis.problems
+            if not self._is_told(each.exception)
+        ]
+        if fed.inputs is not None:
+            found += [self.reporter.shape_problem(each, fed.inputs, name) for each in fed.failures]
+        return self.reporter.merged(found)
+
+    def _is_told(self, error: BaseException | None) -> bool:
+        """Whether an error only says that a name is missing, whose own statement failed and is a problem already."""
+        return isinstance(error, NameError) and error.name in self.loaded.broken
+
+    def _inside(self, target: TraceTarget) -> _Enclosed | None:
+        """Return where the target's class was traced already, unless the person asked for it by itself."""
+        if target.kind != "class" or any(each.source in EXPLICIT for each in target.constructs):
+            return None
+        first, *rest = target.qualname.split(".")
+        found: Any = self.loaded.namespace.get(first)
+        for name in rest:
+            found = getattr(found, name, None)
+        return self.enclosed.get(found) if isinstance(found, type) else None
+
+    def _note_enclosed(self, target: TraceTarget, root: nn.Module, diagnosis: Diagnosis) -> None:
+        """Note the classes whose instances were traced as a part of this model."""
+        reached = set[str]()
+        if not diagnosis.complete:
+            origins = (node.origin for node in diagnosis.graph.nodes)
+            reached.update(origin.module_path for origin in origins if origin is not None)
+            reached.update(problem.module_path for problem in diagnosis.problems)
+        for path, module in root.named_modules():
+            if path and (diagnosis.complete or path in reached):
+                self.enclosed.setdefault(type(module), _Enclosed(target.qualname, path))
+
+
+class _Clock:
+    """Measures what passed since it was asked last."""
+
+    def __init__(self) -> None:
+        self._at = time.perf_counter()
+
+    def lap(self) -> float:
+        """Return the milliseconds since the last lap."""
+        before, self._at = self._at, time.perf_counter()
+        return 1000 * (self._at - before)
+
+
+class _Sample(nn.Module):
+    """A model of the usual parts, which warms up what tracing and shape propagation import and remember."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 3), nn.BatchNorm2d(width), nn.ReLU(), nn.Flatten(2))
+        self.norm = nn.LayerNorm(width)
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
+        self.scale = nn.Parameter(torch.zeros(1, 1, width))
+        self.drop = nn.Dropout(0.1)
+        self.head = nn.Embedding(10, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Mix everything once."""
+        x = self.norm(self.stem(x).transpose(1, 2)) * self.scale
+        for layer in self.layers:
+            x = x + self.drop(nn.functional.gelu(layer(x)))
+        batch, _, width = x.shape
+        x = torch.cat([x.reshape(batch, -1, width).softmax(-1), x @ x.mT @ x], dim=1)
+        return x.mean(1)[:, None] + self.head.weight
+
+
+def _facts(root: Any) -> ModuleFacts | None:
+    if not isinstance(root, nn.Module):
+        return None
+    parameters = list(root.parameters())
+    count = sum(each.numel() for each in parameters)
+    size = sum(each.numel() * each.element_size() for each in parameters)
+    return ModuleFacts(type(root).__qualname__, count, size, None)
+
+
+def _overall(statuses: Iterable[Status], problems: Iterable[Problem]) -> Status:
+    if all(each == "complete" for each in statuses) and not any(each.severity == "error" for each in problems):
+        return "complete"
+    return "partial" if any(each != "not traced" for each in statuses) else "not traced"
+
+
+def _total(load_ms: float, timings: list[Timings]) -> Timings:
+    return Timings(
+        load_ms,
+        sum(each.build for each in timings),
+        sum(each.trace for each in timings),
+        sum(each.shapes for each in timings),
+        sum(each.report for each in timings),
+    )
