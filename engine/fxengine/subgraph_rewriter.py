@@ -1,6 +1,7 @@
 """Replaces every occurrence of a pattern in a graph by something else, both written as functions.
 
-The pattern and the replacement are traced; ``passes.utils.matcher_utils`` finds the one, this module puts the other in its place.
+The pattern and the replacement are traced; ``passes.utils.matcher_utils`` finds the one, this module puts the other
+in its place.
 """
 
 import copy
@@ -57,8 +58,8 @@ def replace_pattern(
 ) -> list[Match]:
     """Replace every occurrence of ``pattern`` in ``gm`` by ``replacement``, and return where that was.
 
-    Occurrences do not overlap; of those that would, the first is taken. Values that the pattern computes and does not return must
-    not be used elsewhere. The parameters of both functions correspond in their order.
+    Occurrences do not overlap; of those that would, the first is taken. Values that the pattern computes and does
+    not return must not be used elsewhere. The parameters of both functions correspond in their order.
 
     Example:
         >>> def pattern(w1, w2):
@@ -87,7 +88,7 @@ def replace_pattern_with_filters(
     replacement_callback: _Maker | None = None,
     node_name_match: str = "",
 ) -> list[ReplacedPatterns]:
-    """Replace as ``replace_pattern`` does, but only those occurrences that pass all filters, and return what was put there.
+    """Replace as ``replace_pattern`` does, but only what passes all filters, and return what was put there.
 
     Args:
         gm: The module, changed in place and recompiled.
@@ -174,12 +175,14 @@ class _Rewriter:
 
     def _update(self, match: InternalMatch) -> None:
         """Let inputs that an earlier replacement removed be what it put in their place."""
-        match.placeholder_nodes = [
-            self.changed.get(node, node) if isinstance(node, Node) else node for node in match.placeholder_nodes
-        ]
+        match.placeholder_nodes = [self._current(node) for node in match.placeholder_nodes]
         for node, found in match.nodes_map.items():
-            if node.op == "placeholder" and isinstance(found, Node):
-                match.nodes_map[node] = self.changed.get(found, found)
+            if node.op == "placeholder":
+                match.nodes_map[node] = self._current(found)
+
+    def _current(self, value: Any) -> Any:
+        """Return what is now in the place of a node; a placeholder may also have matched a constant."""
+        return self.changed.get(value, value) if isinstance(value, Node) else value
 
     def _insertion_point(self, match: InternalMatch) -> Node:
         """Return the first user of what the match returns, or what follows the last of that if nobody uses it."""

@@ -1,0 +1,1 @@
+"""Passes that torch.fx keeps under this name, and that people import from there."""

@@ -1,0 +1,179 @@
+"""Constant folding: what depends on parameters and buffers alone is computed once, before the first call.
+
+The constants are computed when the module is first called rather than when it is folded, so folding needs no
+memory, works for modules on meta, and follows a move to another device before that.
+"""
+
+import re
+from collections.abc import Callable
+from operator import getitem
+from typing import Any
+
+import sympy
+import torch
+from torch import nn
+
+from fxengine._symbolic_trace import symbolic_trace
+from fxengine.graph import Graph
+from fxengine.graph_module import GraphModule
+from fxengine.node import Node
+
+__all__ = ["FoldedGraphModule", "get_unique_attr_name_in_module", "split_const_subgraphs"]
+
+
+class FoldedGraphModule(GraphModule):
+    """A graph module whose constants are computed by another graph before the first call.
+
+    Attributes:
+        const_subgraph_module: Computes the constants; None if there are none.
+        fx_const_folded_attrs_name: The attribute that holds them: a parameter, or a list of parameters.
+        has_folding_been_run: Whether they have been computed.
+        device_for_folded_attrs: Where constants that are numbers go; tensors stay where they are.
+    """
+
+    def __init__(
+        self,
+        root: nn.Module,
+        graph: Graph,
+        const_subgraph: Graph | None = None,
+        fx_const_folded_attrs_name: str | None = None,
+        device_for_folded_attrs: str = "cuda",
+    ) -> None:
+        super().__init__(root, graph)
+        self.const_subgraph_module = None if const_subgraph is None else GraphModule(root, const_subgraph)
+        self.has_folding_been_run = False
+        self.fx_const_folded_attrs_name = fx_const_folded_attrs_name
+        self.device_for_folded_attrs = device_for_folded_attrs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the module, its constants computed before if they were not yet."""
+        if not self.has_folding_been_run:
+            self.run_folding()
+        return super().__call__(*args, **kwargs)
+
+    def run_folding(self) -> None:
+        """Compute the constants; does nothing if there are none.
+
+        Raises:
+            AssertionError: They have been computed.
+        """
+        if self.const_subgraph_module is None or self.fx_const_folded_attrs_name is None:
+            return
+        assert not self.has_folding_been_run, "Folding has already been run"
+        self.has_folding_been_run = True
+        folded = self.const_subgraph_module()
+        constants = (
+            nn.ParameterList([self._parameter(value) for value in folded])
+            if isinstance(folded, tuple)
+            else self._parameter(folded)
+        )
+        setattr(self, self.fx_const_folded_attrs_name, constants)
+
+    def _parameter(self, value: torch.Tensor | int) -> nn.Parameter:
+        if isinstance(value, torch.Tensor):
+            return nn.Parameter(value.detach().clone(), requires_grad=value.requires_grad)
+        return nn.Parameter(torch.Tensor([value]).to(device=self.device_for_folded_attrs), requires_grad=False)
+
+
+def split_const_subgraphs(
+    module: nn.Module | GraphModule,
+    skip_folding_node_fn: Callable[[Node], bool] | None = None,
+    device_for_folded_attrs: str = "cpu",
+) -> FoldedGraphModule:
+    """Return ``module`` with everything that depends on its state alone moved to where it is computed once.
+
+    Args:
+        module: The module; traced if it is no graph module. Not changed.
+        skip_folding_node_fn: Returns whether a node, and so what depends on it, is to stay.
+        device_for_folded_attrs: Where constants that are numbers go.
+    """
+    traced = module if isinstance(module, GraphModule) else symbolic_trace(module)
+    constant = _constant_nodes(traced, skip_folding_node_fn)
+    folded = [
+        node
+        for node in traced.graph.nodes
+        if node in constant and node.op != "get_attr" and any(user not in constant for user in node.users)
+    ]
+    if not any(node.op != "get_attr" for node in constant):
+        return FoldedGraphModule(traced, traced.graph)
+    name = get_unique_attr_name_in_module(traced, "_FX_CONST_FOLDED_ATTRS")
+    constants = _constant_graph(traced, constant, folded)
+    rest = _rest(traced, constant, folded, name)
+    root = nn.Module()
+    root.__dict__.update(vars(traced))
+    root._parameters = dict(traced._parameters)
+    root._modules = dict(traced._modules)
+    setattr(root, name, nn.Parameter() if len(folded) == 1 else nn.ParameterList())
+    return FoldedGraphModule(root, rest, constants, name, device_for_folded_attrs)
+
+
+def _constant_nodes(module: GraphModule, skip: Callable[[Node], bool] | None) -> dict[Node, None]:
+    """Return the nodes that depend on attributes alone, and can be computed once for all calls."""
+    found: dict[Node, None] = {}
+    for node in module.graph.nodes:
+        if node.op in {"placeholder", "output"}:
+            continue
+        depends_on_constants = node.op == "get_attr" or all(source in found for source in node.all_input_nodes)
+        if not depends_on_constants or (skip is not None and skip(node)) or node.is_impure():
+            continue
+        if isinstance(node.kwargs.get("fill_value"), sympy.Expr):
+            continue
+        if node.op == "call_module" and _is_impure(module.get_submodule(str(node.target))):
+            continue
+        found[node] = None
+    return found
+
+
+def _is_impure(module: nn.Module) -> bool:
+    """Whether a graph module contains a node with an effect."""
+    if not isinstance(module, GraphModule):
+        return False
+    return any(
+        node.is_impure() if node.op == "call_function" else _is_impure(module.get_submodule(str(node.target)))
+        for node in module.graph.nodes
+        if node.op in {"call_function", "call_module"}
+    )
+
+
+def _constant_graph(module: GraphModule, constant: dict[Node, None], folded: list[Node]) -> Graph:
+    """Return the graph that computes ``folded``."""
+    graph = Graph()
+    copies: dict[Node, Node] = {}
+    for node in module.graph.nodes:
+        if node in constant:
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+    results = tuple(copies[node] for node in folded)
+    graph.output(results[0] if len(results) == 1 else results)
+    graph.eliminate_dead_code()
+    return graph
+
+
+def _rest(module: GraphModule, constant: dict[Node, None], folded: list[Node], name: str) -> Graph:
+    """Return the graph that takes ``folded`` from the attribute ``name`` and computes all else."""
+    graph = Graph()
+    copies: dict[Node, Node] = {}
+    leading = [node for node in module.graph.nodes if node.op in {"placeholder", "get_attr"}]
+    for node in leading:
+        copies[node] = graph.node_copy(node)
+    constants = graph.get_attr(name)
+    for place, node in enumerate(folded):
+        copies[node] = constants if len(folded) == 1 else graph.call_function(getitem, (constants, place))
+        copies[node].meta = node.meta.copy()
+        copies[node].tensor = node.tensor
+    for node in module.graph.nodes:
+        if node not in constant and node not in copies:
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+    graph._codegen = module.graph._codegen
+    graph.eliminate_dead_code()
+    return graph
+
+
+def get_unique_attr_name_in_module(mod_traced: GraphModule, name: str) -> str:
+    """Return ``name`` as an identifier that ``mod_traced`` has no attribute of, numbered if need be."""
+    name = re.sub(r"[^0-9a-zA-Z_]+", "_", name)
+    if name[0].isdigit():
+        name = f"_{name}"
+    while hasattr(mod_traced, name):
+        base, separator, number = name.rpartition("_")
+        name = f"{base}_{int(number) + 1}" if separator and number.isdigit() else f"{name}_1"
+    return name

@@ -1,0 +1,1 @@
+"""What passes are run and combined by."""

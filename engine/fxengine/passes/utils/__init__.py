@@ -1,0 +1,5 @@
+"""Tools that passes are made of: parts of graphs as modules, matching, order."""
+
+from fxengine.passes.utils.common import HolderModule, compare_graphs, lift_subgraph_as_module
+
+__all__ = ["HolderModule", "compare_graphs", "lift_subgraph_as_module"]
