@@ -5,11 +5,15 @@ The files are traced by the real worker, one pool for the whole session; see tes
 
 import asyncio
 import sys
+import traceback
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+import torch.fx
 
 from fxls.cli.files import SourceFile, read_source
 from fxls.cli.tracing import Traced, Tracing
@@ -59,3 +63,26 @@ def test_a_fixture_gives_what_its_markers_say(
 def test_every_code_has_a_fixture() -> None:
     found = {marker.code for path in FILES for marker in read_markers(read_source(str(path))).problems}
     assert CODES - found == set()
+
+
+TRACED = [path for path in FILES if path.parent.name not in {"world", "layout", "shapes"}]
+
+
+@pytest.mark.parametrize("path", TRACED, ids=lambda path: path.relative_to(FIXTURES).with_suffix("").as_posix())
+def test_torch_fx_stops_where_a_fixture_says(path: Path) -> None:
+    """The verdict is torch.fx's: it raises on the line of the first problem, and nowhere where there is none."""
+    markers = read_markers(read_source(str(path)))
+    lines = {each.line for each in markers.problems if not each.known_wrong}
+    raised = raised_at(path)
+    assert raised & lines if lines else not raised
+
+
+def raised_at(path: Path) -> set[int]:
+    """The lines of a fixture that torch.fx's exception went through; empty where it traces."""
+    module = types.ModuleType(path.stem)
+    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+    try:
+        torch.fx.symbolic_trace(module.Net())
+    except Exception as error:  # noqa: BLE001 -- the fixture's own code raises whatever it likes.
+        return {frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)}
+    return set()
