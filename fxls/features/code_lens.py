@@ -63,7 +63,7 @@ def _title(snapshot: Snapshot, target: TraceTarget, report: TargetReport) -> str
     """Return the verdict on a model in one line."""
     if report.enclosed_by and not report.nodes:
         where = f" ({report.module_path})" if report.module_path else ""
-        return f"✓ within {report.enclosed_by}{where}"
+        return f"{'✓' if report.status == 'complete' else '✗'} within {report.enclosed_by}{where}"
     mark = "" if snapshot.fresh else "⟳ "
     if any(problem.code == "FX103" for problem in report.problems):
         return f"{mark}? no arguments known for {_constructor(snapshot, target)}: give an example…"
