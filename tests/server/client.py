@@ -89,12 +89,12 @@ class Client:
     # Documents.
 
     def open(self, uri, text, version=1):
-        self.notify("textDocument/didOpen",
-                    {"textDocument": {"uri": uri, "languageId": "python", "version": version, "text": text}})  # fmt: skip
+        document = {"uri": uri, "languageId": "python", "version": version, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": document})
 
     def change(self, uri, version, text):
-        self.notify("textDocument/didChange",
-                    {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]})  # fmt: skip
+        document = {"uri": uri, "version": version}
+        self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]})
 
     def insert(self, uri, version, line, character, text):
         place = {"line": line, "character": character}

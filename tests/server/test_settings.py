@@ -39,8 +39,10 @@ def test_absent_and_null_keys_keep_the_value_before():
         ({"trace.memory": 1.5}, "`fxls.trace.memory` must be a whole number, not 1.5; 4096 is used"),
         ({"trace.memory": True}, "`fxls.trace.memory` must be a whole number, not true; 4096 is used"),
         ({"interpreter": [1]}, "`fxls.interpreter` must be a list of texts, not [1]; [] is used"),
-        ({"log": {"level": "loud"}}, "`fxls.log.level` must be one of error, warning, info, debug, not \"loud\"; "
-                                     '"warning" is used'),
+        (
+            {"log": {"level": "loud"}},
+            '`fxls.log.level` must be one of error, warning, info, debug, not "loud"; "warning" is used',
+        ),
         ([], "`fxls` must be an object, not []"),
     ],
 )  # fmt: skip

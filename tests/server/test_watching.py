@@ -1,6 +1,7 @@
 """Watching: changes on disk are told to those who depend on them, together and once."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -45,8 +46,7 @@ def files(tmp_path):
 
 
 def write(path, text="x = 2\n"):
-    with open(path, "w") as file:
-        file.write(text)
+    Path(path).write_text(text)
 
 
 async def test_a_change_is_told_and_its_owners_are_known(watcher, told, files):
@@ -90,8 +90,7 @@ async def test_files_that_nobody_depends_on_are_not_told(watcher, told, files):
 
 async def test_reading_is_no_change(watcher, told, files):
     watcher.depend("one", files)
-    with open(files[0]) as file:
-        file.read()
+    Path(files[0]).read_text()
     await asyncio.sleep(0.3)
     assert told.sets == []
 
