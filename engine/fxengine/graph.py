@@ -5,20 +5,16 @@ offers them as methods because that is where users of torch.fx look for them.
 """
 
 import contextlib
-import copy
-import functools
 import inspect
-import logging
 import operator
-import sys
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._guards import TracingContext
 
 from fxengine import verify
+from fxengine.arguments import ATOMS, first_symbolic_number, freeze
 from fxengine.codegen import (
     CodeGen,
     PythonCode,
@@ -30,6 +26,8 @@ from fxengine.codegen import (
 )
 from fxengine.codegen.commentary import _color_fns, _parse_stack_trace, _ParsedStackTrace
 from fxengine.codegen.expressions import _format_target
+from fxengine.copying import copy_into, deep_copy, with_facts_of
+from fxengine.dead_code import eliminate_dead_code
 from fxengine.graph_state import blank_graph, restore_state, saved_state
 from fxengine.immutable_collections import immutable_dict
 from fxengine.names import (
@@ -43,18 +41,15 @@ from fxengine.names import (
     _target_to_str,
 )
 from fxengine.node import (
-    _ATOMS,
     Argument,
     Node,
     Target,
     _check_target,
-    _copy_argument,
-    _fill,
-    _freeze,
     _get_qualified_name,
     _type_repr,
     map_arg,
 )
+from fxengine.node_fields import fill
 from fxengine.node_list import _FindNodesLookupTable, _InsertPoint, _node_list
 from fxengine.operators import inplace_methods, magic_methods, reflectable_magic_methods
 
@@ -92,11 +87,8 @@ __all__ = [
     "reflectable_magic_methods",
 ]
 
-log = logging.getLogger(__name__)
-
 _NO_KWARGS: dict[str, Any] = immutable_dict()
 _CALLS = frozenset({"call_function", "call_method", "call_module"})
-_SYMBOLIC_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class Graph:
@@ -230,9 +222,9 @@ class Graph:
                 kind = type(arg)
                 if kind is Node:
                     inputs[arg] = None  # type: ignore[index] - `kind` says it is a Node.
-                elif kind not in _ATOMS:
+                elif kind not in ATOMS:
                     nested = True
-                    arg = _freeze(arg, inputs)  # noqa: PLW2901 - faster than a second name.
+                    arg = freeze(arg, inputs)  # noqa: PLW2901 - faster than a second name.
                 items.append(arg)
             frozen = tuple(items)
         if nested and op in _CALLS:
@@ -242,7 +234,7 @@ class Graph:
         if op != "call_function" or not callable(target):
             _check_target(self, name, op, target)
         return self._append(
-            op, target, frozen, _freeze(kwargs, inputs) if kwargs else _NO_KWARGS, name, type_expr, inputs
+            op, target, frozen, freeze(kwargs, inputs) if kwargs else _NO_KWARGS, name, type_expr, inputs
         )
 
     def _append(
@@ -271,11 +263,11 @@ class Graph:
         """
         if inputs is None:
             inputs = {}
-            _freeze(args, inputs)
-            _freeze(kwargs, inputs)
+            freeze(args, inputs)
+            freeze(kwargs, inputs)
         node = Node.__new__(Node)
         name = self._graph_namespace.create_name(name, None)
-        _fill(node, self, name, op, target, args, kwargs, type_expr, inputs)
+        fill(node, self, name, op, target, args, kwargs, type_expr, inputs)
         owner = self._owning_module
         if owner is not None:
             for hook in getattr(owner, "_create_node_hooks", None) or ():
@@ -405,7 +397,7 @@ class Graph:
         kwargs = map_arg(node._kwargs, arg_transform)
         assert isinstance(args, tuple), f"Expected args to be tuple, got {type(args)}"
         assert isinstance(kwargs, dict), f"Expected kwargs to be dict, got {type(kwargs)}"
-        return _with_facts_of(node, self.create_node(node._op, node._target, args, kwargs, node._name, node.type))
+        return with_facts_of(node, self.create_node(node._op, node._target, args, kwargs, node._name, node.type))
 
     def graph_copy(
         self, g: "Graph", val_map: dict[Node, Node], return_output_node: bool = False
@@ -417,37 +409,11 @@ class Graph:
             val_map: Filled with each node's copy. Nodes that are in it before are not copied but stand for its value.
             return_output_node: Return a pair with the output node of ``g``.
         """
-        for node in g.nodes:
-            if node in val_map:
-                continue
-            if node._op == "output":
-                result = map_arg(node._args[0], val_map.__getitem__)
-                return (result, node) if return_output_node else result
-            val_map[node] = self._copied(node, val_map)
-        return None
-
-    def _copied(self, node: Node, val_map: dict[Node, Node]) -> Node:
-        """Copy a node whose inputs have copies; what ``node_copy`` does, without checking the arguments again."""
-        inputs: dict[Node, None] = {}
-        args = _copy_argument(node._args, val_map, inputs)
-        kwargs = _copy_argument(node._kwargs, val_map, inputs) if node._kwargs else _NO_KWARGS
-        copied = self._append(node._op, node._target, args, kwargs, node._name, node.type, inputs)
-        return _with_facts_of(node, copied)
+        return copy_into(self, g, val_map, return_output_node=return_output_node)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Graph":
         """Return a copy, made without recursion, whose nodes share what is in ``meta``; it has no module yet."""
-        copied = Graph(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
-        val_map: dict[Node, Node] = {}
-        result = copied.graph_copy(self, val_map, return_output_node=True)
-        copied._codegen = copy.deepcopy(self._codegen)
-        copied._co_fields = dict(self._co_fields)
-        if isinstance(result, tuple):
-            value, old_output = result
-            assert isinstance(old_output, Node)
-            val_map[old_output] = _with_facts_of(old_output, copied.output(value, old_output.type))
-        if memo is not None:
-            memo.update((id(old), new) for old, new in val_map.items())
-        return copied
+        return deep_copy(self, memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return blank_graph, (type(self), self._len), saved_state(self)
@@ -509,30 +475,7 @@ class Graph:
         Returns:
             Whether anything was removed.
         """
-        self.lint()
-        is_impure = is_impure_node or functools.partial(Node.is_impure, impure_random=_random_numbers_matter())
-        removed: list[str] = []
-        for node in reversed(self.nodes):
-            if not node.users and not is_impure(node):
-                self.erase_node(node)
-                removed.append(node._name)
-        if removed:
-            log.info("The following nodes were dead code eliminated: %s", removed)
-        changed_below = [graph_module for graph_module in self._attribute_modules() if _without_dead_code(graph_module)]
-        return bool(removed or changed_below)
-
-    def _attribute_modules(self) -> Iterator["GraphModule"]:
-        """Yield the child modules that have graphs and are read by ``get_attr`` nodes."""
-        if self._owning_module is None:
-            return
-        children = [
-            (name, child)
-            for name, child in self._owning_module.named_children()
-            if isinstance(getattr(child, "graph", None), Graph)
-        ]
-        if children:
-            read = {node._target for node in self.find_nodes(op="get_attr", sort=False)}
-            yield from (child for name, child in children if name in read)  # type: ignore[misc] - it has a graph.
+        return eliminate_dead_code(self, is_impure_node)
 
     def lint(self) -> None:
         """Check that the graph is well formed; ``fxengine.verify.verify`` says everything that is wrong.
@@ -651,37 +594,18 @@ class Graph:
             self.erase_node(node)
 
 
-def _with_facts_of(node: Node, copied: Node) -> Node:
-    """Return ``copied`` with what is known about ``node``."""
-    copied.meta = copy.copy(node.meta)
-    copied._origin = node._origin
-    copied.tensor = node.tensor
-    return copied
-
-
 def _warn_of_symbolic_numbers(
     op: str, target: Target, args: tuple[Argument, ...] | None, kwargs: dict[str, Argument] | None
 ) -> None:
-    for value in _leaves((args, kwargs)):
-        if isinstance(value, _SYMBOLIC_NUMBERS):
-            warnings.warn(
-                f"Raw {type(value).__name__} value ({value}) passed as argument to "
-                f"Graph.create_node(op='{op}', target={target}). "
-                f"Use create_*_node() helpers for tensor metadata queries "
-                f"or materialize_symints() for general symbolic expressions.",
-                stacklevel=3,
-            )
-            return
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-    elif isinstance(value, dict):
-        yield from _leaves(tuple(value.values()))
-    else:
-        yield value
+    number = first_symbolic_number((args, kwargs))
+    if number is not None:
+        warnings.warn(
+            f"Raw {type(number).__name__} value ({number}) passed as argument to "
+            f"Graph.create_node(op='{op}', target={target}). "
+            f"Use create_*_node() helpers for tensor metadata queries "
+            f"or materialize_symints() for general symbolic expressions.",
+            stacklevel=3,
+        )
 
 
 def _attribute_exists(root: torch.nn.Module, qualified_name: str) -> bool:
@@ -694,17 +618,3 @@ def _attribute_exists(root: torch.nn.Module, qualified_name: str) -> bool:
         return False
     value = getattr(owner, name, None)
     return isinstance(value, (torch.nn.Module, torch.nn.Parameter)) or name in owner._buffers
-
-
-def _random_numbers_matter() -> bool:
-    """Return whether drawing random numbers is an effect: always but while torch compiles and brings its own."""
-    if TracingContext.try_get() is None:
-        return True
-    inductor: Any = sys.modules["torch._inductor.config"]
-    return bool(inductor.fallback_random)
-
-
-def _without_dead_code(graph_module: "GraphModule") -> bool:
-    changed = graph_module.graph.eliminate_dead_code()
-    graph_module.recompile()
-    return changed

@@ -7,7 +7,9 @@ is saved as positions.
 import dataclasses
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fxengine.node import Node, _fill, _freeze, _map_leaves
+from fxengine.arguments import freeze, map_leaves
+from fxengine.node import Node
+from fxengine.node_fields import fill
 from fxengine.node_list import _node_list
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def blank_graph(cls: "type[Graph]", length: int) -> "Graph":
     root = graph._root
     for number in range(length):
         node = Node.__new__(Node)
-        _fill(node, graph, "", "root", "", (), {}, None, {})
+        fill(node, graph, "", "root", "", (), {}, None, {})
         root.prepend(node)
         node._sort_key = (number,)
     graph._len = length
@@ -77,8 +79,8 @@ def _saved_node(node: Node, numbers: dict[Node, _Number]) -> _NodeState:
         "op": node._op,
         "target": node._target,
         "type": node.type,
-        "args": _map_leaves(node._args, numbered),
-        "kwargs": _map_leaves(node._kwargs, numbered),
+        "args": map_leaves(node._args, numbered),
+        "kwargs": map_leaves(node._kwargs, numbered),
         "users": [numbers[user] for user in node.users if user in numbers],
         "meta": node.meta,
         "origin": None if origin is None else dataclasses.replace(origin, module_type=None),
@@ -92,8 +94,8 @@ def _restore_node(node: Node, saved: _NodeState, nodes: list[Node]) -> None:
         return nodes[leaf] if isinstance(leaf, _Number) else leaf
 
     inputs: dict[Node, None] = {}
-    node._args = _freeze(_map_leaves(saved["args"], looked_up), inputs)
-    node._kwargs = _freeze(_map_leaves(saved["kwargs"], looked_up), inputs)
+    node._args = freeze(map_leaves(saved["args"], looked_up), inputs)
+    node._kwargs = freeze(map_leaves(saved["kwargs"], looked_up), inputs)
     node._inputs = tuple(inputs)
     node._name, node._op, node._target = saved["name"], saved["op"], saved["target"]
     node.type, node.meta, node.tensor = saved["type"], saved["meta"], saved["tensor"]

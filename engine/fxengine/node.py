@@ -1,4 +1,4 @@
-"""``Node``, one operation of a graph, and the functions that walk a node's arguments.
+"""``Node``, one operation of a graph.
 
 A node knows its place in the list of its graph, its arguments, the nodes in them (``all_input_nodes``) and the nodes
 that use it (``users``). The setters keep the last two right, which is why arguments are immutable. Nothing here makes
@@ -6,20 +6,27 @@ names or code.
 """
 
 import copy
-import types
-import typing
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional, Self, TypeAlias, TypeVar, Union
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._ops import OpOverload
 
+from fxengine.arguments import (
+    Argument,
+    ArgumentT,
+    BaseArgumentTypes,
+    base_types,
+    freeze,
+    map_aggregate,
+    map_arg,
+    map_nodes,
+)
+from fxengine.arguments import freeze as _freeze
 from fxengine.effects import _side_effectful_functions, has_side_effect, is_impure_function
-from fxengine.immutable_collections import immutable_dict, immutable_list
-from fxengine.names import _find_module_of_method, _get_qualified_name, _type_repr, dtype_abbreviation
+from fxengine.names import _find_module_of_method, _get_qualified_name, _type_repr
+from fxengine.node_fields import Target, TensorFacts, _NodeBase, fill
+from fxengine.node_text import _format_arg, format_node, pretty_target
 from fxengine.operator_schemas import ArgsKwargsPair, normalize_function, normalize_module
-from fxengine.source import Origin, OriginRecord
 
 if TYPE_CHECKING:
     from fxengine.graph import Graph
@@ -31,7 +38,10 @@ __all__ = [
     "Node",
     "Target",
     "TensorFacts",
+    "_check_target",
     "_find_module_of_method",
+    "_format_arg",
+    "_freeze",
     "_get_qualified_name",
     "_side_effectful_functions",
     "_type_repr",
@@ -40,40 +50,6 @@ __all__ = [
     "map_aggregate",
     "map_arg",
 ]
-
-BaseArgumentTypes = Union[  # noqa: UP007 - its members are read at run time.
-    str,
-    int,
-    float,
-    bool,
-    complex,
-    torch.dtype,
-    torch.Tensor,
-    torch.device,
-    torch.memory_format,
-    torch.layout,
-    OpOverload,  # pyright: ignore[reportMissingTypeArgument] - not generic in older torch.
-    torch.SymInt,
-    torch.SymBool,
-    torch.SymFloat,
-]
-base_types: tuple[type[Any], ...] = typing.get_args(BaseArgumentTypes)
-"""The types that stand in a node's arguments as they are."""
-
-Target: TypeAlias = Callable[..., Any] | str
-
-Argument: TypeAlias = Optional[  # noqa: UP045 - a forward reference has no `|` at run time.
-    Union[
-        tuple["Argument", ...],
-        Sequence["Argument"],
-        Mapping[str, "Argument"],
-        slice,
-        range,
-        "Node",
-        BaseArgumentTypes,
-    ]
-]
-ArgumentT = TypeVar("ArgumentT", bound=Argument)
 
 _legal_ops = dict.fromkeys(
     (
@@ -87,42 +63,8 @@ _legal_ops = dict.fromkeys(
     )
 )
 
-_ATOMS: frozenset[type[Any]] = frozenset(
-    {
-        types.NoneType,
-        types.EllipsisType,
-        str,
-        int,
-        float,
-        bool,
-        complex,
-        range,
-        torch.dtype,
-        torch.device,
-        torch.memory_format,
-        torch.layout,
-    }
-)
-"""The types of what is in an argument most often and is neither a node nor contains one."""
 
-_SYMBOLIC_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
-
-@dataclass(frozen=True, slots=True)
-class TensorFacts:
-    """What is known about the tensor that a node yields, without the tensor."""
-
-    shape: tuple[int | torch.SymInt, ...]
-    dtype: torch.dtype
-    device: torch.device
-
-    @classmethod
-    def of(cls, tensor: torch.Tensor) -> Self:
-        """Return the facts about ``tensor``."""
-        return cls(tuple(tensor.shape), tensor.dtype, tensor.device)
-
-
-class Node:
+class Node(_NodeBase):
     """One operation in a ``Graph``: mostly a call, else an input, an attribute, or the output.
 
     What ``target``, ``args`` and ``kwargs`` mean depends on ``op``:
@@ -147,45 +89,7 @@ class Node:
         tensor: What is known about the value, if that is a tensor.
     """
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_args",
-        "_erased",
-        "_inputs",
-        "_kwargs",
-        "_name",
-        "_next",
-        "_op",
-        "_origin",
-        "_prev",
-        "_repr_fn",
-        "_sort_key",
-        "_target",
-        "graph",
-        "meta",
-        "tensor",
-        "type",
-        "users",
-    )
-
-    _args: tuple[Argument, ...]
-    _erased: bool
-    _inputs: tuple["Node", ...]
-    _kwargs: dict[str, Argument]
-    _name: str
-    _next: "Node"
-    _op: str
-    _origin: Origin | OriginRecord | None
-    _prev: "Node"
-    _repr_fn: Callable[["Node"], str] | None
-    _sort_key: tuple[int, ...]
-    _target: Target
-    graph: "Graph"
-    meta: dict[str, Any]
-    tensor: TensorFacts | None
-    type: Any | None
-    users: dict["Node", None]
+    __slots__ = ()
 
     def __init__(
         self,
@@ -205,25 +109,7 @@ class Node:
         """
         _check_target(graph, name, op, target)
         inputs: dict[Node, None] = {}
-        _fill(self, graph, name, op, target, _freeze(args, inputs), _freeze(kwargs, inputs), return_type, inputs)
-
-    @property
-    def op(self) -> str:
-        """The opcode."""
-        return self._op
-
-    @op.setter
-    def op(self, op: str) -> None:
-        _set_indexed(self, "_op", op)
-
-    @property
-    def target(self) -> Target:
-        """What is called or read; see the class."""
-        return self._target
-
-    @target.setter
-    def target(self, target: Target) -> None:
-        _set_indexed(self, "_target", target)
+        fill(self, graph, name, op, target, freeze(args, inputs), freeze(kwargs, inputs), return_type, inputs)
 
     @property
     def name(self) -> str:
@@ -237,16 +123,6 @@ class Node:
             for hook in hooks:
                 hook(old=self, new=name, user=user)
         self._name = name
-
-    @property
-    def next(self) -> "Node":
-        """The node after this one; after the last comes the graph's root."""
-        return self._next
-
-    @property
-    def prev(self) -> "Node":
-        """The node before this one; before the first comes the graph's root."""
-        return self._prev
 
     @property
     def args(self) -> tuple[Argument, ...]:
@@ -277,19 +153,6 @@ class Node:
         return dict.fromkeys(self._inputs)
 
     @property
-    def origin(self) -> Origin | None:
-        """Where in the user's source the node comes from; None if no trace made it.
-
-        A tracer may set ``_origin`` to a record, whose positions are looked up when somebody asks.
-        """
-        origin = self._origin
-        return origin.resolve() if isinstance(origin, OriginRecord) else origin
-
-    @origin.setter
-    def origin(self, origin: Origin | None) -> None:
-        self._origin = origin
-
-    @property
     def stack_trace(self) -> str | None:
         """The Python stack at the time of tracing, innermost frame last, if the tracer recorded it."""
         return self.meta.get("stack_trace")
@@ -316,7 +179,7 @@ class Node:
         """Insert a positional argument before the one at ``idx``."""
         assert 0 <= idx <= len(self._args), f"insert_args index must be between 0 and len(self.args), got {idx}"
         inputs = self._input_nodes
-        self._args = (*self._args[:idx], _freeze(arg, inputs), *self._args[idx:])
+        self._args = (*self._args[:idx], freeze(arg, inputs), *self._args[idx:])
         self._inputs = tuple(inputs)
         for node in inputs:
             node.users.setdefault(self)
@@ -424,47 +287,12 @@ class Node:
             include_tensor_metadata: Show dtype, shape, stride and device of the tensor in ``meta`` in place of the
                 type.
         """
-        annotation = f"{_type_repr(self.type)} " if self.type is not None else ""
-        start = f"%{self._name} : {annotation}[num_users={len(self.users)}] = {self._op}"
-        match self._op:
-            case "placeholder":
-                if placeholder_names:
-                    placeholder_names.append(
-                        f"{self._target}: {_type_repr(self.type)}" if self.type else str(self._target)
-                    )
-                    return None
-                if not self.type:  # An empty tuple stands for none.
-                    start = f"%{self._name} : [num_users={len(self.users)}] = {self._op}"
-                default = f"(default={self._args[0]})" if self._args else ""
-                return f"{start}[target={self._target}]{default}"
-            case "get_attr":
-                return f"{start}[target={self._pretty_print_target(self._target)}]"
-            case "output":
-                if self.type and maybe_return_typename:
-                    maybe_return_typename[0] = f" -> {_type_repr(self.type)}"
-                return f"return {self._args[0]}"
-            case _:
-                if include_tensor_metadata and (metadata := _tensor_metadata(self)) is not None:
-                    start = f"%{self._name} : {metadata}[num_users={len(self.users)}] = {self._op}"
-                return (
-                    f"{start}[target={self._pretty_print_target(self._target)}]"
-                    f"(args = {_format_arg(self._args)}, kwargs = {_format_arg(self._kwargs)})"
-                )
+        return format_node(
+            self, placeholder_names, maybe_return_typename, include_tensor_metadata=include_tensor_metadata
+        )
 
     def __repr__(self) -> str:
         return self._name if self._repr_fn is None else self._repr_fn(self)
-
-    def __lt__(self, other: object) -> bool:
-        return self._sort_key < other._sort_key if isinstance(other, Node) else NotImplemented
-
-    def __gt__(self, other: object) -> bool:
-        return self._sort_key > other._sort_key if isinstance(other, Node) else NotImplemented
-
-    def __le__(self, other: object) -> bool:
-        return self is other or (self._sort_key <= other._sort_key if isinstance(other, Node) else NotImplemented)
-
-    def __ge__(self, other: object) -> bool:
-        return self is other or (self._sort_key >= other._sort_key if isinstance(other, Node) else NotImplemented)
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -501,40 +329,15 @@ class Node:
             return _detached, (), self.__getstate__()
         return _node_at, (self.graph, place)
 
-    @staticmethod
-    def _pretty_print_target(target: object) -> str:
-        """Return the target for people: ``operator.add``, ``builtins.getattr``, ``torch.relu``."""
-        if isinstance(target, str):
-            return target
-        name: str | None = getattr(target, "__name__", None)
-        module: str | None = getattr(target, "__module__", None)
-        if name is not None and module in {"builtins", "_operator"}:
-            return f"{module.lstrip('_')}.{name}"
-        assert callable(target)
-        return _get_qualified_name(target)
-
-    def _prepend(self, x: "Node") -> None:
-        """Unlink ``x`` and link it in before this node; its sort key is one between its neighbours'."""
-        assert self.graph is x.graph, "Attempting to move a Node into a different Graph"
-        if self is x:
-            return
-        x._prev._next, x._next._prev = x._next, x._prev
-        before = self._prev
-        before._next = self._prev = x
-        x._prev, x._next = before, self
-        x._sort_key = _sort_key_between(before._sort_key, self._sort_key)
-
-    def _remove_from_list(self) -> None:
-        """Unlink the node. It keeps its own links, so that an iteration that stands on it can go on."""
-        self._prev._next, self._next._prev = self._next, self._prev
+    _pretty_print_target = staticmethod(pretty_target)
 
     def _update_args_kwargs(self, args: Any, kwargs: Any) -> None:
         """Set the arguments, frozen, and bring inputs and users up to date."""
         for node in self._inputs:
             node.users.pop(self, None)
         inputs: dict[Node, None] = {}
-        self._args = _freeze(args, inputs)
-        self._kwargs = _freeze(kwargs, inputs)
+        self._args = freeze(args, inputs)
+        self._kwargs = freeze(kwargs, inputs)
         self._inputs = tuple(inputs)
         for node in inputs:
             node.users[self] = None
@@ -544,8 +347,8 @@ class Node:
         for node in self._inputs:
             node.users.pop(self, None)
         self._inputs = ()
-        self._args = _map_nodes(self._args, _nothing)
-        self._kwargs = _map_nodes(self._kwargs, _nothing) if self._kwargs else self._kwargs
+        self._args = map_nodes(self._args, _nothing)
+        self._kwargs = map_nodes(self._kwargs, _nothing) if self._kwargs else self._kwargs
 
     def _replace_input_with(self, old: "Node", new: "Node") -> None:
         def replaced(node: Node) -> Node:
@@ -580,124 +383,8 @@ def _detached() -> Node:
     return Node.__new__(Node)
 
 
-def map_arg(a: ArgumentT, fn: Callable[[Node], Argument]) -> ArgumentT:
-    """Return ``a`` with every node in it replaced by ``fn(node)``; lists and dicts come back immutable."""
-    assert callable(fn), "torch.fx.map_arg(a, fn): fn must be a callable"
-    return _map_nodes(a, fn)
-
-
-def map_aggregate(a: ArgumentT, fn: Callable[[Argument], Argument]) -> ArgumentT:
-    """Return ``a`` with everything in it that is not a container replaced by ``fn`` of it.
-
-    Containers are tuples, named tuples, lists, dicts and slices; lists and dicts come back immutable.
-    """
-    return _map_leaves(a, fn)
-
-
-def _map_leaves(value: Any, fn: Callable[[Any], Any]) -> Any:
-    match value:
-        case tuple():
-            items = [_map_leaves(item, fn) for item in value]
-            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-        case list():
-            return immutable_list([_map_leaves(item, fn) for item in value])
-        case dict():
-            return immutable_dict([(key, _map_leaves(item, fn)) for key, item in value.items()])
-        case slice():
-            return slice(_map_leaves(value.start, fn), _map_leaves(value.stop, fn), _map_leaves(value.step, fn))
-        case _:
-            return fn(value)
-
-
-def _map_nodes(value: Any, fn: Callable[[Node], Any]) -> Any:
-    """Do what ``map_arg`` does; the kinds that are most frequent come first."""
-    kind = type(value)
-    if kind is Node:
-        return fn(value)
-    if kind in _ATOMS:
-        return value
-    if kind is tuple:
-        return tuple([_map_nodes(item, fn) for item in value])
-    return _map_leaves(value, lambda leaf: fn(leaf) if isinstance(leaf, Node) else leaf)
-
-
 def _nothing(_: Node) -> None:
     """What takes the place of a node in the arguments of one that is erased."""
-
-
-def _copy_argument(value: Any, copies: Mapping[Node, Any], inputs: dict[Node, None]) -> Any:
-    """Return a frozen argument with each node replaced by its copy; the copies are added to ``inputs``."""
-    kind = type(value)
-    if kind is Node:
-        value = copies[value]
-        if type(value) is Node:
-            inputs[value] = None
-            return value
-        return _freeze(value, inputs)
-    if kind in _ATOMS:
-        return value
-    if kind is tuple:
-        return tuple([_copy_argument(item, copies, inputs) for item in value])
-    if kind is immutable_list:
-        return immutable_list([_copy_argument(item, copies, inputs) for item in value])
-    if kind is immutable_dict:
-        return immutable_dict([(key, _copy_argument(item, copies, inputs)) for key, item in value.items()])
-    return _freeze(_map_nodes(value, copies.__getitem__), inputs)
-
-
-def _freeze(value: Any, inputs: dict[Node, None]) -> Any:
-    """Return ``value`` with immutable containers; the nodes in it are added to ``inputs`` in order of appearance."""
-    kind = type(value)
-    if kind is Node:
-        inputs[value] = None
-        return value
-    if kind in _ATOMS:
-        return value
-    if kind is tuple:
-        return tuple([_freeze(item, inputs) for item in value])
-    if kind is list or kind is immutable_list:
-        return immutable_list([_freeze(item, inputs) for item in value])
-    if kind is dict or kind is immutable_dict:
-        return immutable_dict([(key, _freeze(item, inputs)) for key, item in value.items()])
-
-    def note(leaf: Any) -> Any:
-        if isinstance(leaf, Node):
-            inputs[leaf] = None
-        return leaf
-
-    return _map_leaves(value, note)
-
-
-def _fill(  # noqa: PLR0917 - called for each node there is; keywords cost time.
-    node: Node,
-    graph: "Graph",
-    name: str,
-    op: str,
-    target: Target,
-    args: tuple[Argument, ...],
-    kwargs: dict[str, Argument],
-    type_expr: Any | None,
-    inputs: dict[Node, None],
-) -> None:
-    """Set every field of a new node, whose arguments are frozen and whose ``inputs`` are the nodes in them."""
-    node.graph = graph
-    node._name = name
-    node._op = op
-    node._target = target
-    node.type = type_expr
-    node._args = args
-    node._kwargs = kwargs
-    node._inputs = tuple(inputs)
-    node.users = {}
-    node.meta = {}
-    node._origin = None
-    node.tensor = None
-    node._prev = node._next = node
-    node._sort_key = ()
-    node._erased = False
-    node._repr_fn = None
-    for used in inputs:
-        used.users[node] = None
 
 
 def _check_target(graph: "Graph", name: str, op: str, target: object) -> None:
@@ -716,61 +403,5 @@ def _check_target(graph: "Graph", name: str, op: str, target: object) -> None:
     )
 
 
-def _sort_key_between(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a key that sorts between two neighbours'; the root, first and last at once, has the empty key.
-
-    Appending at the end counts up in one place; inserting between two keys of equal length adds a place, in which
-    further insertions at either side of the first count up or down.
-    """
-    if len(before) > len(after):
-        return (*before[: len(after)], before[len(after)] + 1)
-    if len(before) < len(after):
-        return (*after[: len(before)], after[len(before)] - 1)
-    return (*before, 0)
-
-
-def _set_indexed(node: Node, field: str, value: object) -> None:
-    """Set a field that the graph's table of nodes is sorted by."""
-    table = node.graph._lookup_table
-    listed = table is not None and node in table
-    if table is not None and listed:
-        table.remove(node)
-    setattr(node, field, value)
-    if table is not None and listed:
-        table.insert(node)
-
-
 def _replace_hooks(node: Node) -> Sequence[Callable[..., object]]:
     return getattr(node.graph._owning_module, "_replace_hooks", None) or ()
-
-
-def _tensor_metadata(node: Node) -> str | None:
-    """Return dtype, shape, stride and device of the example value in ``meta``, if that is a strided tensor."""
-    meta = node.meta
-    value = meta.get("val", meta.get("tensor_meta", meta.get("example_value")))
-    if not isinstance(value, torch.Tensor) or value.layout in {torch.sparse_csc, torch.sparse_csr}:
-        return None
-    shape = ", ".join(str(size) for size in value.shape)
-    stride = ", ".join(str(step) for step in value.stride())
-    return f'Tensor "{dtype_abbreviation(value.dtype)}[{shape}][{stride}]{value.device}"'
-
-
-def _format_arg(arg: object, max_list_len: float = float("inf")) -> str:
-    """Return an argument as ``format_node`` shows it: nodes with a percent sign, lists cut after some items."""
-    custom: Callable[[], str] | None = getattr(arg, "_custom_fx_repr_fn", None)
-    if custom is not None:
-        return custom()
-    match arg:
-        case list() | tuple():
-            shown = [_format_arg(item) for index, item in enumerate(arg) if index < max_list_len]
-            cut = "" if len(arg) < max_list_len + 1 else f", ...[total_len={len(arg)}]"
-            if isinstance(arg, list):
-                return f"[{', '.join(shown)}{cut}]"
-            comma = "," if len(arg) == 1 else ""
-            return f"({', '.join(shown)}{comma}{cut})"
-        case dict():
-            return "{" + ", ".join(f"{key}: {_format_arg(item)}" for key, item in arg.items()) + "}"
-        case Node():
-            return f"%{arg}"
-        case _:
-            return str(arg)

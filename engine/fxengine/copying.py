@@ -1,0 +1,61 @@
+"""Copies of nodes and graphs, made from node to node, so that the length of a graph is no matter."""
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from fxengine.arguments import Argument, copy_argument, map_arg
+from fxengine.immutable_collections import immutable_dict
+from fxengine.node import Node
+
+if TYPE_CHECKING:
+    from fxengine.graph import Graph
+
+
+def copy_into(
+    graph: "Graph", source: "Graph", val_map: dict[Node, Node], *, return_output_node: bool
+) -> Argument | tuple[Argument, Node] | None:
+    """Copy the nodes of ``source`` into ``graph``; ``Graph.graph_copy`` describes the arguments and the result."""
+    for node in source.nodes:
+        if node in val_map:
+            continue
+        if node._op == "output":
+            result = map_arg(node._args[0], val_map.__getitem__)
+            return (result, node) if return_output_node else result
+        val_map[node] = _copied(graph, node, val_map)
+    return None
+
+
+def deep_copy(graph: "Graph", memo: dict[int, Any] | None) -> "Graph":
+    """Return a copy of ``graph``, and note in ``memo`` which node is the copy of which."""
+    copied = type(graph)(tracer_cls=graph._tracer_cls, tracer_extras=graph._tracer_extras)
+    val_map: dict[Node, Node] = {}
+    result = copy_into(copied, graph, val_map, return_output_node=True)
+    copied._codegen = copy.deepcopy(graph._codegen)
+    copied._co_fields = dict(graph._co_fields)
+    if isinstance(result, tuple):
+        value, old_output = result
+        assert isinstance(old_output, Node)
+        val_map[old_output] = with_facts_of(old_output, copied.output(value, old_output.type))
+    if memo is not None:
+        memo.update((id(old), new) for old, new in val_map.items())
+    return copied
+
+
+def with_facts_of(node: Node, copied: Node) -> Node:
+    """Return ``copied`` with what is known about ``node``."""
+    copied.meta = copy.copy(node.meta)
+    copied._origin = node._origin
+    copied.tensor = node.tensor
+    return copied
+
+
+def _copied(graph: "Graph", node: Node, val_map: dict[Node, Node]) -> Node:
+    """Copy a node whose inputs have copies; what ``Graph.node_copy`` does, without checking the arguments again."""
+    inputs: dict[Node, None] = {}
+    args = copy_argument(node._args, val_map, inputs)
+    kwargs = copy_argument(node._kwargs, val_map, inputs) if node._kwargs else _NO_KWARGS
+    copied = graph._append(node._op, node._target, args, kwargs, node._name, node.type, inputs)
+    return with_facts_of(node, copied)
+
+
+_NO_KWARGS: dict[str, Any] = immutable_dict()
