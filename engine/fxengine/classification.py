@@ -193,9 +193,7 @@ def _place_of(verdict: Verdict) -> SourceFrame | None:
 def _innermost(node: Node) -> SourceFrame | None:
     record = node._origin
     if isinstance(record, OriginRecord):
-        if len(record.trail) < 2:
-            return None
-        return frame_at(*record.innermost())
+        return record.innermost()
     return record.frames[-1] if record is not None and record.frames else None
 
 

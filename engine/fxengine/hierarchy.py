@@ -5,7 +5,9 @@ identity. A table that lacks an object is made anew before the answer is no, for
 runs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
 import torch
@@ -16,20 +18,26 @@ from torch.utils import _pytree as pytree
 CONSTANT_TYPES: Final = (torch.Tensor, torch.ScriptObject, FakeScriptObject, pytree.TreeSpec)
 """What a graph cannot print and therefore refers to as an attribute of the root."""
 
-_NEVER_CONSTANT: Final[frozenset[type[Any]]] = frozenset(
-    {
-        type(None),
-        bool,
-        int,
-        float,
-        str,
-        tuple,
-        list,
-        dict,
-        set,
-        *(type(value) for value in vars(nn.Module()).values()),
-    }
-)
+_NEVER_CONSTANT: Final[frozenset[type[Any]]] = frozenset({
+    type(None),
+    bool,
+    int,
+    float,
+    str,
+    tuple,
+    list,
+    dict,
+    set,
+    type,
+    FunctionType,
+    MethodType,
+    BuiltinFunctionType,
+    partial,
+    torch.dtype,
+    torch.device,
+    torch.Size,
+    *(type(value) for value in vars(nn.Module()).values()),
+})
 """The types of nearly all attributes of modules, none of which is a constant."""
 
 
@@ -76,19 +84,35 @@ class Hierarchy:
         return self._modules.find(module, self.root.named_modules())
 
 
-def submodule_paths(root: nn.Module) -> dict[nn.Module, str]:
-    """The path of every module in the hierarchy, the root's being empty; the first one for a module that has several."""
-    return {module: path for path, module in root.named_modules()}
+def survey(root: nn.Module) -> tuple[dict[nn.Module, str], dict[Any, str]]:
+    """The paths of all modules, and the names of the tensors and script objects that are plain attributes of modules.
+
+    A module that is reached in several ways has the first path, as in `named_modules`; a constant has the last name.
+    """
+    paths: dict[nn.Module, str] = {}
+    constants: dict[Any, str] = {}
+    _visit(root, "", paths, constants)
+    ordinary = nn.Module.named_modules
+    if any(kind.named_modules is not ordinary for kind in set(map(type, paths))):
+        paths = {module: path for path, module in root.named_modules()}
+    return paths, constants
 
 
-def constant_attributes(root: nn.Module) -> dict[Any, str]:
-    """The qualified names of tensors and script objects that are plain attributes of modules: the last one of each."""
-    return {value: f"{prefix}{name}" for prefix, name, value in _constants(root, "")}
+def _visit(module: nn.Module, path: str, paths: dict[nn.Module, str], constants: dict[Any, str]) -> None:
+    paths.setdefault(module, path)
+    attributes = module.__dict__
+    prefix = f"{path}." if path else ""
+    if not _NEVER_CONSTANT.issuperset(map(type, attributes.values())):
+        for name, value in attributes.items():
+            if isinstance(value, CONSTANT_TYPES):
+                constants[value] = f"{prefix}{name}"
+    children = module._modules
+    if children:
+        # A child with two names in one module counts once, under the first.
+        for name, child in children.items():
+            if child is not None and (child not in paths or _is_first_name(children, name, child)):
+                _visit(child, f"{prefix}{name}", paths, constants)
 
 
-def _constants(module: nn.Module, prefix: str) -> Iterator[tuple[str, str, Any]]:
-    for name, value in module.__dict__.items():
-        if type(value) not in _NEVER_CONSTANT and isinstance(value, CONSTANT_TYPES):
-            yield prefix, name, value
-    for name, child in module.named_children():
-        yield from _constants(child, f"{prefix}{name}.")
+def _is_first_name(children: Mapping[str, nn.Module | None], name: str, child: nn.Module) -> bool:
+    return next(key for key, value in children.items() if value is child) == name

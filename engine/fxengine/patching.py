@@ -1,4 +1,4 @@
-"""Temporary replacements of attributes and globals, shared by all the traces that need them at the same time.
+"""Temporary replacements of attributes, globals and code, shared by all the traces that need them at the same time.
 
 Tracing has to stand between the user's code and a few things that it calls: `nn.Module.__call__`, parameters read from
 a module, functions registered with `wrap`. Those belong to the whole process, so a replacement has holders: the first
@@ -7,29 +7,59 @@ not disturbed. A replacement must therefore serve every trace and none: it finds
 """
 
 import threading
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Mapping
+from types import CodeType, FunctionType
+from typing import Any, Final, Self, TypeAlias
+
+_Key: TypeAlias = tuple[int, Hashable]
 
 _MISSING: Final = object()
 
 
-class _Replacement:
-    """What stands in one place instead of the original, and how many traces need it there."""
+class _Place:
+    """Something of the process that is replaced now, and how many traces need it so."""
 
-    __slots__ = ("holders", "original", "restore")
+    __slots__ = ("holders", "name", "original", "owner")
 
-    def __init__(self, original: Any, restore: Callable[[Any], None]) -> None:
+    def __init__(self, owner: Any, name: Any, original: Any) -> None:
+        # The owner is kept so that no other object takes its id.
+        self.owner = owner
+        self.name = name
         self.original = original
-        self.restore = restore
         self.holders = 1
+
+    def put(self, value: Any) -> None:
+        """Set an attribute of the owner."""
+        setattr(self.owner, self.name, value)
+
+
+class _Item(_Place):
+    """A name in a namespace; one that was not there is deleted in the end."""
+
+    __slots__ = ()
+
+    def put(self, value: Any) -> None:
+        if value is _MISSING:
+            del self.owner[self.name]
+        else:
+            self.owner[self.name] = value
+
+
+class _Items(_Place):
+    """Several names in a namespace, replaced and put back together."""
+
+    __slots__ = ()
+
+    def put(self, value: dict[str, Any]) -> None:
+        self.owner.update(value)
 
 
 class _Places:
-    """The places of the process that are patched now, by owner and name. The lock guards the table."""
+    """The places that are replaced now, by the owner's id and the name. The lock guards the table."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.replacements: dict[tuple[int, str], _Replacement] = {}
+        self.table: dict[_Key, _Place] = {}
 
 
 _PLACES: Final = _Places()
@@ -39,40 +69,48 @@ class Patches:
     """The replacements that one trace holds; all are let go when the `with` block ends."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[int, str], Any] = {}
+        self._held: dict[_Key, None] = {}
         self._searched: set[int] = set()
 
-    def __enter__(self) -> "Patches":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         with _PLACES.lock:
             for key in reversed(self._held):
-                replacement = _PLACES.replacements[key]
-                replacement.holders -= 1
-                if replacement.holders == 0:
-                    del _PLACES.replacements[key]
-                    replacement.restore(replacement.original)
+                place = _PLACES.table[key]
+                place.holders -= 1
+                if place.holders == 0:
+                    del _PLACES.table[key]
+                    place.put(place.original)
         self._held.clear()
 
     def attribute(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace `owner.name`, a class's or a module's, by what `make` returns for the present value."""
+        with _PLACES.lock:
+            if not self._joins(owner, name):
+                original = getattr(owner, name)
+                self._fill(_Place(owner, name, original), make(original))
 
-        def put(value: Any) -> None:
-            setattr(owner, name, value)
+    def code(self, function: FunctionType, code: CodeType) -> None:
+        """Let `function` run other code, wherever it is called from."""
+        self.attribute(function, "__code__", lambda _: code)
 
-        self._hold(owner, name, lambda: getattr(owner, name), put, make)
+    def item(
+        self, namespace: dict[str, Any], name: str, original: Any, make: Callable[[Any], Any]
+    ) -> None:
+        """Replace what `name` means in a namespace, `original`, by `make(original)`."""
+        with _PLACES.lock:
+            if not self._joins(namespace, name):
+                self._fill(_Item(namespace, name, namespace.get(name, _MISSING)), make(original))
 
-    def item(self, namespace: dict[str, Any], name: str, original: Any, make: Callable[[Any], Any]) -> None:
-        """Replace `namespace[name]` by `make(original)`; a name that was not there is deleted in the end."""
-
-        def put(value: Any) -> None:
-            if value is _MISSING:
-                del namespace[name]
-            else:
-                namespace[name] = value
-
-        self._hold(namespace, name, lambda: namespace.get(name, _MISSING), put, lambda _: make(original))
+    def items(self, namespace: dict[str, Any], key: Hashable, make: Callable[[], Mapping[str, Any]]) -> None:
+        """Replace what names mean in a namespace by what `make` says; traces with the same key hold that together."""
+        with _PLACES.lock:
+            if not self._joins(namespace, key):
+                values = make()
+                originals = {name: namespace[name] for name in values}
+                self._fill(_Items(namespace, key, originals), values)
 
     def first_visit(self, namespace: dict[str, Any]) -> bool:
         """Whether this trace asks for this namespace for the first time."""
@@ -81,24 +119,43 @@ class Patches:
         self._searched.add(id(namespace))
         return True
 
-    def _hold(
-        self,
-        owner: Any,
-        name: str,
-        get: Callable[[], Any],
-        put: Callable[[Any], None],
-        make: Callable[[Any], Any],
-    ) -> None:
+    def _joins(self, owner: Any, name: Hashable) -> bool:
+        """Whether the place is replaced already, by this trace or by one whose replacement it now holds too."""
         key = (id(owner), name)
         if key in self._held:
-            return
-        with _PLACES.lock:
-            replacement = _PLACES.replacements.get(key)
-            if replacement is None:
-                original = get()
-                put(make(original))
-                _PLACES.replacements[key] = _Replacement(original, put)
-            else:
-                replacement.holders += 1
-            # The owner is kept so that no other object takes its id while we hold it.
-            self._held[key] = owner
+            return True
+        place = _PLACES.table.get(key)
+        if place is None:
+            return False
+        place.holders += 1
+        self._held[key] = None
+        return True
+
+    def _fill(self, place: _Place, value: Any) -> None:
+        key = (id(place.owner), place.name)
+        place.put(value)
+        _PLACES.table[key] = place
+        self._held[key] = None
+
+
+def copied(function: Any) -> Any:
+    """A function that does what `function` does now, whatever code it is given; anything else is returned itself."""
+    if not isinstance(function, FunctionType):
+        return function
+    return FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+
+
+def code_with(code: CodeType, **constants: Any) -> CodeType:
+    """The code with objects in place of the constants that name them, as `"<name>"`.
+
+    Code that runs as another function's finds that one's globals, so it must bring along what it needs.
+    """
+    named = {f"<{name}>": value for name, value in constants.items()}
+    consts = tuple(named.get(const, const) if isinstance(const, str) else const for const in code.co_consts)
+    return code.replace(co_consts=consts)

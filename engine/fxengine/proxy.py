@@ -20,7 +20,7 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, ClassVar, NoReturn
 
 import torch
@@ -39,9 +39,10 @@ from fxengine.errors import (
     TraceError,
     UnsupportedArgument,
 )
-from fxengine.graph import Graph
+from fxengine.graph import _NO_KWARGS, Graph, _warn_of_symbolic_numbers
 from fxengine.immutable_collections import immutable_dict, immutable_list
-from fxengine.node import Argument, Node, Target, base_types, map_arg
+from fxengine.names import _target_to_str
+from fxengine.node import Argument, Node, Target, _freeze, base_types, map_arg
 from fxengine.operator_schemas import check_for_mutable_operation
 from fxengine.operators import magic_methods, reflectable_magic_methods
 from fxengine.source import ModuleSite, OriginRecord, is_engine_file, walk_user_frames
@@ -129,6 +130,8 @@ class TracerBase:
     """The code that runs a module's forward: frames outside of it belong to the site."""
     _stack_snapshot: OrderedDict[str, tuple[str, Any]] | None = None
     """The module stack as the latest nodes have it in `meta`; shared until the stack changes."""
+    _records_plainly: bool = False
+    """Whether no subclass has a say in how calls are recorded, so that this may be done in one go."""
 
     @functools.cached_property
     def refusals(self) -> list[Refusal]:
@@ -154,28 +157,31 @@ class TracerBase:
             assert callable(target)
             check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        self._describe(node, sys._getframe(1))
+        return node
+
+    def _describe(self, node: Node, caller: FrameType) -> None:
+        """Note on a new node where it comes from and which modules are running."""
         scope = self.scope
         self.node_name_to_scope[node._name] = (scope.module_path, scope.module_type)
         site = self._site
         if site is not None:
-            node._origin = OriginRecord(site, walk_user_frames(sys._getframe(1), self._boundary))
+            node._origin = OriginRecord((site, walk_user_frames(caller, self._boundary)))
         if _fx_traceback is not None and _fx_traceback.should_preserve_node_meta:
             _copy_current_meta(node)
         elif self.module_stack:
-            node.meta["nn_module_stack"] = self._current_module_stack()
+            node.meta["nn_module_stack"] = self._stack_snapshot or self._copied_module_stack()
         if self.record_stack_traces and not node.stack_trace:
             summary = self._filter_traceback_frames(CapturedTraceback.extract().summary())
             if summary:
                 node.stack_trace = "".join(summary.format()).strip()
-        return node
 
-    def _current_module_stack(self) -> OrderedDict[str, tuple[str, Any]]:
-        """A copy of the module stack, the same one as long as the stack has the same height and top."""
-        stack = self.module_stack
-        snapshot = self._stack_snapshot
-        if snapshot is None or len(snapshot) != len(stack) or next(reversed(snapshot)) != next(reversed(stack)):
-            snapshot = self._stack_snapshot = stack.copy()
-        return snapshot
+    def _copied_module_stack(self) -> OrderedDict[str, tuple[str, Any]]:
+        """A copy of the module stack; kept for the next nodes if only our own `call_module` changes the stack."""
+        copied = self.module_stack.copy()
+        if self._records_plainly:
+            self._stack_snapshot = copied
+        return copied
 
     def _filter_traceback_frames(self, user_stack_summary: traceback.StackSummary) -> traceback.StackSummary:
         """The frames of a recorded stack trace that are worth keeping: from the first `forward` on, without our own."""
@@ -205,12 +211,50 @@ class TracerBase:
 
         A placeholder's default value, if any, is its one positional argument.
         """
+        if self._records_plainly and (
+            callable(target) if kind == "call_function" else kind in _CALLS_BY_NAME and type(target) is str
+        ):
+            node = self._record(kind, target, args, kwargs, name, type_expr)
+            return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
         node_args = self.create_arg(args)
         node_kwargs = self.create_arg(kwargs)
         assert isinstance(node_args, tuple), f"Expected args_ to be tuple, got {type(node_args)}"
         assert isinstance(node_kwargs, dict), f"Expected kwargs_ to be dict, got {type(node_kwargs)}"
         node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+
+    def _record(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None,
+        type_expr: Any | None,
+    ) -> Node:
+        """What `create_arg` and `create_node` do for a call, in one pass over its arguments."""
+        inputs: dict[Node, None] = {}
+        items: list[Any] = []
+        unusual = bool(kwargs)
+        for arg in args:
+            arg_type = type(arg)
+            if arg_type is Proxy:
+                node = arg.node
+                inputs[node] = None
+                items.append(node)
+            elif arg_type in _PLAIN_TYPES:
+                items.append(arg)
+            else:
+                unusual = True
+                items.append(_freeze(self.create_arg(arg), inputs))
+        node_kwargs = _freeze(self.create_arg(kwargs), inputs) if kwargs else _NO_KWARGS
+        node_args = tuple(items)
+        if unusual:
+            _warn_of_symbolic_numbers(kind, target, node_args, node_kwargs)
+        label = name if name is not None else _target_to_str(target)
+        node = self.graph._append(kind, target, node_args, node_kwargs, label, type_expr, inputs)
+        self._describe(node, sys._getframe(2))
+        return node
 
     def create_arg(self, a: Any) -> Any:
         """Return what stands for `a` in a node's arguments: nodes for symbolic values, containers converted inside.
@@ -596,14 +640,16 @@ def _deepcopied(name: str, value: Any, owner: Proxy, memo: dict[int, Any]) -> An
         return copy.copy(value)
 
 
-_PLAIN_TYPES: frozenset[type[Any]] = frozenset(
-    {
-        *(kind for kind in base_types if kind is not torch.Tensor),
-        types.NoneType,
-        types.EllipsisType,
-        HigherOrderOperator,
-    }
-)
+_CALLS_BY_NAME = frozenset({"call_method", "call_module"})
+
+_SYMBOLIC_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+_PLAIN_TYPES: frozenset[type[Any]] = frozenset({
+    *(kind for kind in base_types if kind is not torch.Tensor and kind not in _SYMBOLIC_NUMBERS),
+    types.NoneType,
+    types.EllipsisType,
+    HigherOrderOperator,
+})
 """The types of what the graph holds as it is; a tracer with a root looks tensors up first."""
 
 _TRACERLESS_TYPES: frozenset[type[Any]] = _PLAIN_TYPES | {torch.Tensor, torch.nn.Parameter}
@@ -629,17 +675,20 @@ def _tracer_of(
     cls: type[Proxy], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> TracerBase:
     """Return the tracer of the symbolic values among the arguments; they must have the same one."""
-    tracers: dict[TracerBase, None] = {}
-    values: list[Any] = [*args, *kwargs.values()] if kwargs else list(args)
-    for value in values:
+    found: TracerBase | None = None
+    for value in (*args, *kwargs.values()) if kwargs else args:
         kind = type(value)
         if kind is Proxy or isinstance(value, cls):
-            tracers[value.tracer] = None
-        elif kind is list or kind is tuple:
-            values.extend(value)
+            if found is not None and value.tracer is not found:
+                break
+            found = value.tracer
         elif kind not in _TRACERLESS_TYPES:
-            leaves = pytree.tree_leaves(value)
-            tracers.update((leaf.tracer, None) for leaf in leaves if isinstance(leaf, cls))
+            break
+    else:
+        assert found is not None
+        return found
+    leaves = pytree.tree_leaves((args, kwargs))
+    tracers = dict.fromkeys(leaf.tracer for leaf in leaves if isinstance(leaf, cls))
     if len(tracers) > 1:
         raise RuntimeError(
             f"Found multiple different tracers {list(tracers.keys())} while trying to trace operations {function}"

@@ -15,7 +15,7 @@ import linecache
 import os
 import sysconfig
 from dataclasses import dataclass
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Final
 
 import torch
@@ -84,36 +84,34 @@ class ModuleSite:
         self.trail = trail
 
 
-class OriginRecord:
-    """What a node keeps of its origin: a site and the trail inside it. `resolve` makes the readable form."""
+class OriginRecord(tuple[ModuleSite, Trail]):
+    """What a node keeps of its origin: a site and the trail inside it; `resolve` makes the readable form.
 
-    __slots__ = ("site", "trail")
+    A tuple because one is made for every node, and nothing is made faster.
+    """
 
-    def __init__(self, site: ModuleSite, trail: Trail) -> None:
-        self.site = site
-        self.trail = trail
+    __slots__ = ()
 
     def moved_to(self, code: CodeType, lasti: int) -> "OriginRecord":
         """The same origin at another instruction of the innermost function, if `code` is that function's."""
-        if not self.trail or self.trail[0] is not code:
+        site, trail = self
+        if not trail or trail[0] is not code:
             return self
-        return OriginRecord(self.site, (code, lasti, *self.trail[2:]))
+        return OriginRecord((site, (code, lasti, *trail[2:])))
 
-    def innermost(self) -> tuple[CodeType, int]:
-        """The innermost user frame of a record that has one in its own site."""
-        code, lasti = self.trail[:2]
-        assert isinstance(code, CodeType)
-        assert isinstance(lasti, int)
-        return code, lasti
+    def innermost(self) -> SourceFrame | None:
+        """The innermost user frame, if there is one in the record's own site."""
+        return next(iter(resolve_trail(self[1][:2])), None)
 
     def resolve(self) -> Origin:
         """The origin with lines and columns."""
-        site: ModuleSite | None = self.site
-        frames = list(resolve_trail(self.trail))
+        own, trail = self
+        frames = list(resolve_trail(trail))
+        site: ModuleSite | None = own
         while site is not None:
             frames.extend(resolve_trail(site.trail))
             site = site.parent
-        return Origin(tuple(reversed(frames)), self.site.module_path, self.site.module_type)
+        return Origin(tuple(reversed(frames)), own.module_path, own.module_type)
 
 
 def resolve_trail(trail: Trail) -> tuple[SourceFrame, ...]:
@@ -169,40 +167,22 @@ def _line_span(path: str, line: int) -> Span:
     return Span(line, len(text) - len(text.lstrip()), line, len(text.encode()))
 
 
-def walk_user_frames(frame: FrameType | None, boundary: CodeType) -> Trail:
+def walk_user_frames(frame: FrameType | None, boundary: CodeType | None) -> Trail:
     """The user frames from `frame` outwards, as far as the first frame that runs `boundary` or the outermost one."""
-    trail: list[CodeType | int] = []
+    trail: Trail = ()
     while frame is not None:
         code = frame.f_code
-        if is_user_file(code.co_filename):
+        if _USER_FILES[code.co_filename]:
             trail += (code, frame.f_lasti)
         elif code is boundary:
             break
         frame = frame.f_back
-    return tuple(trail)
+    return trail
 
 
-def traceback_frames(traceback: TracebackType | None) -> list[tuple[CodeType, int]]:
-    """Code and instruction offset of every frame that an exception passed, outermost first."""
-    frames: list[tuple[CodeType, int]] = []
-    while traceback is not None:
-        frames.append((traceback.tb_frame.f_code, traceback.tb_lasti))
-        traceback = traceback.tb_next
-    return frames
-
-
-@functools.lru_cache(maxsize=16384)
 def is_user_file(path: str) -> bool:
     """Whether frames of this file are shown to the user: it is neither the engine's, torch's nor Python's own."""
-    if path.startswith("<frozen"):
-        return False
-    stdlib, *machinery = _machinery_folders()
-    if path.startswith(tuple(machinery)):
-        return False
-    installed = _installed_package(path)
-    if installed:
-        return installed not in HELPER_PACKAGES
-    return not path.startswith(stdlib)
+    return _USER_FILES[path]
 
 
 def is_engine_file(path: str) -> bool:
@@ -214,6 +194,27 @@ def is_engine_file(path: str) -> bool:
 def _machinery_folders() -> tuple[str, str, str]:
     folders = (sysconfig.get_path("stdlib"), os.path.dirname(__file__), os.path.dirname(torch.__file__))
     return tuple(folder + os.sep for folder in folders)
+
+
+class _UserFiles(dict[str, bool]):
+    """Remembers for each file whether its frames are the user's; a subscript costs less than a call."""
+
+    def __missing__(self, path: str) -> bool:
+        self[path] = answer = _belongs_to_user(path)
+        return answer
+
+
+_USER_FILES: Final = _UserFiles()
+
+
+def _belongs_to_user(path: str) -> bool:
+    stdlib, engine, torch_ = _machinery_folders()
+    if path.startswith(("<frozen", engine, torch_)):
+        return False
+    installed = _installed_package(path)
+    if installed:
+        return installed not in HELPER_PACKAGES
+    return not path.startswith(stdlib)
 
 
 def _installed_package(path: str) -> str:

@@ -18,7 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 import torch
@@ -29,9 +29,9 @@ from torch.utils import _pytree as pytree
 from fxengine.errors import ForeignModule
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
-from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, constant_attributes, submodule_paths
+from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, survey
 from fxengine.node import base_types
-from fxengine.patching import Patches
+from fxengine.patching import Patches, code_with, copied
 from fxengine.placeholders import (
     PH,
     PHBase,
@@ -58,8 +58,9 @@ except ImportError:  # torch before 2.10 has no opaque objects.
 
 __all__ = ["PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace"]
 
-_orig_module_call: Final[Callable[..., Any]] = nn.Module.__call__
-_orig_module_getattr: Final[Callable[..., Any]] = nn.Module.__getattr__
+_orig_module_call: Final[Any] = nn.Module.__call__
+_orig_module_getattr: Final[Any] = nn.Module.__getattr__
+_call_as_torch_does: Final[Any] = copied(_orig_module_call)
 
 _running: Final[ContextVar["Tracer | None"]] = ContextVar("fxengine_running_tracer", default=None)
 """The innermost tracer that is running in this context."""
@@ -126,7 +127,7 @@ class Tracer(TracerBase):
             param_shapes_constant: The shape of a parameter is a constant, not a symbolic value.
         """
         super().__init__()
-        self._autowrap_function_ids: set[int] = {
+        self._autowrap_function_ids = {
             id(value)
             for module in autowrap_modules
             for name, value in module.__dict__.items()
@@ -134,6 +135,7 @@ class Tracer(TracerBase):
         }
         self._autowrap_function_ids.update(map(id, autowrap_functions))
         self._autowrap_search: list[ModuleType] = list(autowrap_modules)
+        self._autowrapped: frozenset[int] = frozenset()
         self.param_shapes_constant = param_shapes_constant
         self.submodule_paths: dict[nn.Module, str] | None = None
         self.root_module_name = ""
@@ -255,11 +257,13 @@ class Tracer(TracerBase):
             calls = self.num_calls.get(path, 0)
             key = f"{path}@{calls}" if calls else path
             self.module_stack[key] = (path, type(m))
+            self._stack_snapshot = None
             self.num_calls[path] = calls + 1
             if self.is_leaf_module(m, path):
                 result = self.create_proxy("call_module", path, args, kwargs)
             else:
                 result = forward(*args, **kwargs)
+            self._stack_snapshot = None
             popped, _ = self.module_stack.popitem(last=True)
             assert popped == key, f"Unexpected key {popped}, expected {key}"
         finally:
@@ -388,14 +392,17 @@ class Tracer(TracerBase):
             self.root = root
             function: Any = getattr(type(root), self.traced_func_name)
             self.root_module_name = root._get_name()
-            self.submodule_paths = submodule_paths(root)
+            self.submodule_paths, self.tensor_attrs = survey(root)
         else:
             self.root = nn.Module()
+            self.tensor_attrs = {}
             function = root
         self._hierarchy = Hierarchy(self.root)
         self._parameter_proxies = {}
         self._searched_types = set()
         self._failure = None
+        self._stack_snapshot = None
+        self._records_plainly = self._is_plain()
         self.graph = Graph(tracer_cls=type(self))
         code = getattr(function, "__code__", None)
         if code is not None:
@@ -404,8 +411,14 @@ class Tracer(TracerBase):
                 "co_filename": code.co_filename,
                 "co_firstlineno": code.co_firstlineno,
             }
-        self.tensor_attrs = constant_attributes(self.root)
         return function
+
+    def _is_plain(self) -> bool:
+        """Whether neither a subclass nor an attribute of this tracer replaces what is done for each call."""
+        methods = ("create_arg", "create_node", "call_module")
+        return not self.check_mutable_operations and not any(
+            getattr(getattr(self, name), "__func__", None) is not _OWN_METHODS[name] for name in methods
+        )
 
     def _trace(self, function: Any, is_module: bool, concrete_args: Any) -> None:
         assert isinstance(function, FunctionType), f"Expected FunctionType, got {type(function)}"
@@ -415,13 +428,12 @@ class Tracer(TracerBase):
         called, args = self.create_args_for_root(function, is_module, concrete_args)
         code = inspect.unwrap(function).__code__
         for node in self.graph.nodes:
-            node._origin = OriginRecord(site, (code, parameter_place(code, str(node.target))))
-        self._patches.attribute(nn.Module, "__getattr__", lambda _: _module_getattr)
-        self._patches.attribute(nn.Module, "__call__", lambda _: _module_call)
+            node._origin = OriginRecord((site, (code, parameter_place(code, str(node.target)))))
+        _stand_between(self._patches)
         patch_wrapped_functions(self._patches)
-        patch_autowrapped(self._patches, namespace, self._autowrap_function_ids)
-        for module in self._autowrap_search:
-            patch_autowrapped(self._patches, module.__dict__, self._autowrap_function_ids)
+        self._autowrapped = frozenset(self._autowrap_function_ids)
+        for searched in (namespace, *(module.__dict__ for module in self._autowrap_search)):
+            patch_autowrapped(self._patches, searched, self._autowrapped)
         returned = inspect.get_annotations(inspect.unwrap(called)).get("return")
         output = self.create_arg(self._run(site, called, args, {}))
         self.create_node("output", "output", (output,), {}, type_expr=returned)
@@ -439,14 +451,25 @@ class Tracer(TracerBase):
         finally:
             self._site = outer
 
+    def _intercept_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what the tracer has to do at a call of a module."""
+        if type(module) not in self._searched_types or "forward" in module.__dict__:
+            self._autowrap_globals_of(module)
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            trail = walk_user_frames(sys._getframe(1), self._boundary)
+            path = self.submodule_paths.get(module, "") if self.submodule_paths else ""
+            site = ModuleSite(path, type(module), self._site, trail)
+            return self._run(site, _call_as_torch_does, (module, *args), kwargs)
+
+        return self.call_module(module, forward, args, kwargs)
+
     def _autowrap_globals_of(self, module: nn.Module) -> None:
-        """Find autowrapped functions where the module's forward looks for its globals; once for each class."""
-        if type(module) in self._searched_types and "forward" not in module.__dict__:
-            return
+        """Find autowrapped functions where the module's forward looks for its globals; once for each class and function."""
         self._searched_types.add(type(module))
         namespace = getattr(getattr(module, "forward", module), "__globals__", None)
         if namespace is not None and self._patches is not None:
-            patch_autowrapped(self._patches, namespace, self._autowrap_function_ids)
+            patch_autowrapped(self._patches, namespace, self._autowrapped)
 
     def _flat_placeholder(self, name: str, concrete: Any) -> Proxy:
         proxy = self.create_proxy("placeholder", name, (), {})
@@ -535,32 +558,56 @@ def symbolic_trace(
     return GraphModule(tracer.root, graph, name)
 
 
-@functools.wraps(_orig_module_call)
-def _module_call(mod: nn.Module, *args: Any, **kwargs: Any) -> Any:
-    """Stands in place of `nn.Module.__call__` while anything is traced."""
-    tracer = _running.get()
-    if tracer is None:
-        return _orig_module_call(mod, *args, **kwargs)
-
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        trail = walk_user_frames(sys._getframe(1), Tracer._boundary)
-        path = tracer.submodule_paths.get(mod, "") if tracer.submodule_paths else ""
-        site = ModuleSite(path, type(mod), tracer._site, trail)
-        return tracer._run(site, _orig_module_call, (mod, *args), kwargs)
-
-    tracer._autowrap_globals_of(mod)
-    return tracer.call_module(mod, forward, args, kwargs)
+def _module_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `nn.Module.__call__` does while anything is traced. Its code runs as torch's function, so it has no globals."""
+    running: Any = "<running>"
+    torch_module: Any = "<torch_module>"
+    ours: Any = "<ours>"
+    original: Any = "<original>"
+    tracer = running()
+    # Somebody else's function in our place, such as that of a torch.fx trace inside of ours, has the say.
+    if tracer is None or (ours is not None and torch_module.__call__ is not ours):
+        return original(self, *args, **kwargs)
+    return tracer._intercept_call(self, args, kwargs)
 
 
-@functools.wraps(_orig_module_getattr)
-def _module_getattr(mod: nn.Module, attr: str) -> Any:
-    """Stands in place of `nn.Module.__getattr__` while anything is traced."""
-    value = _orig_module_getattr(mod, attr)
-    tracer = _running.get()
-    return value if tracer is None else tracer.getattr(attr, value, tracer._parameter_proxies)
+def _module_getattr(self: Any, name: str) -> Any:
+    """What `nn.Module.__getattr__` does while anything is traced, likewise."""
+    running: Any = "<running>"
+    torch_module: Any = "<torch_module>"
+    ours: Any = "<ours>"
+    original: Any = "<original>"
+    value = original(self, name)
+    tracer = running()
+    if tracer is None or (ours is not None and torch_module.__getattr__ is not ours):
+        return value
+    return tracer.getattr(name, value, tracer._parameter_proxies)
 
 
+def _stand_between(patches: Patches) -> None:
+    """Let calls of modules and reads of their attributes come to us first."""
+    for name, original, hook in (
+        ("__getattr__", _orig_module_getattr, _GETATTR),
+        ("__call__", _orig_module_call, _CALL),
+    ):
+        if getattr(nn.Module, name) is original and isinstance(original, FunctionType):
+            # The function's code, not the attribute: for that CPython would visit every subclass of `nn.Module`.
+            patches.code(original, code_with(hook, ours=original))
+        else:
+            function = FunctionType(code_with(hook, ours=None), globals(), name)
+            patches.attribute(nn.Module, name, lambda _, function=function: function)
+
+
+def _hook(template: FunctionType, original: Any) -> CodeType:
+    constants = {"running": _running.get, "torch_module": nn.Module, "original": copied(original)}
+    return code_with(template.__code__, **constants)
+
+
+_CALL: Final = _hook(_module_call, _orig_module_call)
+_GETATTR: Final = _hook(_module_getattr, _orig_module_getattr)
 Tracer._boundary = Tracer._run.__code__
+
+_OWN_METHODS: Final = {"create_arg": Tracer.create_arg, "create_node": Tracer.create_node, "call_module": Tracer.call_module}
 
 
 def _is_proxyable(cls: type) -> bool:

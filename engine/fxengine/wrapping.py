@@ -9,7 +9,8 @@ import builtins
 import functools
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 
 import torch
@@ -69,21 +70,28 @@ def patch_wrapped_functions(patches: Patches) -> None:
     """Put stand-ins in place of every registered function and method, ours and torch.fx's."""
     for name, namespace in _registered_functions():
         if name not in namespace and hasattr(builtins, name):
-            patches.item(namespace, name, getattr(builtins, name), _create_wrapped_func)
+            patches.item(namespace, name, getattr(builtins, name), _stand_in_for)
         else:
-            patches.item(namespace, name, namespace[name], _create_wrapped_func)
+            patches.item(namespace, name, namespace[name], _stand_in_for)
     for owner, name in _registered_methods():
         patches.attribute(owner, name, functools.partial(_create_wrapped_method, name))
 
 
-def patch_autowrapped(patches: Patches, namespace: dict[str, Any], function_ids: Collection[int]) -> None:
+def patch_autowrapped(patches: Patches, namespace: dict[str, Any], function_ids: frozenset[int]) -> None:
     """Put stand-ins in place of the autowrapped functions among a module's globals, once for each trace."""
     if not patches.first_visit(namespace):
         return
-    found = [(name, value) for name, value in namespace.items() if id(value) in function_ids]
-    for name, value in found:
-        if not name.startswith("_") and callable(value):
-            patches.item(namespace, name, value, _create_wrapped_func)
+
+    def stand_ins() -> dict[str, Callable[..., Any]]:
+        if function_ids.isdisjoint(map(id, namespace.values())):
+            return {}
+        return {
+            name: _stand_in_for(value)
+            for name, value in namespace.items()
+            if id(value) in function_ids and not name.startswith("_") and callable(value)
+        }
+
+    patches.items(namespace, function_ids, stand_ins)
 
 
 def _registered_functions() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -97,6 +105,18 @@ def _registered_methods() -> Iterator[tuple[type, str]]:
     theirs = sys.modules.get("torch.fx._symbolic_trace")
     yield from list(_wrapped_methods_to_patch)
     yield from list(getattr(theirs, "_wrapped_methods_to_patch", ()))
+
+
+def _stand_in_for(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the stand-in for a leaf function: the same one every time, for there are dozens in every trace."""
+    if isinstance(function, FunctionType | BuiltinFunctionType):
+        return _known_stand_in_for(function)
+    return _create_wrapped_func(function)
+
+
+@functools.lru_cache(maxsize=512)
+def _known_stand_in_for(function: FunctionType | BuiltinFunctionType) -> Callable[..., Any]:
+    return _create_wrapped_func(function)
 
 
 def _create_wrapped_func(orig_fn: Callable[..., Any]) -> Callable[..., Any]:
