@@ -76,16 +76,23 @@ def _window(source: str, start: int, end: int) -> tuple[str, int, int]:
 
 def _label(problem: Problem) -> str:
     """Return what stands beside the carets: whether the value is metadata or data, and how it came about."""
-    first = problem.explanation.partition("\n")[0]
-    way = chain(first, _LONGEST_LABEL) if " → " in first else ""
-    return ": ".join(part for part in (problem.kind, way) if part)
+    way, _ = _way_and_rest(problem)
+    return ": ".join(part for part in (problem.kind, chain(way, _LONGEST_LABEL)) if part)
+
+
+def _way_and_rest(problem: Problem) -> tuple[str, list[str]]:
+    """Return the way of the value, which may begin the explanation, and the other lines of that."""
+    lines = problem.explanation.splitlines()
+    steps = {step.message for step in problem.related}
+    if lines and (" → " in lines[0] or lines[0] in steps):
+        return lines[0], lines[1:]
+    return "", lines
 
 
 def _notes(finding: Finding, sources: Sources) -> list[str]:
     """Return what is said below the source, one fact each."""
     problem = finding.problem
-    explanation = problem.explanation.splitlines()
-    notes = explanation[1:] if explanation and " → " in explanation[0] else explanation
+    _, notes = _way_and_rest(problem)
     if problem.count > 1:
         notes.append(f"{problem.count} instances of {', '.join(finding.targets) or 'it'} reach this")
     elif finding.targets and problem.code not in _OF_THE_MODEL:
@@ -97,9 +104,13 @@ def _notes(finding: Finding, sources: Sources) -> list[str]:
         notes.append(f"{place.path}:{place.line}:{place.column}: {step.message}")
     notes.extend(_advice(problem))
     if problem.original and problem.original not in problem.message:
-        notes.append(f"torch.fx: {shortened(problem.original, _LONGEST_ORIGINAL)}")
+        notes.append(f"torch.fx: {shortened(_first_sentence(problem.original), _LONGEST_ORIGINAL)}")
     notes.append(f"docs/rules/{problem.code}")
     return [note for note in notes if note.strip()]
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition("\n")[0].partition(". ")[0]
 
 
 def _advice(problem: Problem) -> list[str]:
