@@ -299,7 +299,8 @@ class _Repairer:
         channel = (shape[0], round(shape[1] * ratio), *shape[2:]) if len(shape) >= 2 else shape
         yield self._reshape(name, channel, cost + 1.5)
         if 2 <= len(shape) <= 3:
-            yield self._reshape(name, (*shape[:-1], round(shape[-1] * ratio)), cost + 1.2)
+            *lead, last = list(shape)
+            yield self._reshape(name, (*lead, round(last * ratio)), cost + 1.2)
 
     def _reshape(self, name: str, shape: tuple[int, ...], cost: float) -> Change:
         recipe = self.recipes[name]

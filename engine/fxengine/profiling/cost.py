@@ -262,9 +262,10 @@ def _recurrent(gates: int) -> _Formula:
 
 
 _MOVING_NOTHING = """
-    view view_as transpose permute unsqueeze squeeze expand expand_as chunk split tensor_split unbind narrow select
-    detach flatten unflatten reshape swapaxes swapdims movedim moveaxis t T mT contiguous to type_as diagonal unfold as_strided
-    size dim broadcast_to empty empty_like new_empty dropout feature_dropout dropout2d identity real imag
+    view view_as transpose permute unsqueeze squeeze expand expand_as chunk split tensor_split unbind narrow
+    select detach flatten unflatten reshape swapaxes swapdims movedim moveaxis t T mT contiguous to type_as
+    diagonal unfold as_strided size dim broadcast_to empty empty_like new_empty dropout feature_dropout
+    dropout2d identity real imag
 """
 _VIEWS = frozenset(_MOVING_NOTHING.split())
 """Functions that move nothing, or nothing that is sure to be moved."""

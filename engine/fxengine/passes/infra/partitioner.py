@@ -89,10 +89,11 @@ class CapabilityBasedPartitioner:
         proposal = _Proposal(self.graph_module)
         for place, node in enumerate(reversed(self.graph_module.graph.nodes)):
             created = proposal.create(node, place) if self._is_node_supported(node) else None
+            begin = [created] if created is not None else []
             if not self.skip_horizontal_fusion:
-                proposal.merge_all(proposal.in_order())
+                proposal.merge_all([*begin, *proposal.in_order()])
             elif created is not None:
-                proposal.merge_all([created, *proposal.parts_of(node.users)])
+                proposal.merge_all([*begin, *proposal.parts_of(node.users)])
         for partition in proposal.partitions.values():
             ordered = sorted(partition.nodes.items(), key=lambda item: item[1] or 0, reverse=True)
             partition.nodes = dict(ordered)
