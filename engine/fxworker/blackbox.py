@@ -108,16 +108,18 @@ def parse(text: str) -> Record:
     main, cause = "", ""
     stack: list[Entry] = []
     current: list[Entry] | None = None
+    failing = False
     for line in text.splitlines():
         if line.startswith("Main 0x"):
             main = line[7:]
-        elif line.startswith("Cause "):
-            cause = line[6:]
-        elif line.startswith("Fatal Python error: "):
-            cause = line.removeprefix("Fatal Python error: ")
+        elif line.startswith(("Cause ", "Fatal Python error: ", "Timeout ")):
+            failing = False
+            cause = "" if line.startswith("Timeout ") else line.partition(" error: " if line[0] == "F" else " ")[2]
         elif (section := _SECTION.match(line)) is not None:
             current = []
-            if section["title"] != "Thread" or section["thread"] == main:
+            if section["title"] != "Thread":
+                stack, failing = current, True
+            elif section["thread"] == main and not failing:
                 stack = current
         elif (entry := _ENTRY.match(line)) is not None and current is not None:
             current.append(Entry(_unescaped(entry["path"]), int(entry["line"]), entry["function"]))

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any, Final
 
+from fxengine.syntax import tree_of
 from fxworker.meta import OnMeta
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.slicing import Definition, Slice, Statement, imports_of, names_in, slice_of
@@ -226,7 +227,8 @@ def load(request: Source, document: Document) -> Loaded:
     module = document._module()
     document._import_package()
     try:
-        tree = ast.parse(request.text, document.path)
+        # The engine reads the same tree when it looks for expressions: the text is parsed once.
+        tree = tree_of(document.path) or ast.parse(request.text, document.path)
         slice_ = slice_of(tree, request.text, document.path, wanted(request), again=document.is_imported())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return Loaded(module, None, (Failure(error, None),))

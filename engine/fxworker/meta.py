@@ -58,6 +58,16 @@ _VALUED: Final = frozenset(
 """Constructors whose values code may read while it builds."""
 
 
+_UNCHANGING_NAMES: Final = """
+abs_ add_ bernoulli_ cauchy_ ceil_ clamp_ clamp_max_ clamp_min_ copy_ cos_ cuda div_ erfinv_ exp_ exponential_ fill_
+fill_diagonal_ floor_ geometric_ log_ log_normal_ masked_fill_ mul_ neg_ normal_ pow_ random_ round_ sigmoid_ sin_ sqrt_
+sub_ tanh_ tril_ triu_ uniform_ zero_
+"""
+
+_UNCHANGING: Final = frozenset(getattr(torch.Tensor, name) for name in _UNCHANGING_NAMES.split())
+"""Methods that change nothing but the values of a tensor, or its device, and so nothing of one on meta."""
+
+
 class OnMeta(TorchFunctionMode):
     """Makes tensors on the meta device, whatever device is asked for, and lets them stay there.
 
@@ -83,7 +93,7 @@ class OnMeta(TorchFunctionMode):
             kwargs["device"] = "meta"
         elif func in self._to_cpu:
             kwargs["device"] = "cpu"
-        elif func is torch.Tensor.cuda and args[0].is_meta:
+        elif func in _UNCHANGING and args and args[0].is_meta:
             return args[0]
         elif func is torch.Tensor.to and args[0].is_meta:
             kwargs.pop("device", None)

@@ -2,6 +2,7 @@
 
 import importlib.machinery
 import importlib.util
+import io
 import linecache
 import os
 import sys
@@ -74,4 +75,4 @@ class OverlayLoader(importlib.machinery.SourceFileLoader):
 def remember_text(path: str, text: str) -> None:
     """Let tracebacks and `inspect` see `text` as the source of `path`."""
     # Without a time of change the entry is never compared with the file on disk.
-    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    linecache.cache[path] = (len(text), None, io.StringIO(text, newline="").readlines(), path)

@@ -12,6 +12,7 @@ import re
 import symtable
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -61,26 +62,45 @@ _DYNAMIC: Final = frozenset({"globals", "locals", "vars", "eval", "exec", "__imp
 """Names whose use means that any definition of the file may be looked up by its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Statement:
-    """A statement at the top level of a file.
+    """A statement at the top level of a file. What it looks up is found out when somebody asks: most are never asked.
 
-    `binds` are the names it assigns, `changes` those whose objects it changes; `now` are the names it looks up when it
-    is executed, `later` those that the functions it defines look up when they are called. `effect` says that it
-    matters though no name shows it.
+    Attributes:
+        node: The statement.
+        binds: The names that it assigns.
+        changes: The names whose objects it changes.
+        effect: Whether it matters though no name shows it.
+        scopes: The functions, classes and comprehensions in it.
     """
 
     node: ast.stmt
     binds: frozenset[str]
     changes: frozenset[str]
-    now: frozenset[str]
-    later: frozenset[str]
     effect: bool
+    scopes: tuple[symtable.SymbolTable, ...]
 
     @property
     def is_import(self) -> bool:
         """Whether it is a plain import statement."""
         return isinstance(self.node, ast.Import | ast.ImportFrom)
+
+    @cached_property
+    def now(self) -> frozenset[str]:
+        """The names that it looks up when it is executed."""
+        names = _names([self.node]).now
+        if self.effect and isinstance(self.node, ast.Expr) and isinstance(self.node.value, ast.Call):
+            arguments = [each.value for each in self.node.value.args if isinstance(each, ast.Constant)]
+            names.update(each for each in arguments if isinstance(each, str))
+        return frozenset(names)
+
+    @cached_property
+    def later(self) -> frozenset[str]:
+        """The names that the functions which it defines look up when they are called."""
+        names = set[str]().union(*map(_globals_of, self.scopes))
+        if isinstance(self.node, Definition):
+            names |= _annotations(self.node)
+        return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +121,24 @@ def slice_of(tree: ast.Module, text: str, path: str, wanted: Iterable[str], *, a
         wanted: The names.
         again: Whether the file was executed once already, as a part of its package: what it registers is registered.
     """
-    statements = list(_statements(tree, symtable.symtable(text, path, "exec")))
+    statements = list(_statements(tree, text, path))
     if again:
         statements = [_without_registration(each) for each in statements]
-    chosen = _closure(statements, set(wanted))
-    mentioned = set[str]().union(*(each.now | each.later for each in statements))
-    unneeded = [
-        each.node
-        for each in statements
-        if id(each) not in chosen and isinstance(each.node, ast.Import | ast.ImportFrom) and each.binds & mentioned
-    ]
-    return Slice(tuple(each for each in statements if id(each) in chosen), tuple(unneeded))
+    binders = _binders(statements)
+    chosen: set[Statement] = set()
+    _choose([each for each in statements if _is_root(each)], statements, binders, chosen)
+    _choose([each for name in wanted for each in binders.get(name, ())], statements, binders, chosen)
+    unneeded: list[ast.Import | ast.ImportFrom] = []
+    lines = text.split("\n")
+    for statement in statements:
+        node = statement.node
+        if statement not in chosen and isinstance(node, ast.Import | ast.ImportFrom):
+            if _is_mentioned(statement, lines):
+                unneeded.append(node)
+            else:
+                # Nothing in the file speaks of it: it is there for what it does.
+                chosen.add(statement)
+    return Slice(tuple(each for each in statements if each in chosen), tuple(unneeded))
 
 
 def names_in(expression: str) -> frozenset[str]:
@@ -132,41 +159,51 @@ def imports_of(statements: Iterable[Statement]) -> Iterator[ast.Import | ast.Imp
             yield from (each for each in statement.node.body if isinstance(each, ast.Import | ast.ImportFrom))
 
 
-def _closure(statements: list[Statement], wanted: set[str]) -> set[int]:
-    """Return the identities of the statements that are wanted, or needed by one that is."""
-    binders: dict[str, list[Statement]] = {}
+def _binders(statements: list[Statement]) -> dict[str, list[Statement]]:
+    """Return for each name the statements that assign it, or change its object where that is the file's own."""
     imported = set[str]().union(*(each.binds for each in statements if each.is_import))
+    binders: dict[str, list[Statement]] = {}
     for statement in statements:
         for name in statement.binds | (statement.changes - imported):
             binders.setdefault(name, []).append(statement)
-    mentioned = set[str]().union(*(each.now | each.later for each in statements))
-    chosen: set[int] = set()
-    pending: list[Statement] = [each for each in statements if _is_root(each, mentioned)]
-    pending += [statement for name in wanted for statement in binders.get(name, ())]
+    return binders
+
+
+def _choose(
+    pending: list[Statement],
+    statements: list[Statement],
+    binders: dict[str, list[Statement]],
+    chosen: set[Statement],
+) -> None:
+    """Add to `chosen` the statements that are pending, and all that they need."""
     while pending:
         statement = pending.pop()
-        if id(statement) in chosen:
+        if statement in chosen:
             continue
-        chosen.add(id(statement))
+        chosen.add(statement)
         names = statement.now | statement.later
         if names & _DYNAMIC:
             pending += [each for each in statements if isinstance(each.node, Definition)]
         pending += [binder for name in names for binder in binders.get(name, ())]
-    return chosen
 
 
-def _is_root(statement: Statement, mentioned: set[str]) -> bool:
-    """Whether a statement is executed though no name that is wanted depends on it.
-
-    That is so for effects, for configurations, and for an import whose name the file never mentions: it is there for
-    what it does.
-    """
-    if statement.effect or (isinstance(statement.node, ast.ClassDef) and _CONFIGURATION.search(statement.node.name)):
+def _is_root(statement: Statement) -> bool:
+    """Whether a statement is executed though no name that is wanted depends on it: effects, and configurations."""
+    if statement.effect or "*" in statement.binds:
         return True
-    return statement.is_import and ("*" in statement.binds or not statement.binds & mentioned)
+    return isinstance(statement.node, ast.ClassDef) and _CONFIGURATION.search(statement.node.name) is not None
 
 
-def _statements(tree: ast.Module, table: symtable.SymbolTable) -> Iterator[Statement]:
+def _is_mentioned(statement: Statement, lines: list[str]) -> bool:
+    """Whether the file speaks anywhere else of a name that an import binds."""
+    node = statement.node
+    rest = "\n".join((*lines[: node.lineno - 1], *lines[node.end_lineno or node.lineno :]))
+    return any(re.search(rf"\b{re.escape(name)}\b", rest) for name in statement.binds)
+
+
+def _statements(tree: ast.Module, text: str, path: str) -> Iterator[Statement]:
+    table = symtable.symtable(text, path, "exec")
+    walrus = ":=" in text
     scopes = sorted(table.get_children(), key=lambda each: each.get_lineno())
     position = 0
     for node in tree.body:
@@ -179,23 +216,31 @@ def _statements(tree: ast.Module, table: symtable.SymbolTable) -> Iterator[State
             inner.append(scopes[position])
             position += 1
         if not _is_main_block(node):
-            yield _statement(node, inner)
+            yield _statement(node, inner, walrus=walrus)
 
 
-def _statement(node: ast.stmt, scopes: list[symtable.SymbolTable]) -> Statement:
-    later = set[str]().union(*map(_globals_of, scopes))
-    if isinstance(node, Definition):
-        later |= _annotations(node)
+def _statement(node: ast.stmt, scopes: list[symtable.SymbolTable], *, walrus: bool) -> Statement:
+    names = _names(_assigned(node) if not walrus else [node])
+    return Statement(node, frozenset(names.binds), frozenset(names.changes), _is_effect(node), tuple(scopes))
+
+
+def _assigned(node: ast.stmt) -> list[ast.AST]:
+    """Return the parts of a statement in which names are bound; values that bind none are left out."""
+    match node:
+        case ast.Assign(targets=targets):
+            return [*targets]
+        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            return [target]
+        case _:
+            return [node]
+
+
+def _names(parts: list[ast.AST]) -> "_Names":
     names = _Names()
-    for part in _executed(node):
-        names.note(part)
-    effect = _is_effect(node)
-    if effect and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        arguments = [each.value for each in node.value.args if isinstance(each, ast.Constant)]
-        names.now.update(each for each in arguments if isinstance(each, str))
-    return Statement(
-        node, frozenset(names.binds), frozenset(names.changes), frozenset(names.now), frozenset(later), effect
-    )
+    for part in parts:
+        for inner in _executed(part):
+            names.note(inner)
+    return names
 
 
 @dataclass
@@ -229,21 +274,24 @@ class _Names:
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the parts of a statement that are evaluated when it is executed, not the bodies of functions."""
-    yield node
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            parts: list[ast.AST] = [*node.decorator_list, *_signature(node.args)]
-            parts += [node.returns] if node.returns is not None else []
-        case ast.Lambda():
-            parts = _signature(node.args)
-        case ast.ClassDef():
-            parts = [*node.decorator_list, *node.bases, *(each.value for each in node.keywords)]
-        case ast.comprehension():
-            parts = [node.iter, *node.ifs]
-        case _:
-            parts = list(ast.iter_child_nodes(node))
-    for part in parts:
-        yield from _executed(part)
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        yield part
+        match part:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                pending += [*part.decorator_list, *_signature(part.args)]
+                pending += [part.returns] if part.returns is not None else []
+            case ast.Lambda():
+                pending += _signature(part.args)
+            case ast.ClassDef():
+                pending += [*part.decorator_list, *part.bases, *(each.value for each in part.keywords)]
+            case ast.comprehension():
+                pending += [part.iter, *part.ifs]
+            case ast.Name() | ast.Constant():
+                pass
+            case _:
+                pending += ast.iter_child_nodes(part)
 
 
 def _signature(arguments: ast.arguments) -> list[ast.AST]:

@@ -113,7 +113,9 @@ def test_equal_places_are_written_once():
         # Equal, but not the same objects.
         return Origin((Frame("forward", Location("/net.py", Span(1, 2, 3, 4))),), "layers.0", "Block")
 
-    nodes = tuple(NodeInfo(n, f"n{n}", "call_module", "fc", "()", "{}", (), (), None, "", origin(), n) for n in range(50))
+    nodes = tuple(
+        NodeInfo(n, f"n{n}", "call_module", "fc", "()", "{}", (), (), None, "", origin(), n) for n in range(50)
+    )
     problem = Problem("FX001", "error", "no", Location("/net.py", Span(1, 2, 3, 4)), origin=origin())
     target = TargetReport("Net", "class", Span(1, 0, 1, 3), "partial", nodes=nodes, problems=(problem,))
     report = TraceReport(1, "/net.py", digest(""), "partial", (target,))
@@ -130,7 +132,9 @@ def test_a_row_of_the_table_must_exist_and_be_of_the_right_kind():
     request = TraceRequest(1, "/net.py", "", ())
     name, _, body = json.loads(encode(request))
     assert decode(json.dumps([name, [], body])) == request
-    report = TraceReport(1, "/", "", "partial", problems=(Problem("FX1", "error", "", Location("/", Span(1, 0, 1, 0))),))
+    report = TraceReport(
+        1, "/", "", "partial", problems=(Problem("FX1", "error", "", Location("/", Span(1, 0, 1, 0))),)
+    )
     name, rows, body = json.loads(encode(report))
     for damaged in ([], [*rows[1:], rows[0][:1]], [["Origin", [[], "", ""]]], [[5, []]]):
         with pytest.raises(WireError):

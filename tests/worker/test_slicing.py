@@ -1,0 +1,157 @@
+"""Which statements of a file are executed for a name."""
+
+import ast
+
+import pytest
+
+from fxworker.slicing import names_in, slice_of
+
+
+def sliced(text: str, *wanted: str, again: bool = False) -> list[str]:
+    """The first lines of the statements that are executed."""
+    found = slice_of(ast.parse(text), text, "net.py", wanted, again=again)
+    return [ast.unparse(each.node).split("\n")[0] for each in found.statements]
+
+
+MODEL = "class Net(Base):\n    def forward(self, x):\n        return helper(x) * SCALE\n"
+
+
+def test_what_a_class_needs_is_executed_and_nothing_else():
+    text = (
+        "import torch\nimport wandb\nfrom nets import Base\nSCALE = 2\nOTHER = expensive()\n"
+        "def helper(x):\n    return deep(x)\ndef deep(x):\n    return x\ndef train():\n    wandb.init(OTHER)\n"
+        f"{MODEL}model = Net()\ntrain()\n"
+    )
+    # Nothing mentions torch: it may be imported for what it does.
+    assert sliced(text, "Net") == [
+        "import torch",
+        "from nets import Base",
+        "SCALE = 2",
+        "def helper(x):",
+        "def deep(x):",
+        "class Net(Base):",
+    ]
+    assert sliced(text, "model")[-1] == "model = Net()"
+
+
+def test_imports_that_nothing_needs_are_told_apart():
+    text = "import wandb\nimport side_effect\nclass Net:\n    pass\ndef train():\n    wandb.log()\n"
+    found = slice_of(ast.parse(text), text, "net.py", ["Net"])
+    assert [ast.unparse(each) for each in found.unneeded_imports] == ["import wandb"]
+    assert [ast.unparse(each.node).split("\n")[0] for each in found.statements] == ["import side_effect", "class Net:"]
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        "torch.fx.wrap('helper')",
+        "fx.wrap('helper')",
+        "wrap('helper')",
+        "sys.path.insert(0, 'lib')",
+        "os.environ['A'] = '1'",
+        "os.environ.setdefault('A', '1')",
+        "torch.backends.cudnn.benchmark = True",
+        "torch.set_default_dtype(torch.float64)",
+        "torch.manual_seed(0)",
+        "register_pytree_node(A, f, g)",
+        "@registry.register\ndef f():\n    pass",
+        "from torch.nn import *",
+    ],
+)
+def test_effects_without_a_name_are_executed(effect):
+    text = f"{effect}\nclass Net:\n    pass\n"
+    assert (
+        ast.unparse(ast.parse(effect)).split("\n")[0] in "\n".join(sliced(text, "Net")) or len(sliced(text, "Net")) == 2
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "main()",
+        "train(Net())",
+        "Net().fit()",
+        "parser.parse_args()",
+        "torch.save(Net(), 'a')",
+        "print('hello')",
+        "for epoch in range(10):\n    train()",
+        "while True:\n    pass",
+        "if __name__ == '__main__':\n    import x\n    Net()",
+        "with open('a') as f:\n    f.write('b')",
+        "try:\n    train()\nexcept KeyboardInterrupt:\n    pass",
+        "args = parser.parse_args()",
+        "assert torch.cuda.is_available()",
+        "del x",
+        "@app.command()\ndef main():\n    pass",
+    ],
+)
+def test_what_trains_parses_or_prints_is_not(statement):
+    text = f"class Net:\n    pass\n{statement}\n"
+    assert sliced(text, "Net") == ["class Net:"]
+
+
+def test_a_local_name_is_not_the_global_of_the_same_name():
+    text = (
+        "class Net:\n    def forward(self, x):\n        y = [x for loss in x]\n        return y\n"
+        "for x in data:\n    loss = x\n"
+    )
+    assert sliced(text, "Net") == ["class Net:"]
+
+
+def test_changes_of_a_needed_object_are_executed():
+    text = (
+        "R = {}\nR['a'] = 1\nR.update(b=2)\nR.c = 3\nR.train()\nR += [4]\n"
+        "class Net:\n    def f(self):\n        return R\n"
+    )
+    assert sliced(text, "Net") == ["R = {}", "R['a'] = 1", "R.update(b=2)", "R.c = 3", "R += [4]", "class Net:"]
+
+
+def test_alternatives_are_executed_whole():
+    text = (
+        "try:\n    import fast\nexcept ImportError:\n    fast = None\n"
+        "class Net:\n    def f(self):\n        return fast\n"
+    )
+    assert sliced(text, "Net") == ["try:", "class Net:"]
+
+
+def test_configurations_are_executed_though_nothing_says_so():
+    text = (
+        "class Net:\n    def __init__(self, config):\n        pass\nclass NetConfig:\n    pass\nclass Data:\n    pass\n"
+    )
+    assert sliced(text, "Net") == ["class Net:", "class NetConfig:"]
+
+
+def test_annotations_say_what_a_class_is_built_with():
+    text = (
+        "from __future__ import annotations\nclass Settings:\n    pass\nclass Other:\n    pass\n"
+        "class Net:\n    def __init__(self, s: Settings, o: 'Other | None'):\n        pass\n"
+    )
+    assert sliced(text, "Net")[1:] == ["class Settings:", "class Other:", "class Net:"]
+
+
+def test_looking_up_by_name_needs_every_definition():
+    text = (
+        "def a():\n    pass\nclass B:\n    pass\nclass Net:\n    def f(self):\n        return globals()['a']\ntrain()\n"
+    )
+    assert sliced(text, "Net") == ["def a():", "class B:", "class Net:"]
+
+
+def test_a_file_that_was_executed_registers_nothing_again():
+    text = (
+        "@register_model\ndef tiny():\n    return Net()\n@register_model\n@keep\ndef small():\n    return Net()\n"
+        "register_notrace(Net)\nclass Net:\n    pass\ntorch.fx.wrap('f')\n"
+    )
+    assert sliced(text, "Net", again=True) == ["class Net:", "torch.fx.wrap('f')"]
+    assert sliced(text, "small", again=True) == ["@keep", "class Net:", "torch.fx.wrap('f')"]
+
+
+def test_a_name_that_is_bound_in_an_expression():
+    assert sliced("y = (n := 3) + 1\nclass Net:\n    def f(self):\n        return n\n", "Net") == [
+        "y = (n := 3) + 1",
+        "class Net:",
+    ]
+
+
+def test_names_of_expressions():
+    assert names_in("Net(dim=D, x=[a.b for a in c])") == {"Net", "D", "a", "c"}
+    assert names_in("not an expression") == frozenset()
