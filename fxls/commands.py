@@ -1,4 +1,4 @@
-"""What the commands answer: views of a document's models, and profiles with the files that they leave behind.
+"""What commands and requests of ours answer: views of a document's models, reports, profiles and the files they leave.
 
 A command names a document and a model in it. What it cannot do is said in one sentence that the client shows.
 """
@@ -11,11 +11,21 @@ from pathlib import Path
 from typing import Final
 
 from fxls.features.graph_view import to_dot, to_svg
-from fxls.lsp_ext import CodeView, CommandArguments, GraphView, ProfileView
+from fxls.lsp_ext import (
+    CodeView,
+    CommandArguments,
+    EnvironmentParams,
+    EnvironmentResult,
+    GraphView,
+    ProfileView,
+    ReportParams,
+    ReportResult,
+    TargetSummary,
+)
 from fxls.session import Session
 from fxls.snapshot import Snapshot
 from fxls.workers.client import OnProgress
-from fxworker.wire import ProfileReport, TargetReport, TraceTarget
+from fxworker.wire import ProfileReport, TargetReport, Timings, TraceTarget
 
 _KEPT: Final = 50
 """Profiles whose files are kept; older ones are removed when a new one is written."""
@@ -74,6 +84,40 @@ async def retrace(session: Session, arguments: CommandArguments) -> None:
     await session.retrace(arguments.uri)
 
 
+def report(session: Session, params: ReportParams) -> ReportResult | None:
+    """Return what is known of a document, None when it is not open."""
+    snapshot = session.snapshot(params.uri)
+    if snapshot is None:
+        return None
+    found = snapshot.report
+    return ReportResult(
+        uri=snapshot.uri,
+        version=snapshot.version,
+        fresh=snapshot.fresh,
+        status=found.status if found is not None else "not traced",
+        milliseconds=_total(found.timings) if found is not None else 0.0,
+        targets=tuple(map(_summary, found.targets)) if found is not None else (),
+        dependencies=found.dependencies if found is not None else (),
+        output=found.output if found is not None else "",
+    )
+
+
+def environment(session: Session, params: EnvironmentParams) -> EnvironmentResult | None:
+    """Return what is known of the Python that a document is traced with, None when it is not open."""
+    snapshot, env = session.snapshot(params.uri), session.python(params.uri)
+    if snapshot is None or env is None:
+        return None
+    found = snapshot.environment
+    return EnvironmentResult(
+        command=env.command,
+        found=env.found,
+        python=found.python if found is not None else "",
+        torch=found.torch if found is not None else "",
+        devices=found.devices if found is not None else (),
+        problem=found.problem if found is not None else env.problem,
+    )
+
+
 def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
     """Return the folder for files that may be removed at any time, by the platform's convention."""
     if platform == "win32":
@@ -81,6 +125,26 @@ def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
     if platform == "darwin":
         return Path.home() / "Library" / "Caches" / "fxls"
     return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fxls"
+
+
+def _summary(report: TargetReport) -> TargetSummary:
+    return TargetSummary(
+        qualname=report.qualname,
+        status=report.status,
+        nodes=len(report.nodes),
+        problems=len(report.problems),
+        construct=report.construct.expression if report.construct is not None else "",
+        construct_from=report.construct.source if report.construct is not None else "",
+        inputs=report.inputs.expression if report.inputs is not None else "",
+        inputs_from=report.inputs.source if report.inputs is not None else "",
+        enclosed_by=report.enclosed_by,
+        milliseconds=_total(report.timings),
+    )
+
+
+def _total(timings: Timings) -> float:
+    """Return the milliseconds that a trace took."""
+    return timings.load + timings.build + timings.trace + timings.shapes + timings.report
 
 
 def _snapshot(session: Session, uri: str) -> Snapshot:

@@ -63,6 +63,11 @@ class Document:
         self._profiles: dict[tuple[str, str], ProfileReport] = {}
 
     @property
+    def in_file(self) -> bool:
+        """Whether the document is that of a file; an editor's new one, which has no name yet, is not."""
+        return self.path != self.uri
+
+    @property
     def unsaved(self) -> bool:
         """Whether the text differs from the file on disk."""
         return self.digest != self.saved

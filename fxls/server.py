@@ -198,7 +198,8 @@ async def _exit(ls: FxServer, params: None) -> None:
 
 async def _did_open(ls: FxServer, params: lsp.DidOpenTextDocumentParams) -> None:
     document = params.text_document
-    _session(ls).open(document.uri, document.version, document.text)
+    if document.language_id == "python":
+        _session(ls).open(document.uri, document.version, document.text)
 
 
 async def _did_change(ls: FxServer, params: lsp.DidChangeTextDocumentParams) -> None:
@@ -269,13 +270,11 @@ async def _inlay_hint(ls: FxServer, params: lsp.InlayHintParams) -> list[lsp.Inl
 
 
 async def _report(ls: FxServer, params: object) -> Any:
-    found = _session(ls).report(lsp_ext.read(lsp_ext.ReportParams, params).uri)
-    return lsp_ext.to_json(found)
+    return lsp_ext.to_json(commands.report(_session(ls), lsp_ext.read(lsp_ext.ReportParams, params)))
 
 
 async def _environment(ls: FxServer, params: object) -> Any:
-    found = _session(ls).environment(lsp_ext.read(lsp_ext.EnvironmentParams, params).uri)
-    return lsp_ext.to_json(found)
+    return lsp_ext.to_json(commands.environment(_session(ls), lsp_ext.read(lsp_ext.EnvironmentParams, params)))
 
 
 async def _execute_command(ls: FxServer, params: lsp.ExecuteCommandParams) -> Any:

@@ -19,7 +19,7 @@ from fxls.discovery.index import ModelIndex
 from fxls.document import Document, Effect
 from fxls.features.diagnostics import diagnostics
 from fxls.features.status import status
-from fxls.lsp_ext import EnvironmentResult, ReportResult, Status, TargetSummary
+from fxls.lsp_ext import Status
 from fxls.scheduler import Scheduler
 from fxls.settings import Settings
 from fxls.snapshot import Snapshot
@@ -33,8 +33,6 @@ from fxworker.wire import (
     Overlay,
     ProfileReport,
     ProfileRequest,
-    TargetReport,
-    Timings,
     TraceReport,
     TraceRequest,
     TraceTarget,
@@ -125,6 +123,7 @@ class Session:
         self._beside = ThreadPoolExecutor(1, "fxls discovery")
         self._active = ""
         self._patience: asyncio.TimerHandle | None = None
+        self._said: Status | None = None
 
     # The world: trust, settings, folders.
 
@@ -151,7 +150,7 @@ class Session:
             self._tell(active)
             return
         restricted = Status("restricted", "fx ⏸ restricted", "The workspace is not trusted: nothing in it is executed.")
-        self._client.status(status(None) if self._trusted else restricted)
+        self._say(status(None) if self._trusted else restricted)
 
     def configure(self, section: object, folder: str | None = None) -> None:
         """Take the client's settings, for one folder or for all; what depends on them is done again."""
@@ -244,37 +243,10 @@ class Session:
         document = self._documents.get(uri)
         return None if document is None else self._snapshot(document)
 
-    def report(self, uri: str) -> ReportResult | None:
-        """Return what is known of a document, None when it is not open."""
+    def python(self, uri: str) -> PythonEnv | None:
+        """Return the Python that a document is traced with, None when it is not open."""
         document = self._documents.get(uri)
-        if document is None:
-            return None
-        report = document.report
-        return ReportResult(
-            uri=uri,
-            version=document.version,
-            fresh=document.current,
-            status=report.status if report is not None else "not traced",
-            milliseconds=total(report.timings) if report is not None else 0.0,
-            targets=tuple(map(_summary, report.targets)) if report is not None else (),
-            dependencies=report.dependencies if report is not None else (),
-            output=report.output if report is not None else "",
-        )
-
-    def environment(self, uri: str) -> EnvironmentResult | None:
-        """Return what is known of the Python that a document is traced with, None when it is not open."""
-        document = self._documents.get(uri)
-        if document is None:
-            return None
-        env, report = self._environment(document), document.environment
-        return EnvironmentResult(
-            command=env.command,
-            found=env.found,
-            python=report.python if report is not None else "",
-            torch=report.torch if report is not None else "",
-            devices=report.devices if report is not None else (),
-            problem=report.problem if report is not None else env.problem,
-        )
+        return None if document is None else self._environment(document)
 
     # Long work.
 
@@ -369,6 +341,8 @@ class Session:
     async def _trace(self, document: Document) -> None:
         """Trace a document and show the report."""
         worker = self._pool.client(self._environment(document))
+        if document.environment is None and document.uri == self._active:
+            self._say(status(None))
         document.environment = await worker.environment()
         if document.environment.problem:
             document.forget()
@@ -389,21 +363,23 @@ class Session:
         """Show the state of the document that the person is at."""
         if document.uri == self._active:
             self._hush()
-            self._client.status(status(self._snapshot(document)))
+            self._say(status(self._snapshot(document)))
 
     def _begin(self, document: Document) -> None:
         """Show that a document is being worked on, if that takes long enough to be seen."""
-        if document.uri != self._active or not self._trusted:
-            return
-        if document.environment is None:
-            self._client.status(status(None))
-        elif self._patience is None:
+        if document.uri == self._active and self._trusted and self._patience is None:
             self._patience = asyncio.get_running_loop().call_later(_SEEN, self._still, document)
 
     def _still(self, document: Document) -> None:
         self._patience = None
         if document.uri == self._active and self._scheduler.busy(document.uri):
-            self._client.status(status(self._snapshot(document), tracing=True))
+            self._say(status(self._snapshot(document), tracing=True))
+
+    def _say(self, status: Status) -> None:
+        """Show a status that is not shown yet."""
+        if status != self._said:
+            self._said = status
+            self._client.status(status)
 
     def _hush(self) -> None:
         if self._patience is not None:
@@ -462,29 +438,11 @@ class Session:
         return self._view(document).environment(document.path)
 
     def _view(self, document: Document) -> View:
-        """Return the innermost workspace folder that holds a document."""
+        """Return the innermost workspace folder that holds a document; a document without a file is in the first."""
+        if not document.in_file and self._views:
+            return self._views[0]
         inside = (view for view in self._views if view.contains(document.path))
         return max(inside, key=lambda view: len(view.folder or ""), default=self._elsewhere)
-
-
-def total(timings: Timings) -> float:
-    """Return the milliseconds that a trace took."""
-    return timings.load + timings.build + timings.trace + timings.shapes + timings.report
-
-
-def _summary(report: TargetReport) -> TargetSummary:
-    return TargetSummary(
-        qualname=report.qualname,
-        status=report.status,
-        nodes=len(report.nodes),
-        problems=len(report.problems),
-        construct=report.construct.expression if report.construct is not None else "",
-        construct_from=report.construct.source if report.construct is not None else "",
-        inputs=report.inputs.expression if report.inputs is not None else "",
-        inputs_from=report.inputs.source if report.inputs is not None else "",
-        enclosed_by=report.enclosed_by,
-        milliseconds=total(report.timings),
-    )
 
 
 def _digest_on_disk(path: str) -> str:

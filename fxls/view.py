@@ -40,7 +40,8 @@ class View:
         """Return the folders that a file imports from: those that its place suggests, then those that are set."""
         base = Path(self.folder or _parent(path))
         extra = (os.path.normpath(base / each) for each in self.settings.extra_roots)
-        return tuple(dict.fromkeys((*roots_of(path, self._folders), *extra)))
+        found = roots_of(path, self._folders) if Path(path).is_absolute() else self._folders
+        return tuple(dict.fromkeys((*found, *extra)))
 
     def discover(self, path: str, text: str) -> ModelIndex:
         """Return the models of a file, with what the project's configuration says about them."""
@@ -52,7 +53,8 @@ class View:
         """Return what the pyproject.toml that governs a file says, None where there is none."""
         parent = _parent(path)
         if parent not in self._configuration_files:
-            self._configuration_files[parent] = configuration_file(path, self._folders)
+            known = Path(path).is_absolute()
+            self._configuration_files[parent] = configuration_file(path, self._folders) if known else None
         file = self._configuration_files[parent]
         if file is None:
             return None

@@ -378,3 +378,17 @@ async def test_closing_the_active_document_leaves_the_status_to_the_other(world)
     assert world.editor.statuses[-1] == "problems"
     world.session.close_document(world.uri("b.py"))
     assert world.editor.statuses[-1] == "ok"
+
+
+async def test_a_document_without_a_file_imports_from_the_first_folder(world):
+    world.session.open("untitled:Untitled-1", 1, NET)
+    await world.settle()
+    assert world.worker.requests[-1].path == "untitled:Untitled-1"
+    assert world.worker.requests[-1].roots == (str(world.folder),)
+
+
+async def test_a_status_is_sent_once(world):
+    await world.open("net.py", "def (\n")
+    world.replace("net.py", 2, "def (\n# still\n")
+    await world.settle()
+    assert world.editor.statuses.count("problems") == 1
