@@ -25,9 +25,8 @@ def copy_into(
     return None
 
 
-def deep_copy(graph: "Graph", memo: dict[int, Any] | None) -> "Graph":
-    """Return a copy of ``graph``, and note in ``memo`` which node is the copy of which."""
-    copied = type(graph)(tracer_cls=graph._tracer_cls, tracer_extras=graph._tracer_extras)
+def deep_copy(graph: "Graph", copied: "Graph", memo: dict[int, Any] | None) -> "Graph":
+    """Return ``copied``, an empty graph made a copy of ``graph``; ``memo`` notes which node is the copy of which."""
     val_map: dict[Node, Node] = {}
     result = copy_into(copied, graph, val_map, return_output_node=True)
     copied._codegen = copy.deepcopy(graph._codegen)

@@ -413,7 +413,7 @@ class Graph:
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Graph":
         """Return a copy, made without recursion, whose nodes share what is in ``meta``; it has no module yet."""
-        return deep_copy(self, memo)
+        return deep_copy(self, Graph(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras), memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return blank_graph, (type(self), self._len), saved_state(self)

@@ -7,11 +7,8 @@ graph is traced anew when it is loaded. How code is made is the matter of ``code
 import contextlib
 import copy
 import itertools
-import linecache
 import os
 import pkgutil
-import sys
-import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -41,6 +38,7 @@ from fxengine.source_cache import (
     _loader,
     _method_from_src,
 )
+from fxengine.wrapped_call import _WrappedCall, call_wrapped
 
 if TYPE_CHECKING:
     from fxengine.tracer import Tracer
@@ -79,41 +77,6 @@ _PRESERVED_HOOKS = (
 )
 _ReplaceHook = Callable[[Node, str, Node], object]
 _NodeHook = Callable[[Node], object]
-
-
-class _WrappedCall:
-    """Calls a graph module; an exception out of generated code is shown with the generated line."""
-
-    def __init__(self, cls: type, cls_call: Callable[..., Any] | None) -> None:
-        """Call instances of ``cls`` by ``cls_call``, or as its base class does if that is None."""
-        self.cls = cls
-        self.cls_call = cls_call
-
-    def __call__(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if self.cls_call is not None:
-                return self.cls_call(obj, *args, **kwargs)
-            base: Any = super(self.cls, obj)
-            return base.__call__(*args, **kwargs)
-        except Exception as error:  # The user's operators raise whatever they like; it goes on to the caller.
-            innermost = traceback.extract_tb(error.__traceback__)[-1]
-            if "eval_with_key" not in innermost.filename:
-                raise
-            print(self._generate_error_message(innermost), file=sys.stderr)  # noqa: T201 - beside the exception.
-            raise error.with_traceback(None)  # noqa: B904 - the same error, without the frames of the machinery.
-
-    @staticmethod
-    def _generate_error_message(frame_summary: traceback.FrameSummary) -> str:
-        """Return the present exception's traceback and the generated code around the line that raised it."""
-        number = frame_summary.lineno
-        line = frame_summary.line
-        assert number is not None, "frame_summary.lineno is None"
-        assert line is not None, "frame_summary.line is None"
-        source = linecache.getlines(frame_summary.filename)
-        message = f"Call using an FX-traced Module, line {number} of the traced Module's generated forward function:"
-        before = "".join(source[number - 2 : number])
-        after = "\n".join(source[number : number + 2])
-        return "\n".join([traceback.format_exc(), message, before, f"{'~' * len(line)}~~~ <--- HERE", after])
 
 
 class GraphModule(torch.nn.Module):
@@ -250,7 +213,7 @@ class GraphModule(torch.nn.Module):
             # A class that defines its call keeps it; else it is looked up at each call, because tracers patch it.
             cls._wrapped_call = _WrappedCall(cls, vars(cls).get("__call__"))
         self._recompile_submodules()
-        cls.__call__ = _call_wrapped
+        cls.__call__ = call_wrapped
         return python_code
 
     def _up_to_date_code(self) -> PythonCode:
@@ -496,10 +459,6 @@ def _deserialize_graph_module(
         if not hasattr(restored, name):
             setattr(restored, name, value)
     return restored
-
-
-def _call_wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return self._wrapped_call(self, *args, **kwargs)
 
 
 def _check_provided(root: dict[str, Any], graph: Graph) -> None:
