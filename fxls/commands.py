@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from fxls.features.graph_view import to_dot, to_svg
+from fxls.features.listing import listing
 from fxls.lsp_ext import (
     CodeView,
     CommandArguments,
@@ -44,7 +45,7 @@ def show_code(session: Session, arguments: CommandArguments) -> CodeView:
     report = _captured(session, arguments)
     if not report.code:
         raise CommandError(f"{report.qualname} has no generated code: {_reason(report)}")
-    return CodeView("python", report.code, f"{report.qualname}: generated code")
+    return CodeView("python", "\n".join(listing(report)) + "\n", f"{report.qualname}: generated code")
 
 
 def show_graph(session: Session, arguments: CommandArguments) -> GraphView:
@@ -74,7 +75,10 @@ async def profile(session: Session, arguments: CommandArguments, progress: OnPro
     if report is None or report.status == "failed":
         problems = report.problems if report is not None else ()
         raise CommandError(problems[0].message if problems else f"{target.qualname} could not be measured")
-    data, trace = _written(report)
+    try:
+        data, trace = _written(report)
+    except OSError as error:
+        raise CommandError(f"the profile cannot be written to {cache_folder()}: {error.strerror}") from error
     return ProfileView(report.markdown, str(data), str(trace), f"{target.qualname} on {device}")
 
 

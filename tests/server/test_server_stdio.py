@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import pty
 import sys
 from pathlib import Path
 
@@ -538,3 +539,35 @@ async def test_tcp_is_refused_elsewhere():
     _, errors = await asyncio.wait_for(process.communicate(), 20)
     assert process.returncode == 2
     assert b"not on the loopback" in errors
+
+
+async def test_on_a_terminal_help_is_printed():
+    ours, theirs = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "fxls", stdin=theirs, stdout=asyncio.subprocess.PIPE
+    )
+    os.close(theirs)
+    output, _ = await asyncio.wait_for(process.communicate(), 20)
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"usage: fxls" in output
+
+
+async def test_what_a_person_types_wrong_is_said_in_a_line():
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "fxls", "--nonsense", stderr=asyncio.subprocess.PIPE
+    )
+    _, errors = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 2
+    assert b"Traceback" not in errors
+
+
+async def test_a_profile_that_cannot_be_written_is_said(tmp_path, uri, log):
+    (tmp_path / "file").write_text("not a folder")
+    client = await Client.start(env={"FXLS_FAKE_LOG": str(log.path), "XDG_CACHE_HOME": str(tmp_path / "file")})
+    await client.initialize()
+    client.open(uri, NET)
+    await client.diagnostics(uri, 1)
+    with pytest.raises(ReplyError, match="cannot be written to"):
+        await client.command("fxls.profile", uri=uri)
+    assert await client.finish() == 0

@@ -24,6 +24,20 @@ NET = HEAD + "        return self.layer(x).relu()\n"
 BRANCH = HEAD + "        if x.sum() > 0:\n            return x\n        return self.layer(x)\n"
 
 
+OUTER = """\
+import torch
+from blocks import Net
+
+
+class Outer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+
+    def forward(self, x):
+        return self.net(x)
+"""
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -125,7 +139,7 @@ async def test_an_edit_during_an_endless_loop_is_answered_at_once(client, uri):
 async def test_a_module_of_the_project_that_changes_on_disk(client, uri, path):
     blocks = path.with_name("blocks.py")
     blocks.write_text(NET)
-    client.open(uri, "from blocks import Net\n\n\nclass Outer(Net):\n    pass\n")
+    client.open(uri, OUTER)
     assert await client.diagnostics(uri, 1) == []
     blocks.write_text(BRANCH)
     await client.until(lambda: client.published(uri, 1)[-1]["diagnostics"])
@@ -135,7 +149,7 @@ async def test_a_module_of_the_project_that_changes_on_disk(client, uri, path):
 async def test_an_unsaved_module_of_the_project(client, uri, path):
     blocks = path.with_name("blocks.py")
     blocks.write_text(NET)
-    client.open(uri, "from blocks import Net\n\n\nclass Outer(Net):\n    pass\n")
+    client.open(uri, OUTER)
     assert await client.diagnostics(uri, 1) == []
     client.open(blocks.as_uri(), NET)
     await client.diagnostics(blocks.as_uri(), 1)
