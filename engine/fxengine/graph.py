@@ -8,7 +8,7 @@ import contextlib
 import inspect
 import operator
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -52,6 +52,7 @@ from fxengine.node import (
 from fxengine.node_fields import fill
 from fxengine.node_list import _FindNodesLookupTable, _InsertPoint, _node_list
 from fxengine.operators import inplace_methods, magic_methods, reflectable_magic_methods
+from fxengine.symbolic_sizes import SymbolMaterializer, measure, resolve_binding, tensor_in_meta
 
 if TYPE_CHECKING:
     from fxengine.graph_module import GraphModule
@@ -353,30 +354,44 @@ class Graph:
 
     def create_size_node(self, tensor_node: Node, dim: int) -> Node:
         """Add the size of a tensor in one dimension and return its node, with the number in ``meta`` if it is known."""
-        return self._measured(torch.ops.aten.sym_size.int, tensor_node, "size", dim)
+        return measure(self, torch.ops.aten.sym_size.int, tensor_node, "size", dim)
 
     def create_stride_node(self, tensor_node: Node, dim: int) -> Node:
         """Add the stride of a tensor in one dimension and return its node."""
-        return self._measured(torch.ops.aten.sym_stride.int, tensor_node, "stride", dim)
+        return measure(self, torch.ops.aten.sym_stride.int, tensor_node, "stride", dim)
 
     def create_storage_offset_node(self, tensor_node: Node) -> Node:
         """Add the offset of a tensor in its storage and return its node."""
-        return self._measured(torch.ops.aten.sym_storage_offset.default, tensor_node, "storage_offset")
+        return measure(self, torch.ops.aten.sym_storage_offset.default, tensor_node, "storage_offset")
 
-    def _measured(self, function: Callable[..., Any], tensor_node: Node, method: str, *dims: int) -> Node:
-        node = self.call_function(function, (tensor_node, *dims))
-        value, key = self._get_tensor_meta_val(tensor_node)
-        if value is not None:
-            node.meta[key] = getattr(value, method)(*dims)
-        return node
+    def materialize_symints(self, values: Sequence[torch.SymInt | int]) -> list[Node | int]:
+        """Return the nodes of symbolic numbers, which are computed at the insertion point out of the graph's inputs.
 
-    @staticmethod
-    def _get_tensor_meta_val(tensor_node: Node) -> tuple[Any, str]:
-        """Return the example of a node's value in ``meta`` and the key it is found under."""
-        for key in ("val", "example_value"):
-            if key in tensor_node.meta:
-                return tensor_node.meta[key], key
-        return None, "val"
+        Unlike ``create_stride_node`` and its like, this says what a number was when the graph was made: it stays that
+        even if a tensor is laid out differently later. One call for many numbers shares what they have in common.
+
+        Args:
+            values: The numbers; those that are not symbolic are returned as they are.
+
+        Raises:
+            AssertionError: A number depends on something that no node of the graph tells.
+        """
+        materializer = SymbolMaterializer(self).discover()
+        return [materializer.materialize(value) for value in values]
+
+    def materialize_symint(self, value: torch.SymInt | int) -> Node | int:
+        """Return the node of one symbolic number; see ``materialize_symints``."""
+        return self.materialize_symints([value])[0]
+
+    def _resolve_unbacked_binding(
+        self,
+        producer: Node,
+        keypath: tuple[object, ...],
+        lower_symint: Callable[[torch.SymInt], Node | int],
+    ) -> Node:
+        return resolve_binding(self, producer, keypath, lower_symint)
+
+    _get_tensor_meta_val = staticmethod(tensor_in_meta)
 
     def output(self, result: Argument, type_expr: Any | None = None) -> Node:
         """Add the return of ``result`` and return its node."""

@@ -14,9 +14,6 @@ from fxengine._compatibility import _BACK_COMPAT_OBJECTS, _MARKED_WITH_COMPATIBI
 NOT_HERE = {
     "passes.reinplace:reinplace",  # About functionalised graphs of ATen operators.
     "passes.runtime_assert:insert_deferred_runtime_asserts",  # About symbolic shapes.
-    "graph:Graph.materialize_symint",  # Likewise, with the three below.
-    "graph:Graph.materialize_symints",
-    "graph:Graph._resolve_unbacked_binding",
 }
 MODULES = (
     "immutable_collections",
