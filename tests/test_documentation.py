@@ -34,7 +34,14 @@ def headings(page: Path) -> set[str]:
 
 def test_every_extension_of_the_protocol_is_described() -> None:
     text = (ROOT / "docs/lsp-extensions.md").read_text(encoding="utf-8")
-    for name in (lsp_ext.STATUS, lsp_ext.TRUSTED, lsp_ext.REPORT, lsp_ext.ENVIRONMENT, *lsp_ext.COMMANDS):
+    for name in (
+        lsp_ext.STATUS,
+        lsp_ext.TRUSTED,
+        lsp_ext.ACTIVE,
+        lsp_ext.REPORT,
+        lsp_ext.ENVIRONMENT,
+        *lsp_ext.COMMANDS,
+    ):
         assert f"`{name}`" in text
     for record in filter(dataclasses.is_dataclass, vars(lsp_ext).values()):
         body = re.search(rf"interface {record.__name__} {{(.*?)}}", text, re.DOTALL)

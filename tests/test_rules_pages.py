@@ -1,8 +1,8 @@
 """The pages of docs/rules are programs: their examples fail as they say, and their fixes trace and compute the same.
 
 A block marked `python fails FX001` is a model with exactly that problem; one marked `python fixed` has none, and gives
-the outputs of the failing one before it. Blocks of FX001 to FX009 bind `model` and `inputs`; those of FX101 to FX105
-are files, which go through the command line.
+the outputs of the failing one before it. Blocks of FX001 to FX009 bind `model` and `inputs`; those of later codes are
+files, which go through the command line.
 """
 
 import json
@@ -56,7 +56,7 @@ def blocks(page: Path) -> list[Block]:
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 TRACED = [block for block in BLOCKS if block.page.startswith("FX0")]
-FILES = [block for block in BLOCKS if block.page.startswith("FX1")]
+FILES = [block for block in BLOCKS if not block.page.startswith("FX0")]
 
 
 def load(block: Block, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
