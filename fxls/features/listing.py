@@ -6,17 +6,19 @@ from fxls.features.wording import result, shortened
 from fxworker.wire import NodeInfo, TargetReport
 
 _WIDEST: Final = 72
-"""The column that comments begin in at most; a longer line carries its comment right behind it."""
 _LONGEST_RESULT: Final = 60
 
 
-def listing(report: TargetReport) -> list[str]:
-    """Return the lines of a model's generated code with comments: `…  # f32[2, 768, 196]  line 89`."""
+def listing(report: TargetReport, widest: int = _WIDEST) -> list[str]:
+    """Return the lines of a model's generated code with comments: `…  # f32[2, 768, 196]  line 89`.
+
+    Comments begin in the column `widest` at most; a longer line carries its comment right behind it.
+    """
     code = report.code.rstrip("\n").split("\n")
     comments = _comments(report)
     first = next((row for row, line in enumerate(code) if line.strip()), 0)
     rows = [(line, comments.get(row + 1, "")) for row, line in enumerate(code) if row >= first]
-    column = min(max((len(line) for line, comment in rows if comment), default=0), _WIDEST)
+    column = min(max((len(line) for line, comment in rows if comment), default=0), widest)
     return [f"{line:<{column}}  # {comment}" if comment else line for line, comment in rows]
 
 

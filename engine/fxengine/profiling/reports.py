@@ -1,6 +1,7 @@
 """A profile for people (Markdown), for programs (JSON, see ``results``) and for Perfetto (trace events)."""
 
 import linecache
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ def to_table(result: ProfileResult, *, rows: int = _ROWS) -> str:
 
 def to_markdown(result: ProfileResult, *, rows: int = _ROWS) -> str:
     """Return the profile as a Markdown document with links to the source lines."""
-    title, *summary = _heading(result)
-    lines = [f"# {title}", "", *(f"- {line}" for line in summary if line)]
+    conditions, *summary = (re.sub(r" {2,}", " · ", line) for line in _heading(result))
+    lines = [f"# {result.model} on {result.environment.device}", "", conditions, "", *(f"- {each}" for each in summary)]
     if result.compared_with:
         lines.append(f"- {_comparison(result)}")
     lines += [
