@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-# FIXME: gpt.py's graph takes the branch for a cache that is there, and is then run without one: no shape is wrong there.
+# Known to be wrong: the graph of gpt.py takes the branch for a cache that is there, and is then run without one.
 KNOWN_WRONG = {"gpt.py": {"FX201"}}
 _ROW = re.compile(r"^\| \[(?P<file>\w+\.py)\]\(\w+\.py\) \|.*\|(?P<codes>[^|]*)\|$", re.MULTILINE)
 
