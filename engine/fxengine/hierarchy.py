@@ -1,14 +1,14 @@
 """The names that a root module has for what it holds: submodules, parameters, buffers, and plain tensor attributes.
 
 torch finds a name by walking the whole hierarchy; a trace asks often, so the walks are made once and kept as tables by
-identity. A table that lacks an object is made anew before the answer is no, for a module may register things while it
-runs.
+identity.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch import nn
@@ -41,47 +41,60 @@ _NEVER_CONSTANT: Final[frozenset[type[Any]]] = frozenset({
 """The types of nearly all attributes of modules, none of which is a constant."""
 
 
-class _Names:
-    """The names of one kind of object in the hierarchy."""
-
-    __slots__ = ("_table",)
-
-    def __init__(self) -> None:
-        self._table: dict[int, tuple[str, object]] | None = None
-
-    def find(self, wanted: object, walk: Iterable[tuple[str, object]]) -> str | None:
-        """The first name that `walk`, torch's own way through the hierarchy, has for `wanted`."""
-        table = self._table
-        if table is None or id(wanted) not in table:
-            table = self._table = {}
-            for name, found in walk:
-                table.setdefault(id(found), (name, found))
-        entry = table.get(id(wanted))
-        return None if entry is None else entry[0]
+_Registry: TypeAlias = dict[str, list[dict[str, object]]]
 
 
 class Hierarchy:
-    """Names of what is in `root`; each is asked for by identity."""
+    """Names of what is in `root`; each is asked for by identity.
 
-    __slots__ = ("_buffers", "_modules", "_parameters", "root")
+    Tables are made by torch's own walks, so they have its order. Whoever is not in one is new, or not in the root: then
+    it is looked for, and the table is made anew if it is found.
+    """
 
     def __init__(self, root: nn.Module) -> None:
         self.root = root
-        self._parameters = _Names()
-        self._buffers = _Names()
-        self._modules = _Names()
+        self._tables: dict[str, dict[int, tuple[str, object]]] = {}
+        self._registries: _Registry = {"_modules": []}
+        self._child_count = -1
 
     def parameter_name(self, parameter: nn.Parameter) -> str | None:
         """The qualified name of a parameter, or None if the root has no such parameter."""
-        return self._parameters.find(parameter, self.root.named_parameters())
+        return self._find("_parameters", parameter)
 
     def buffer_name(self, buffer: torch.Tensor) -> str | None:
         """The qualified name of a buffer, or None if the root has no such buffer."""
-        return self._buffers.find(buffer, self.root.named_buffers())
+        return self._find("_buffers", buffer)
 
     def module_name(self, module: nn.Module) -> str | None:
         """The qualified name of a submodule, or None if it is not part of the root."""
-        return self._modules.find(module, self.root.named_modules())
+        return next((name for name, found in self.root.named_modules() if found is module), None)
+
+    def _find(self, kind: str, wanted: object) -> str | None:
+        entry = self._tables.get(kind, {}).get(id(wanted))
+        if entry is None and (kind not in self._tables or self._is_registered(kind, wanted)):
+            walk = self.root.named_parameters() if kind == "_parameters" else self.root.named_buffers()
+            self._tables[kind] = {id(found): (name, found) for name, found in walk}
+            entry = self._tables[kind].get(id(wanted))
+        return None if entry is None else entry[0]
+
+    def _is_registered(self, kind: str, wanted: object) -> bool:
+        """Whether a module of the root has an object among its parameters or buffers; much quicker than to name it."""
+        children = self._registries["_modules"]
+        if sum(map(len, children)) != self._child_count:
+            self._registries, self._child_count = _registries_of(self.root)
+        registered = chain.from_iterable(map(dict.values, filter(None, self._registries[kind])))
+        return id(wanted) in set(map(id, registered))
+
+
+def _registries_of(root: nn.Module) -> tuple[_Registry, int]:
+    """The dicts in which the modules keep what is registered, by the attribute that holds them; and a count of children.
+
+    When the count changes there are new modules.
+    """
+    modules = list(root.modules())
+    kinds = ("_parameters", "_buffers", "_modules")
+    registries: _Registry = {kind: [getattr(module, kind) for module in modules] for kind in kinds}
+    return registries, sum(map(len, registries["_modules"]))
 
 
 def survey(root: nn.Module) -> tuple[dict[nn.Module, str], dict[Any, str]]:

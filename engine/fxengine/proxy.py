@@ -235,7 +235,7 @@ class TracerBase:
         """What `create_arg` and `create_node` do for a call, in one pass over its arguments."""
         inputs: dict[Node, None] = {}
         items: list[Any] = []
-        unusual = bool(kwargs)
+        unusual = False
         for arg in args:
             arg_type = type(arg)
             if arg_type is Proxy:
@@ -244,10 +244,17 @@ class TracerBase:
                 items.append(node)
             elif arg_type in _PLAIN_TYPES:
                 items.append(arg)
+            elif (arg_type is tuple or arg_type is list) and _PLAIN_OR_PROXY.issuperset(map(type, arg)):
+                flat = [item.node if type(item) is Proxy else item for item in arg]
+                inputs.update(dict.fromkeys(item for item in flat if type(item) is Node))
+                items.append(tuple(flat) if arg_type is tuple else immutable_list(flat))
             else:
                 unusual = True
                 items.append(_freeze(self.create_arg(arg), inputs))
-        node_kwargs = _freeze(self.create_arg(kwargs), inputs) if kwargs else _NO_KWARGS
+        node_kwargs = _NO_KWARGS
+        if kwargs:
+            unusual = unusual or not _PLAIN_TYPES.issuperset(map(type, kwargs.values()))
+            node_kwargs = immutable_dict(_freeze(self.create_arg(kwargs), inputs) if unusual else kwargs)
         node_args = tuple(items)
         if unusual:
             _warn_of_symbolic_numbers(kind, target, node_args, node_kwargs)
@@ -651,6 +658,8 @@ _PLAIN_TYPES: frozenset[type[Any]] = frozenset({
     HigherOrderOperator,
 })
 """The types of what the graph holds as it is; a tracer with a root looks tensors up first."""
+
+_PLAIN_OR_PROXY: frozenset[type[Any]] = _PLAIN_TYPES | {Proxy}
 
 _TRACERLESS_TYPES: frozenset[type[Any]] = _PLAIN_TYPES | {torch.Tensor, torch.nn.Parameter}
 
