@@ -10,6 +10,8 @@ const { steps, begin, end, failed } = await import(pathToFileURL(story));
 const timings = {};
 let world;
 
+// The test runner may be gone; the editor is closed in order all the same.
+process.stdout.on('error', () => {});
 const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 
 /** Measures the milliseconds of `work` under a name that the summary shows. */

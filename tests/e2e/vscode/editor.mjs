@@ -184,7 +184,7 @@ export class Editor {
     /** Waits for a part of the webview's page; an error that the extension shows instead ends the wait. */
     async inWebview(selector, seconds = 30) {
         const part = this.webview().locator(selector).first();
-        const error = this.page.locator('.notification-list-item', { hasText: 'fxls:' }).first();
+        const error = this.page.locator('.notification-list-item:has(.codicon-error)').first();
         await this.until(
             async () => ({ shown: await part.isVisible(), error: (await error.isVisible()) && (await error.innerText()) }),
             (now) => {

@@ -69,6 +69,7 @@ export async function start({ folder, trusted = true, settings = {} }) {
     const flags = ['--auth', 'none', '--bind-addr', `127.0.0.1:${port}`, '--disable-telemetry', '--disable-update-check'];
     flags.push('--disable-getting-started-override', ...(trusted ? ['--disable-workspace-trust'] : []));
     const server = spawn(process.execPath, [...common, ...flags], { env, detached: true, stdio: ['ignore', output, output] });
+    process.once('exit', () => kill(server.pid)); // It is in a group of its own and would live on.
     await ready(port);
     return {
         socket,

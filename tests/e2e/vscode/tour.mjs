@@ -44,6 +44,14 @@ step('hovering over the problem explains it', async ({ editor, page }) => {
     await page.keyboard.press('Escape');
 });
 
+step('hovering over the class tells how far it came', async ({ editor, page }) => {
+    const text = await editor.hover('Router(nn', 'nodes');
+    assert.match(text, /1 problem/);
+    assert.match(text, /def forward\(self, x/);
+    await editor.shot('vscode');
+    await page.keyboard.press('Escape');
+});
+
 step('a clean model has a lens and no squiggle', async ({ editor, page }, timed) => {
     await editor.openFile('encoder.py');
     const lenses = await timed('open → code lens (torch loaded)', () =>
@@ -131,6 +139,12 @@ step('the code action profiles the model and shows the report', async ({ editor,
     assert.match(report, /Encoder/);
     assert.match(report, /cpu/);
     await editor.shot('profile');
+});
+
+step('the report leads to the lines that cost most', async ({ editor, page }) => {
+    await editor.webview().locator('main table a').first().click();
+    const line = await editor.webview().locator('main table a').first().innerText();
+    await page.locator('.statusbar-item', { hasText: `Ln ${line}, Col 1` }).waitFor({ timeout: 10_000 });
 });
 
 step('the report opens the JSON data', async ({ editor }) => {

@@ -1,5 +1,5 @@
 /** The report of a profile, rendered from the server's Markdown, with the way to the files that hold all of it. */
-import { type Disposable, type ExtensionContext, UIKind, Uri, commands, env, window, workspace } from 'vscode';
+import { type Disposable, type ExtensionContext, Range, UIKind, Uri, ViewColumn, commands, env, window, workspace } from 'vscode';
 
 import { type CommandArgument, type ProfileResult, ServerCommand } from '../protocol';
 import { type PageMessage, Pages } from './page';
@@ -12,8 +12,9 @@ export class ReportView implements Disposable {
     }
 
     async show(result: ProfileResult, argument: CommandArgument): Promise<void> {
-        // VS Code's own Markdown renderer: the report looks as it does in the Markdown preview.
-        const html = await commands.executeCommand<string>('markdown.api.render', result.markdown);
+        // VS Code's own Markdown renderer, which lets links to files pass only without their scheme.
+        const markdown = result.markdown.replaceAll('](file://', '](');
+        const html = await commands.executeCommand<string>('markdown.api.render', markdown);
         this.pages.show({
             title: result.title,
             body: `
@@ -62,12 +63,18 @@ async function reveal(file: Uri): Promise<void> {
     }
 }
 
-/** A link of the report: `file:///…#L12` opens the editor at that line, anything else the browser. */
+/** A link of the report: `/folder/model.py#L12` shows that line in the editor that has the file, others the browser. */
 async function openLink(link: string): Promise<void> {
-    const uri = Uri.parse(link);
-    if (uri.scheme === 'file') {
-        await commands.executeCommand('vscode.open', uri);
-    } else {
-        await env.openExternal(uri);
+    if (!link.startsWith('/')) {
+        await env.openExternal(Uri.parse(link));
+        return;
     }
+    const uri = Uri.parse(`file://${link}`);
+    const line = Number(/^L(\d+)$/.exec(uri.fragment)?.[1] ?? 1) - 1;
+    const file = uri.with({ fragment: '' });
+    const shown = window.visibleTextEditors.find((editor) => editor.document.uri.fsPath === file.fsPath);
+    await window.showTextDocument(file, {
+        viewColumn: shown?.viewColumn ?? ViewColumn.One,
+        selection: new Range(line, 0, line, 0),
+    });
 }

@@ -10,7 +10,7 @@ for (const button of document.querySelectorAll('header button')) {
 }
 document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null;
-    const href = link?.getAttribute('href');
+    const href = link?.dataset.href ?? link?.getAttribute('href');
     if (href && !href.startsWith('#')) {
         event.preventDefault();
         host.postMessage({ command: 'open', value: href });
