@@ -11,6 +11,7 @@ from fxls.cli.arguments import Options, parse
 from fxls.cli.files import BadPathError, SourceFile, find_files, shown
 from fxls.cli.findings import FileFindings, Sources, counts, findings_of
 from fxls.cli.machine_formats import to_github, to_json, to_sarif
+from fxls.cli.plain_markdown import plain
 from fxls.cli.terminal import Paint, Progress
 from fxls.cli.text_format import render, summary
 from fxls.cli.tracing import CannotTraceError, Traced, Tracing
@@ -230,7 +231,7 @@ async def _profile(options: Options, tracing: Tracing, traced: Traced, target: T
         case "trace":
             text = report.trace
         case _:
-            text = report.markdown
+            text = plain(report.markdown)
     terminal.out.write(text if text.endswith("\n") else text + "\n")
     return CLEAN
 

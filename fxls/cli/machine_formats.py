@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 from fxls import __version__
 from fxls.cli.findings import FileFindings, Finding, Place, Sources
@@ -143,7 +144,7 @@ def _result(finding: Finding, rule: int, sources: Sources) -> dict[str, Any]:
 
 
 def _location(place: Place) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": {"uri": place.path}, "region": _region(place)}}
+    return {"physicalLocation": {"artifactLocation": {"uri": quote(place.path)}, "region": _region(place)}}
 
 
 def _region(place: Place) -> dict[str, int]:
@@ -164,7 +165,8 @@ def _sarif_fix(fix: Fix, sources: Sources) -> dict[str, Any]:
     return {
         "description": {"text": fix.title},
         "artifactChanges": [
-            {"artifactLocation": {"uri": path}, "replacements": replacements} for path, replacements in changes.items()
+            {"artifactLocation": {"uri": quote(path)}, "replacements": replacements}
+            for path, replacements in changes.items()
         ],
     }
 

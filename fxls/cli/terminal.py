@@ -17,6 +17,9 @@ _CODES: Final = {
     "quiet": "2",
 }
 
+_COLUMNS: Final = 80
+"""The width of a terminal that does not say how wide it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Paint:
@@ -48,7 +51,7 @@ class Progress:
         """Show a text in place of the last one."""
         if not self._shown:
             return
-        columns = os.get_terminal_size(self._stream.fileno()).columns if self._stream.isatty() else 80
+        columns = os.get_terminal_size(self._stream.fileno()).columns or _COLUMNS
         text = text[: max(columns - 1, 0)]
         self._stream.write("\r" + text.ljust(self._length))
         self._stream.flush()

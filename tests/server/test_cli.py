@@ -11,6 +11,7 @@ import pytest
 from fxls.cli import main
 from fxls.cli.findings import FileFindings, Finding, Place, Sources
 from fxls.cli.machine_formats import to_github, to_json, to_sarif
+from fxls.cli.plain_markdown import plain
 from fxls.cli.terminal import Paint, underlay
 from fxls.cli.text_format import render, summary
 from fxls.text.mapper import Mapper
@@ -149,7 +150,7 @@ def test_graph_prints_in_each_format(capsys):
 
 def test_profile_prints_in_each_format(capsys):
     write("net.py")
-    assert run(capsys, "profile", "net.py")[1] == "# a profile\n"
+    assert run(capsys, "profile", "net.py")[1] == "a profile\n"
     assert run(capsys, "profile", "net.py", "--format", "json")[1] == "{}\n"
     assert run(capsys, "profile", "net.py::Net", "--format", "trace")[1] == "[]\n"
 
@@ -347,3 +348,26 @@ def test_the_summary_counts():
         FileFindings("b.py", (), (replace(target, status="complete"),)),
     ]
     assert summary(files, Paint(on=False)) == "2 errors, 1 warning · 2 models in 2 files, 1 captured"
+
+
+def test_a_report_is_aligned_without_marks():
+    report = """# Net on `cpu`
+
+- whole **model** · 3 ms
+
+| time | line | source |
+|--:|:--|:--|
+| 8 µs | [72](file:///x.py#L72) | `a \\| b` |
+| 120 µs | 7 | 漢字 |
+"""
+    assert (
+        plain(report)
+        == """Net on cpu
+
+- whole model · 3 ms
+
+  time  line  source
+  8 µs  72    a | b
+120 µs  7     漢字
+"""
+    )
