@@ -33,6 +33,8 @@ FILES = (
 )
 BARE = Path(__file__).with_name("bare_trace.py")
 TIMEOUT = 180.0
+PAUSE = 0.05
+"""Seconds between two edits, as between two keystrokes."""
 
 
 def main() -> None:
@@ -93,6 +95,7 @@ class Session:
 
     async def edit(self, number: int) -> float:
         """Edit the model; return the seconds until its diagnostics."""
+        await asyncio.sleep(PAUSE)
         self.version += 1
         start = time.perf_counter()
         self.client.change(self.uri, self.version, edited(self.text, self.at, f"_edit = {number}"))
