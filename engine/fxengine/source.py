@@ -10,7 +10,6 @@ puts what the editor has not saved.
 """
 
 import functools
-import itertools
 import linecache
 import os
 import sysconfig
@@ -75,13 +74,22 @@ class ModuleSite:
     The chain of `parent`s leads to the root, whose trail is empty.
     """
 
-    __slots__ = ("module_path", "module_type", "parent", "trail")
+    __slots__ = ("_frames", "module_path", "module_type", "parent", "trail")
 
     def __init__(self, module_path: str, module_type: type | None, parent: "ModuleSite | None", trail: Trail) -> None:
         self.module_path = module_path
         self.module_type = module_type
         self.parent = parent
         self.trail = trail
+        self._frames: tuple[SourceFrame, ...] | None = None
+
+    @property
+    def frames(self) -> tuple[SourceFrame, ...]:
+        """The user frames from the root to this call, outermost first."""
+        if self._frames is None:
+            outer = self.parent.frames if self.parent is not None else ()
+            self._frames = (*outer, *reversed(resolve_trail(self.trail)))
+        return self._frames
 
 
 class OriginRecord(tuple[ModuleSite, Trail]):
@@ -105,13 +113,9 @@ class OriginRecord(tuple[ModuleSite, Trail]):
 
     def resolve(self) -> Origin:
         """The origin with lines and columns."""
-        own, trail = self
-        frames = list(resolve_trail(trail))
-        site: ModuleSite | None = own
-        while site is not None:
-            frames.extend(resolve_trail(site.trail))
-            site = site.parent
-        return Origin(tuple(reversed(frames)), own.module_path, own.module_type)
+        site, trail = self
+        frames = (*site.frames, *reversed(resolve_trail(trail)))
+        return Origin(frames, site.module_path, site.module_type)
 
 
 def resolve_trail(trail: Trail) -> tuple[SourceFrame, ...]:
@@ -131,13 +135,20 @@ def frame_at(code: CodeType, lasti: int) -> SourceFrame:
     if lasti < 0:
         span = _definition_span(code, lasti)
     else:
-        positions = itertools.islice(code.co_positions(), lasti // 2, None)
-        line, end_line, column, end_column = next(positions, (None, None, None, None))
+        positions = _positions(code)
+        index = lasti // 2
+        line, end_line, column, end_column = positions[index] if index < len(positions) else (None,) * 4
         if line is None or end_line is None or column is None or end_column is None:
             span = _line_span(code.co_filename, line or code.co_firstlineno)
         else:
             span = Span(line, column, end_line, end_column)
     return SourceFrame(code.co_filename, code.co_qualname, *span)
+
+
+@functools.lru_cache(maxsize=4096)
+def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+    """The positions of all instructions of a function; CPython gives them one after the other only."""
+    return list(code.co_positions())
 
 
 def definition_place() -> int:
