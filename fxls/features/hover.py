@@ -31,8 +31,6 @@ from fxls.text.uris import to_uri
 from fxworker.wire import Location, NodeInfo, ProfileReport, Span, TargetReport
 
 _MOST_LINES: Final = 24
-_WIDEST_CODE: Final = 44
-"""The column of comments in generated code: editors fold the lines of a hover at 80 characters or so."""
 _MOST_NODES: Final = 8
 _MOST_USERS: Final = 4
 _LONGEST_EXPRESSION: Final = 120
@@ -142,7 +140,7 @@ def _code(snapshot: Snapshot, report: TargetReport) -> str:
     """Return the beginning of a model's generated code."""
     if not report.code.strip():
         return ""
-    lines, left = cut(listing(report, _WIDEST_CODE), _MOST_LINES)
+    lines, left = cut(listing(report, narrow=True), _MOST_LINES)
     text = md.block("\n".join([*lines, "    …"] if left else lines))
     if not left:
         return text

@@ -6,19 +6,23 @@ from fxls.features.wording import result, shortened
 from fxworker.wire import NodeInfo, TargetReport
 
 _WIDEST: Final = 72
+_WIDEST_NARROW: Final = 44
 _LONGEST_RESULT: Final = 60
 
 
-def listing(report: TargetReport, widest: int = _WIDEST) -> list[str]:
+def listing(report: TargetReport, *, narrow: bool = False) -> list[str]:
     """Return the lines of a model's generated code with comments: `…  # f32[2, 768, 196]  line 89`.
 
-    Comments begin in the column `widest` at most; a longer line carries its comment right behind it.
+    Comments stand below each other, but a long line carries its comment right behind it. A narrow listing is for
+    hovers, where editors fold lines at 80 characters or so.
     """
     code = report.code.rstrip("\n").split("\n")
-    comments = _comments(report)
+    comments = _comments(report, 0 if narrow else _column_width(report))
     first = next((row for row, line in enumerate(code) if line.strip()), 0)
     rows = [(line, comments.get(row + 1, "")) for row, line in enumerate(code) if row >= first]
-    column = min(max((len(line) for line, comment in rows if comment), default=0), widest)
+    column = min(
+        max((len(line) for line, comment in rows if comment), default=0), _WIDEST_NARROW if narrow else _WIDEST
+    )
     return [f"{line:<{column}}  # {comment}" if comment else line for line, comment in rows]
 
 
@@ -27,10 +31,9 @@ def cut(lines: list[str], most: int) -> tuple[list[str], int]:
     return (lines, 0) if len(lines) <= most + 1 else (lines[:most], len(lines) - most)
 
 
-def _comments(report: TargetReport) -> dict[int, str]:
-    """Return the comment of each line of the generated code."""
+def _comments(report: TargetReport, shapes: int) -> dict[int, str]:
+    """Return the comment of each line of the generated code; `shapes` is the width of what stands before the line."""
     comments: dict[int, str] = {}
-    shapes = _column_width(report)
     for node in report.nodes:
         if node.line is None:
             continue
