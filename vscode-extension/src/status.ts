@@ -19,6 +19,9 @@ interface MenuItem extends QuickPickItem {
     readonly arguments?: readonly unknown[];
 }
 
+/** VS Code's own icons for symbols that fonts lack or that should move. */
+const ICONS: Readonly<Record<string, string>> = { '⟳': '$(sync~spin)', '⏸': '$(debug-pause)' };
+
 export class StatusBar implements Disposable {
     private readonly item: StatusBarItem;
     private status: Status = { state: 'starting', text: 'fx', tooltip: 'fxls' };
@@ -39,7 +42,7 @@ export class StatusBar implements Disposable {
     show(status: Status): void {
         // What is not said again still holds: a trace in progress does not change the interpreter.
         this.status = { ...this.status, ...withoutNull(status) };
-        this.item.text = status.text;
+        this.item.text = status.text.replace(/[⟳⏸]/u, (symbol) => ICONS[symbol] ?? symbol);
         this.item.tooltip = new MarkdownString(status.tooltip, true);
         this.item.accessibilityInformation = { label: `fxls: ${status.tooltip}` };
         this.item.backgroundColor = background(status.state);

@@ -195,12 +195,7 @@ step('the menu behind the status bar item tells the environment', async ({ edito
 });
 
 step('a module that the model imports changes on disk and the model is traced again', async ({ editor, folder }) => {
-    fs.writeFileSync(path.join(folder, 'parts.py'), 'def twice(x):\n    return x * 2\n');
-    fs.writeFileSync(
-        path.join(folder, 'user.py'),
-        'from parts import twice\nfrom torch import nn\n\n\nclass Twice(nn.Module):\n    def forward(self, x):\n        return twice(x)\n',
-    );
-    await editor.openFile('user.py');
+    await editor.openFile('doubled.py');
     const lens = () => editor.page.locator('.codelens-decoration').allInnerTexts();
     await editor.until(lens, (all) => all.some((text) => /✓ 3 nodes/.test(text)), 'three nodes');
     fs.writeFileSync(path.join(folder, 'parts.py'), 'def twice(x):\n    return (x * 2).relu()\n');

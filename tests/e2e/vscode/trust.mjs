@@ -41,7 +41,7 @@ export const failed = ({ editor }, name) => editor.failed(name);
 
 step('a workspace that is not trusted is shown as restricted', async ({ editor }) => {
     assert.equal((await editor.ask('state')).trusted, false);
-    await editor.until(() => editor.status(), (text) => /^fx ⏸/.test(text), 'the status bar says restricted', 60);
+    await editor.until(() => editor.status(), (text) => /^fx\s+restricted/.test(text), 'the status bar says restricted', 60);
     await editor.shot('restricted');
 });
 
@@ -53,7 +53,7 @@ step('nothing of it runs, whatever is asked', async ({ editor, page, sentinel })
     await page.waitForTimeout(1000);
     await editor.openFile('model.py');
     await editor.palette('fxls: Restart Server');
-    await editor.until(() => editor.status(), (text) => /^fx ⏸/.test(text), 'restricted again', 60);
+    await editor.until(() => editor.status(), (text) => /^fx\s+restricted/.test(text), 'restricted again', 60);
     await page.waitForTimeout(3000);
     assert.equal(fs.existsSync(sentinel), false, 'code of the workspace ran');
 });
