@@ -365,9 +365,9 @@ async def test_the_model_that_encloses_a_class_stands_for_it(world):
     world.worker.enclosed = {"Net": "Outer"}
     await world.open("net.py", text)
     uri = world.uri("net.py")
-    assert show_code(world.session, CommandArguments(uri, target="Net")).text == "# Outer"
-    assert show_code(world.session, CommandArguments(uri, line=4)).text == "# Outer"
-    assert show_code(world.session, CommandArguments(uri)).text == "# Outer"
+    assert show_code(world.session, CommandArguments(uri, target="Net")).text == "# Outer\n"
+    assert show_code(world.session, CommandArguments(uri, line=4)).text == "# Outer\n"
+    assert show_code(world.session, CommandArguments(uri)).text == "# Outer\n"
     with pytest.raises(CommandError, match="no model Other"):
         show_code(world.session, CommandArguments(uri, target="Other"))
 
