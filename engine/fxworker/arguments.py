@@ -21,76 +21,11 @@ from typing import Any, Final
 
 from torch import nn
 
+from fxworker.conventions import usual_values
+from fxworker.patience import patience
+
 _TRIALS: Final = 32
 _SECONDS: Final = 1.0
-
-_NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
-    (re.compile(pattern), values)
-    for pattern, values in (
-        (
-            r"(in|input)_?(ch|channels?|chans?|planes|c)|channels_in|c_in|nc|inplanes|image_channels|img_channels",
-            ("3", "64", "1"),
-        ),
-        (r"(n|num)_?class(es)?|num_labels|n_?cls|nclass|num_outputs|out_classes", ("10",)),
-        (
-            r"(img|image|input|patch_grid|crop)_?(size|res|resolution)|(in_)?resolution|image_(height|width)",
-            ("32", "(32, 32)", "224"),
-        ),
-        (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
-        (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
-        (r"kernel(_?size)?|ks|k", ("3", "(3, 3)")),
-        (
-            r"stride|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
-            ("2", "1", "4"),
-        ),
-        (r"pad(ding)?", ("1",)),
-        (r"groups|(n|num)_groups|cardinality", ("4", "1", "8")),
-        (r"(n|num)_?heads?|heads?|nhead|h|attention_heads|num_attention_heads|kv_heads|num_kv_heads", ("4", "8", "1")),
-        (r"(dim|d|size)_?(per_)?head|head_(dim|size)|dim_head|d_k|d_v", ("16", "64")),
-        (
-            r"(n|num)_?(layers?|blocks?|stages?|levels?|res_?blocks?)|depths?|layers?|blocks?|N",
-            ("2", "(2, 2)", "[2, 2, 2, 2]"),
-        ),
-        (r"(n|num)_?experts?|experts", ("4",)),
-        (r"top_?k", ("2",)),
-        (
-            r"(vocab|vocabulary)(_?size)?|(n|num)_(tokens|embeddings|words|items|users|codes|chars)|n?vocab|(src|tgt|trg)_vocab(_size)?|ntoken",
-            ("1000",),
-        ),
-        (
-            r"(max_?)?(seq_?(len(gth)?)?|len(gth)?|position(_embedding)?s|context(_length)?|tokens)|block_size|n_ctx|T|num_frames|frames",
-            ("32", "64"),
-        ),
-        (
-            r".*(drop|dropout|_prob|_rate|_p|momentum|alpha|beta|gamma|temperature|eps|epsilon|slope|lambda_?).*|p|eps",
-            ("0.1",),
-        ),
-        (
-            r".*(channels?|planes|filters?|width|features?|dims?|size|units|hidden|nf|ngf|ndf|embd?|embed(ding)?s?|d_model|d_ff|inner|mlp)(_?\d+)?|(in|out|hidden|latent|embed|model|z|x|y|c|t|d|n)?_?dim\d?|[cdnmx]\d?",
-            ("64", "(64, 64)", "[64, 64]"),
-        ),
-        (
-            r".*(norm)(_layer|_cls|_type)?",
-            ("torch.nn.LayerNorm", "torch.nn.BatchNorm2d", "torch.nn.Identity()", "'layer'"),
-        ),
-        (
-            r".*act(ivation)?(_layer|_fn|_cls|_func)?|non_?linearity",
-            ("torch.nn.GELU", "torch.nn.GELU()", "torch.nn.functional.gelu", "'relu'"),
-        ),
-        (
-            r".*(fn|func|layer|module|block|net|model|encoder|decoder|backbone|head|proj|submodule|inner|stem|body|neck|conv)",
-            ("torch.nn.Identity()", "torch.nn.Linear(64, 64)", "torch.nn.Identity"),
-        ),
-        (r"device", ("'cpu'",)),
-        (r"dtype", ("torch.float32", "None")),
-        (
-            r"(use|is|with|has|do|no|enable|return|add|share|causal|bias|learn).*|.*_bias|residual|bidirectional|causal|training|inplace",
-            ("True", "False"),
-        ),
-        (r"mode|type|kind|name|variant|.*_(mode|type|name)|padding_mode", ("'default'",)),
-    )
-)
-"""What parameters of a name usually take, best first. The first pattern that fits the whole name counts."""
 
 _PLAIN: Final[dict[Any, tuple[str, ...]]] = {
     int: ("64", "4", "2"),
@@ -133,58 +68,66 @@ class Search:
         self._scope = dict(scope)
         self._attempt = attempt
         self._inner = inner
+        self._parameters = _parameters(cls)
+        self._proposals: dict[str, list[str]] = {}
         self._hints = _hints(cls)
         self._literals = _literals(_definition(cls, tree))
         self._defaults = _defaults(self._scope, cls)
 
     def run(self) -> tuple[str, nn.Module] | None:
         """Return the expression that builds the class and what it builds, None if none was found in time."""
-        parameters = _parameters(self._cls)
-        required = [name for name, each in parameters.items() if each.default is each.empty]
-        proposals = {name: self._proposals(each) for name, each in parameters.items()}
+        required = [name for name, each in self._parameters.items() if each.default is each.empty]
+        first = {name: self._proposed(name)[0] for name in required}
+        queue: list[tuple[float, int, float, dict[str, str]]] = [(0.0, 0, 0.0, first)]
         deadline = time.monotonic() + _SECONDS
-        queue: list[tuple[float, int, dict[str, int]]] = [(0.0, 0, dict.fromkeys(required, 0))]
         serial = itertools.count(1)
         seen = set[str]()
         for _ in range(_TRIALS):
             if not queue or time.monotonic() > deadline:
                 return None
-            choice = heapq.heappop(queue)[2]
-            expression = self._expression({name: proposals[name][index] for name, index in choice.items()})
+            _, _, cost, choice = heapq.heappop(queue)
+            expression = self._expression(choice)
             root, error = self._try(expression)
             if root is not None:
                 return expression, root
             if error is not None and (self.error is None or _depth(error) >= _depth(self.error)):
                 self.error, self.tried = error, expression
-            for penalty, changed in self._next(choice, proposals, error):
+            for step, changed in self._next(choice, error):
                 key = repr(sorted(changed.items()))
                 if key not in seen:
                     seen.add(key)
-                    cost = sum(changed.values()) + penalty - 0.02 * _depth(error)
-                    heapq.heappush(queue, (cost, next(serial), changed))
+                    priority = cost + step - 0.02 * _depth(error)
+                    heapq.heappush(queue, (priority, next(serial), cost + step, changed))
         return None
 
     def _try(self, expression: str) -> tuple[nn.Module | None, BaseException | None]:
         try:
             code = compile(expression, "<inferred>", "eval")
-            root = self._attempt(lambda: eval(code, self._scope))  # noqa: S307 — Literals and classes of the file.
+            with patience(_SECONDS):
+                root = self._attempt(lambda: eval(code, self._scope))  # noqa: S307 — Literals and classes of the file.
         except BaseException as error:  # noqa: BLE001 — User code raises whatever it likes.
             return None, error
         return (root, None) if isinstance(root, nn.Module) else (None, None)
 
     def _expression(self, arguments: Mapping[str, str]) -> str:
-        parameters = _parameters(self._cls)
+        positional = inspect.Parameter.POSITIONAL_ONLY
         words = [
-            value if parameters[name].kind is inspect.Parameter.POSITIONAL_ONLY else f"{name}={value}"
+            value if name in self._parameters and self._parameters[name].kind is positional else f"{name}={value}"
             for name, value in arguments.items()
         ]
         return f"{self._name}({', '.join(words)})"
 
-    def _proposals(self, parameter: inspect.Parameter) -> list[str]:
+    def _proposed(self, name: str) -> list[str]:
         """Return expressions for a parameter, best first."""
+        if name not in self._proposals:
+            parameter = self._parameters.get(name) or inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
+            self._proposals[name] = self._propose(parameter)
+        return self._proposals[name]
+
+    def _propose(self, parameter: inspect.Parameter) -> list[str]:
         hint = self._hints.get(parameter.name, parameter.annotation)
         found = [*self._literals.get(parameter.name, ()), *self._of_hint(hint, parameter.name)]
-        known = _of_name(parameter.name)
+        known = usual_values(parameter.name)
         if self._inner and known[:1] == ("3",):
             # Channels of an image enter the outermost model; a part of it takes what its neighbours give.
             known = known[1:]
@@ -207,12 +150,12 @@ class Search:
         elif origin in {typing.Union, types.UnionType}:
             for each in arguments:
                 if each is not type(None):
-                    yield from _fitting(_of_name(name), each) or self._of_hint(each, name)
+                    yield from _fitting(usual_values(name), each) or self._of_hint(each, name)
         elif origin is type or hint is type:
             bound = arguments[0] if arguments else nn.Module
             yield from (["torch.nn.Identity"] if _is_module(bound) else [])
         elif origin in {tuple, list} and arguments:
-            inner = _fitting(_of_name(name), arguments[0]) or list(_PLAIN.get(arguments[0], ()))[:1]
+            inner = _fitting(usual_values(name), arguments[0]) or list(_PLAIN.get(arguments[0], ()))[:1]
             count = 2 if origin is list or Ellipsis in arguments else len(arguments)
             if inner:
                 items = ", ".join([inner[0]] * count)
@@ -250,28 +193,43 @@ class Search:
         instances = [key for key in self._scope if key.lower() == name.lower()]
         return instances[0] if instances else ""
 
-    def _next(
-        self, choice: dict[str, int], proposals: dict[str, list[str]], error: BaseException | None
-    ) -> Iterator[tuple[float, dict[str, int]]]:
-        """Yield choices that may mend an error, each with what it costs beside its distance from the first choice.
+    def _next(self, choice: dict[str, str], error: BaseException | None) -> Iterator[tuple[float, dict[str, str]]]:
+        """Yield choices that may mend an error, each with what it costs.
 
         First come those that change a parameter which the error, or the line that raised it, names; it may be one
         that has a default.
         """
-        blamed = _blamed(error, set(proposals)) if error is not None else []
+        missing = [name for name in _missing(error) if name not in choice]
+        if missing:
+            # A constructor of `**kwargs` says only now what it wants.
+            yield 0.0, {**choice, **{name: self._proposed(name)[0] for name in missing}}
+        blamed = _blamed(error, {*self._parameters, *choice}) if error is not None else []
         for rank, name in enumerate([*blamed, *(each for each in choice if each not in blamed)]):
-            start = choice.get(name, -1) + 1
-            unasked = 0.0 if name in blamed else 2.0
-            for index in range(start, min(start + 3, len(proposals[name]))):
-                # An error of type asks for another kind of value, not for the next of the same kind.
-                jump = start - index if isinstance(error, TypeError) else 0
-                yield unasked + 0.1 * rank + 0.9 * jump, {**choice, name: index}
+            proposals = self._proposed(name)
+            start = proposals.index(choice[name]) + 1 if choice.get(name) in proposals else 0
+            following = [*(_numbers(error) if name in blamed else ()), *proposals[start : start + 4]]
+            unasked = 1.0 if name in blamed else 3.0
+            # An error of type asks for another kind of value, not for the next of the same kind.
+            width = 0.1 if isinstance(error, TypeError) else 1.0
+            for step, value in enumerate(following):
+                yield unasked + 0.1 * rank + width * step, {**choice, name: value}
 
 
 def _parameters(cls: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of a constructor that can be given by name."""
     fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return {name: each for name, each in inspect.signature(cls).parameters.items() if each.kind not in fixed}
+
+
+def _missing(error: BaseException | None) -> list[str]:
+    """Return the names of the arguments that a `TypeError` says are missing."""
+    text = str(error) if isinstance(error, TypeError) else ""
+    return re.findall(r"'(\w+)'", text.partition(" missing ")[2]) if " missing " in text else []
+
+
+def _numbers(error: BaseException | None) -> list[str]:
+    """Return the small numbers that a message names, as in `must be between 1 and 7`."""
+    return [each for each in dict.fromkeys(re.findall(r"\b\d{1,3}\b", str(error))) if each != "0"]
 
 
 def _blamed(error: BaseException, names: set[str]) -> list[str]:
@@ -296,10 +254,6 @@ def _depth(error: BaseException | None) -> int:
             return traceback.tb_lineno
         traceback = traceback.tb_next
     return line
-
-
-def _of_name(name: str) -> tuple[str, ...]:
-    return next((values for pattern, values in _NAMED if pattern.fullmatch(name)), ())
 
 
 def _fitting(values: tuple[str, ...], hint: Any) -> list[str]:

@@ -25,7 +25,7 @@ _ENTRY: Final = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in (?P<f
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
 _KEPT: Final = 1 << 16
 
-_DEADLY: Final = ("SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGQUIT")
+_DEADLY: Final = ("SIGTERM", "SIGHUP", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGQUIT")
 _REPLACING: Final = ("execv", "execve")
 
 

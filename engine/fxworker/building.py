@@ -9,6 +9,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -50,13 +51,21 @@ class Unbuilt:
     tried: str = ""
 
 
-def build(target: TraceTarget, loaded: Loaded, hint: str = "", *, real: bool = False) -> Built | Unbuilt:
+def build(
+    target: TraceTarget,
+    loaded: Loaded,
+    hint: str = "",
+    on_guess: Callable[[], bool] | None = None,
+    *,
+    real: bool = False,
+) -> Built | Unbuilt:
     """Return the model of a target, or why there is none.
 
     Args:
         target: What to build.
         loaded: The file's module, executed.
         hint: Arguments that were inferred before, to try before others are searched for.
+        on_guess: Is told before arguments are searched for, and may forbid it by returning False.
         real: Whether it is to have real weights, to be run.
     """
     scope = scope_of(loaded)
@@ -84,7 +93,7 @@ def build(target: TraceTarget, loaded: Loaded, hint: str = "", *, real: bool = F
         result = _evaluate(Construct(hint, "inferred"), scope, make)
         if isinstance(result, Built):
             return result
-    return _without_help(target, found, loaded, failed, make)
+    return _without_help(target, found, loaded, failed, make, on_guess)
 
 
 def scope_of(loaded: Loaded) -> dict[str, Any]:
@@ -92,8 +101,12 @@ def scope_of(loaded: Loaded) -> dict[str, Any]:
     return {"torch": torch, "nn": nn, **loaded.namespace}
 
 
-def attempt(build_it: Callable[[], Any]) -> Any:
+def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
     """Return what a callable builds, with as few real tensors as it allows.
+
+    Args:
+        build_it: The callable.
+        real: Whether it may be built for real where nothing else helps.
 
     Raises:
         BaseException: What it raises on the meta device, unless it can be built otherwise.
@@ -103,9 +116,9 @@ def attempt(build_it: Callable[[], Any]) -> Any:
             return build_it()
     except Exception as error:  # noqa: BLE001 — User code; what it needs of meta tensors shows in any exception.
         first = error
-    if _is_own(first):
+    if isinstance(first, NameError | ImportError | RecursionError):
         raise first
-    for context in (OnMeta(), contextlib.nullcontext()):
+    for context in (OnMeta(), contextlib.nullcontext()) if real else (OnMeta(),):
         try:
             with context:
                 return build_it()
@@ -116,18 +129,25 @@ def attempt(build_it: Callable[[], Any]) -> Any:
 
 
 def _without_help(
-    target: TraceTarget, cls: Any, loaded: Loaded, failed: Unbuilt | None, make: _Maker
+    target: TraceTarget,
+    cls: Any,
+    loaded: Loaded,
+    failed: Unbuilt | None,
+    make: _Maker,
+    on_guess: Callable[[], bool] | None,
 ) -> Built | Unbuilt:
     """Build a class that nothing in the request could build: without arguments, or with inferred ones."""
     scope = scope_of(loaded)
     required = required_parameters(cls)
     if not required and failed is None:
         result = _evaluate(Construct(f"{target.qualname}()", "no arguments"), scope, make)
-        if isinstance(result, Built) or not (_has_parameters(cls) and _is_refusal(result.error)):
+        if isinstance(result, Built) or not (_has_parameters(cls) and _wants_arguments(result.error)):
             return result
         failed = Unbuilt(None, result.error, unknown=True, tried=f"{target.qualname}()")
+    if on_guess is not None and not on_guess():
+        return failed or Unbuilt(None, None, unknown=True, missing=tuple(required))
     inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
-    search = Search(target.qualname, cls, scope, loaded.tree, attempt, inner=inner)
+    search = Search(target.qualname, cls, scope, loaded.tree, partial(attempt, real=False), inner=inner)
     found = search.run()
     if found is not None:
         expression, root = found
@@ -185,15 +205,16 @@ def _has_parameters(cls: Any) -> bool:
         return False
 
 
-def _is_refusal(error: BaseException | None) -> bool:
-    """Whether user code raised an error itself, by `raise` or `assert`: a check of its own, not a mistake."""
+def _wants_arguments(error: BaseException | None) -> bool:
+    """Whether a constructor that was called without arguments asked for some.
+
+    It did so if it raised by `raise` or `assert`, a check of its own and no mistake, or handed `**kwargs` on to a
+    constructor that needs some.
+    """
+    if isinstance(error, TypeError) and " missing " in str(error):
+        return True
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
     return bool(moments) and is_user_file(moments[-1].path) and moments[-1].opname == "RAISE_VARARGS"
-
-
-def _is_own(error: BaseException) -> bool:
-    """Whether an error cannot come from a tensor without data."""
-    return isinstance(error, NameError | ImportError | RecursionError)
 
 
 def _same(error: BaseException, other: BaseException) -> bool:

@@ -34,7 +34,7 @@ class Kind(Enum):
     """The work on the request has begun, and its limit runs."""
 
     PHASE = b"P"
-    """What the process does now: the index of a target, or nothing while the file is executed."""
+    """What the process does now: the index of a target, with a `?` for a guess. It executes the file before."""
 
     ANSWER = b"A"
     """The one line of the wire protocol that answers the request, on its way to the client."""

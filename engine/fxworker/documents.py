@@ -35,6 +35,7 @@ class Job:
         left: The request without the targets whose trace killed or hung a child.
         lost: The reports of those targets, by name.
         phase: The index in `left` of the target that the child works on, None while it executes the file.
+        guess: Whether the child tries a guess about it, of which nobody said that it works.
     """
 
     request: TraceRequest
@@ -43,6 +44,7 @@ class Job:
     started: float
     child: Child | None = None
     phase: int | None = None
+    guess: bool = False
     timer: Timer | None = None
     lost: dict[str, TargetReport] = field(default_factory=dict)
 
@@ -112,7 +114,7 @@ class DocumentTemplate:
 
     def _start(self, job: Job, seconds: float) -> None:
         child, self._spare = self._spare or self._fork(), None
-        job.child, job.phase = child, None
+        job.child, job.phase, job.guess = child, None, False
         job.timer = self._loop.after(seconds + GRACE, lambda: self._overdue(job))
         child.send(Frame(Kind.REQUEST, job.line))
 
@@ -137,7 +139,7 @@ class DocumentTemplate:
             return
         match frame.kind:
             case Kind.PHASE:
-                job.phase = int(frame.payload) if frame.payload else None
+                job.phase, job.guess = int(frame.payload.rstrip(b"?")), frame.payload.endswith(b"?")
             case Kind.STALE:
                 self._finish(job)
                 self._ends.send(Frame(Kind.STALE, str(job.request.id).encode()))
@@ -171,8 +173,14 @@ class DocumentTemplate:
             self._conclude(job, postmortem.file_report(job.request, end))
             return
         target = job.left.targets[job.phase]
-        job.lost[target.qualname] = postmortem.target_report(job.request, target, end)
-        others = tuple(each for each in job.left.targets if each.qualname != target.qualname)
+        others = job.left.targets
+        if job.guess:
+            # No fault of the file: once more, and without guessing. The waiting child does not know that yet.
+            self._document.fear(job.request, target.qualname)
+            self._drop_spare()
+        else:
+            job.lost[target.qualname] = postmortem.target_report(job.request, target, end)
+            others = tuple(each for each in others if each.qualname != target.qualname)
         limit = job.request.limits.seconds
         seconds = min(limit, job.started + 2 * limit - time.monotonic())
         if not others or seconds < _SHORTEST:
@@ -220,13 +228,16 @@ class DocumentTemplate:
         if self._job is not None:
             return
         if self._late:
-            if self._spare is not None:
-                self._spare.kill()
-                self._spare = None
+            self._drop_spare()
             self._document.import_late(self._late)
             self._late = []
         if self._spare is None:
             self._spare = self._fork()
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.kill()
+            self._spare = None
 
 
 def numbered(payload: bytes) -> tuple[int, bytes]:

@@ -14,6 +14,8 @@ _PROBE_SECONDS: Final = 20.0
 
 def load() -> EnvironmentReport:
     """Import torch and report the environment; `problem` says why it cannot trace."""
+    if not hasattr(os, "pidfd_open"):
+        return _report("", (), f"models cannot be run safely on {platform.system()} yet")
     try:
         torch: Any = importlib.import_module("torch")
         version = str(torch.__version__)

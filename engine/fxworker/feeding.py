@@ -1,8 +1,10 @@
 """Example inputs for a traced model, and what they tell: the shapes of its values, and what a call of it costs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+import torch
 
 from fxengine.exploration import Diagnosis
 from fxengine.graph_module import GraphModule
@@ -12,6 +14,7 @@ from fxengine.profiling.cost import model_cost, shapes_and_costs
 from fxengine.profiling.measuring import bind_placeholders
 from fxworker.building import attempt, scope_of
 from fxworker.loading import Loaded
+from fxworker.patience import OutOfPatience, patience
 from fxworker.wire import Inputs, Provenance, TraceTarget
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
@@ -20,7 +23,10 @@ SAID: Final = frozenset[Provenance]({"directive", "configuration", "call"})
 """Where inputs come from that somebody wrote down: if they do not fit, that is a problem of the model or of them."""
 
 _SECONDS: Final = 0.5
-"""Seconds that the search for inputs may take."""
+"""Seconds after which the search for inputs tries no more."""
+
+_PATIENCE: Final = 2.0
+"""Seconds after which a guess is given up where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,52 +38,98 @@ class Fed:
         flops: The floating point operations of a call, None where it did not run to its end.
         failures: The nodes on which inputs that somebody wrote down do not fit.
         searched: Whether inputs were searched for in vain.
+        feared: Whether guessed inputs took too long.
     """
 
     inputs: Inputs | None = None
     flops: int | None = None
     failures: tuple[ShapeFailure, ...] = ()
     searched: bool = False
+    feared: bool = False
 
 
-def feed(target: TraceTarget, root: Any, diagnosis: Diagnosis, loaded: Loaded, hint: str, *, search: bool) -> Fed:
-    """Find inputs and run the graph on them for its shapes.
+@dataclass(frozen=True, slots=True)
+class Feeder:
+    """Finds inputs for one traced model and runs its graph on them.
 
-    Args:
+    Attributes:
         target: What was traced, with the inputs that the request names.
         root: The model.
         diagnosis: Its trace.
         loaded: The file's module, in which inputs are evaluated.
         hint: The inputs that were found in an earlier trace, tried before any are searched for.
+        on_guess: Is told before inputs are tried that nobody wrote down, and may forbid it by returning False.
         search: Whether to search at all.
     """
-    try:
-        return _feed(target, root, diagnosis, loaded, hint, search=search)
-    except BaseException:  # noqa: BLE001 — User code runs on inputs that need not fit; then nothing is known.
-        return Fed(searched=search)
 
+    target: TraceTarget
+    root: Any
+    diagnosis: Diagnosis
+    loaded: Loaded
+    hint: str
+    on_guess: Callable[[], bool]
+    search: bool
 
-def _feed(target: TraceTarget, root: Any, diagnosis: Diagnosis, loaded: Loaded, hint: str, *, search: bool) -> Fed:
-    module = GraphModule(diagnosis.root, diagnosis.graph)
-    for inputs, (args, kwargs) in _known(target, loaded, hint):
+    def feed(self) -> Fed:
+        """Return what inputs tell; nothing where none are found. Never raises."""
         try:
+            # What user code compiles is run as it is: compiling takes longer than anything else here.
+            with torch.compiler.set_stance("force_eager"):
+                module = GraphModule(self.diagnosis.root, self.diagnosis.graph)
+                return self._said(module) or self._guessed(module)
+        except BaseException:  # noqa: BLE001 — User code runs on inputs that need not fit; then nothing is known.
+            return Fed()
+
+    def _said(self, module: GraphModule) -> Fed | None:
+        """Feed what somebody wrote down, or what is found in the file."""
+        for inputs in self.target.inputs:
+            fed = self._try(module, inputs)
+            if fed is not None:
+                return fed
+        return None
+
+    def _guessed(self, module: GraphModule) -> Fed:
+        if not (self.hint or self.search):
+            return Fed(searched=True)
+        if not self.on_guess():
+            return Fed(feared=True)
+        try:
+            with patience(_PATIENCE):
+                fed = self._try(module, Inputs(self.hint, "inferred")) if self.hint else None
+                return fed or self._searched(module)
+        except OutOfPatience:
+            return Fed(feared=True)
+
+    def _searched(self, module: GraphModule) -> Fed:
+        if not self.search:
+            return Fed(searched=True)
+        found = infer_inputs(self.root, self.diagnosis.graph, budget_s=_SECONDS)
+        if not found.complete:
+            return Fed(searched=True)
+        shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs))
+        return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
+
+    def _try(self, module: GraphModule, inputs: Inputs) -> Fed | None:
+        """Feed one choice of inputs; None where they cannot be made, or are only inferred and do not fit."""
+        scope = scope_of(self.loaded)
+        try:
+            args, kwargs = attempt(lambda: arguments_of(inputs.expression, scope))
             values = bind_placeholders(module, args, kwargs)
-        except TypeError:
-            continue
+        except Exception:  # noqa: BLE001 — User code; the next way to feed the model is tried.
+            return None
         report, costs = shapes_and_costs(module, values)
         if not report.complete and inputs.source == "inferred":
-            continue
+            return None
+        whole = self.diagnosis.complete and report.complete
+        flops = sum(each.flops for each in costs.values()) if whole else self._flops((args, kwargs))
         failures = tuple(each for each in report.failures if not each.needs_data)
-        whole = diagnosis.complete and report.complete
-        flops = sum(each.flops for each in costs.values()) if whole else _flops(root, (args, kwargs))
         return Fed(inputs, flops, failures if inputs.source in SAID else ())
-    if not search:
-        return Fed(searched=True)
-    inferred = infer_inputs(root, diagnosis.graph, budget_s=_SECONDS)
-    if not inferred.complete:
-        return Fed(searched=True)
-    shapes_and_costs(module, bind_placeholders(module, inferred.args, inferred.kwargs))
-    return Fed(Inputs(inferred.expression, "inferred"), _flops(root, (inferred.args, inferred.kwargs)))
+
+    def _flops(self, arguments: Arguments) -> int | None:
+        try:
+            return model_cost(self.root, *arguments).flops
+        except Exception:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
+            return None
 
 
 def arguments_of(expression: str, scope: dict[str, Any]) -> Arguments:
@@ -88,21 +140,3 @@ def arguments_of(expression: str, scope: dict[str, Any]) -> Arguments:
     """
     code = compile(f"__fxls_call__({expression})", "<inputs>", "eval")
     return eval(code, {**scope, "__fxls_call__": lambda *args, **kwargs: (args, kwargs)})  # noqa: S307 — The person's own.
-
-
-def _known(target: TraceTarget, loaded: Loaded, hint: str) -> Iterator[tuple[Inputs, Arguments]]:
-    """Yield the inputs that need not be searched for, and can be made."""
-    scope = scope_of(loaded)
-    for inputs in (*target.inputs, *((Inputs(hint, "inferred"),) if hint else ())):
-        try:
-            arguments = attempt(lambda expression=inputs.expression: arguments_of(expression, scope))
-        except BaseException:  # noqa: BLE001, S112 — User code; the next way to feed the model is tried.
-            continue
-        yield inputs, arguments
-
-
-def _flops(root: Any, arguments: Arguments) -> int | None:
-    try:
-        return model_cost(root, *arguments).flops
-    except Exception:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
-        return None

@@ -72,18 +72,21 @@ def serve_profile(ends: Ends, environment: EnvironmentReport) -> None:
 
 def pack_hints(hints: dict[str, Hint]) -> bytes:
     """Return hints as the payload of a frame."""
-    return json.dumps({name: dataclasses.astuple(hint) for name, hint in hints.items()}).encode()
+    return json.dumps({name: dataclasses.asdict(hint) for name, hint in hints.items()}).encode()
 
 
 def unpack_hints(payload: bytes) -> dict[str, Hint]:
     """Return the hints of a frame."""
-    found: dict[str, tuple[str, str, str]] = json.loads(payload)
-    return {name: Hint(*values) for name, values in found.items()}
+    found: dict[str, dict[str, str]] = json.loads(payload)
+    return {name: Hint(**values) for name, values in found.items()}
 
 
 def _traced(request: TraceRequest, document: Document, ends: Ends) -> TraceReport:
+    def on_target(index: int, guess: bool) -> None:
+        ends.send(Frame(Kind.PHASE, b"%d%s" % (index, b"?" if guess else b"")))
+
     try:
-        return trace(request, document, lambda index: ends.send(Frame(Kind.PHASE, b"%d" % index)))
+        return trace(request, document, on_target)
     except BaseException as error:  # noqa: BLE001 — The request loop of a worker: a fault of ours is told like any other.
         fault = _own_fault(request.path, error)
         return TraceReport(request.id, request.path, digest(request.text), "not traced", problems=(fault,))

@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import importlib.util
 import itertools
+import linecache
 import os
 import re
 import sys
@@ -50,14 +51,25 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """How a target was built and fed when nothing said how: the expressions to try first, "" where none was inferred.
+    """What was found out about a target of which nothing says how it is built or fed.
 
-    `unfed` is the digest of the definition for which no inputs were found: while it stays, they are not searched again.
+    The last three are digests of the target's definition: what they say holds while it stays as it is.
+
+    Attributes:
+        construct: The construction that was inferred, "" where none was.
+        inputs: The inputs that were inferred, "" where none were.
+        tried: What to tell of a search for arguments that was in vain.
+        unbuilt: No arguments were found.
+        unfed: No inputs were found.
+        feared: A guess ended the process, or took too long.
     """
 
     construct: str = ""
     inputs: str = ""
+    tried: str = ""
+    unbuilt: str = ""
     unfed: str = ""
+    feared: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +88,8 @@ class Loaded:
     mentions: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     def definition(self, qualname: str) -> str:
-        """Return the digest of the definition that a target's name leads to, "" where the file has none."""
-        name = qualname.partition(".")[0]
-        body = self.tree.body if self.tree is not None else []
-        node = next((each for each in body if isinstance(each, Definition) and each.name == name), None)
-        return digest(ast.dump(node)) if node is not None else ""
+        """Return the digest of a target's definition, "" where the file has none."""
+        return definition_digest(self.tree, linecache.getlines(str(self.module.__file__)), qualname)
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -152,6 +161,12 @@ class Document:
             with contextlib.suppress(BaseException):
                 importlib.import_module(name)
         self._stamp()
+
+    def fear(self, request: Source, qualname: str) -> None:
+        """Note that a guess about a target ended its process: none is made again while the definition stays."""
+        remember_text(self.path, request.text)
+        definition = definition_digest(tree_of(self.path), linecache.getlines(self.path), qualname)
+        self.hints[qualname] = Hint(feared=definition, tried="guessing its arguments or inputs ended the process")
 
     def is_fresh(self, request: Source) -> bool:
         """Whether what was imported is still what an import would give now."""
@@ -257,6 +272,14 @@ def wanted(request: Source) -> frozenset[str]:
 def targets_of(request: Source) -> tuple[TraceTarget, ...]:
     """Return the targets of a request."""
     return request.targets if isinstance(request, TraceRequest) else (request.target,)
+
+
+def definition_digest(tree: ast.Module | None, lines: list[str], qualname: str) -> str:
+    """Return the digest of the definition that a target's name leads to, "" where the file has none."""
+    name = qualname.partition(".")[0]
+    body = tree.body if tree is not None else []
+    node = next((each for each in body if isinstance(each, Definition) and each.name == name), None)
+    return digest("".join(lines[node.lineno - 1 : node.end_lineno])) if node is not None else ""
 
 
 def newest_module() -> str:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -16,7 +17,7 @@ from torch import nn
 
 from fxengine.exploration import Diagnosis, diagnose
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
-from fxworker.feeding import Fed, feed
+from fxworker.feeding import Fed, Feeder
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation
 from fxworker.reporting import Reporter
@@ -35,14 +36,12 @@ from fxworker.wire import (
     encode,
 )
 
-OnTarget: TypeAlias = Callable[[int], None]
+OnTarget: TypeAlias = Callable[[int, bool], None]
+"""Is told the index of the target whose turn it is, and whether what follows is only a guess about it."""
 
 
 def trace(request: TraceRequest, document: Document, on_target: OnTarget) -> TraceReport:
-    """Return the report of a file's targets, and leave in `document` what the next trace need not find out again.
-
-    `on_target` is told the index of each target when its turn comes.
-    """
+    """Return the report of a file's targets, and leave in `document` what the next trace need not find out again."""
     clock = _Clock()
     idle_initialisation()
     loaded = load(request, document)
@@ -50,8 +49,8 @@ def trace(request: TraceRequest, document: Document, on_target: OnTarget) -> Tra
     reporter = Reporter(document.path, request.text)
     problems = [reporter.import_failed(failure) for failure in loaded.failures]
     problems += [reporter.not_installed(missing) for missing in loaded.missing]
-    session = _Session(request, loaded, reporter, document.hints)
-    reports = session.run(on_target) if loaded.tree is not None else {}
+    session = _Session(request, loaded, reporter, document.hints, on_target)
+    reports = session.run() if loaded.tree is not None else {}
     document.hints = session.found
     targets = tuple(reports.get(each.qualname) or reporter.untraced(each) for each in request.targets)
     return TraceReport(
@@ -96,7 +95,9 @@ def warm_up() -> None:
         warnings.simplefilter("ignore")
         root = attempt(lambda: _Sample(8))
         request = TraceRequest(0, __file__, "", (TraceTarget("_Sample", "class", Span(1, 0, 1, 0)),))
-        session = _Session(request, Loaded(sys.modules[__name__], None), Reporter(__file__, ""), {})
+        session = _Session(
+            request, Loaded(sys.modules[__name__], None), Reporter(__file__, ""), {}, lambda _index, _guess: None
+        )
         report = session.traced(request.targets[0], Built(root, None), 0.0)
         decode(encode(TraceReport(0, "", "", "complete", (report,))))
 
@@ -117,15 +118,15 @@ class _Session:
     loaded: Loaded
     reporter: Reporter
     hints: Mapping[str, Hint]
+    on_target: OnTarget
     enclosed: dict[type, _Enclosed] = field(default_factory=dict[type, _Enclosed])
     reports: dict[str, TargetReport] = field(default_factory=dict[str, TargetReport])
     found: dict[str, Hint] = field(default_factory=dict[str, Hint])
 
-    def run(self, on_target: OnTarget) -> dict[str, TargetReport]:
+    def run(self) -> dict[str, TargetReport]:
         """Return the reports of all targets by name. Those that contain others come first."""
-        index = {target.qualname: number for number, target in enumerate(self.request.targets)}
         for target in outermost_first(self.request.targets, self.loaded.mentions):
-            on_target(index[target.qualname])
+            self.on_target(self.request.targets.index(target), False)
             self.reports[target.qualname] = self._report(target)
         return self.reports
 
@@ -165,27 +166,57 @@ class _Session:
                 self.reporter.untraced(target), status=status, enclosed_by=inside.by, module_path=inside.module_path
             )
         clock = _Clock()
-        hint = self.hints.get(target.qualname, Hint())
-        built = build(target, self.loaded, hint.construct)
+        built = build(target, self.loaded, self._hint(target).construct, lambda: self._may_search(target))
+        self.on_target(self.request.targets.index(target), False)
         if isinstance(built, Unbuilt):
-            told = self._is_told(built.error)
-            problems = () if told else (self.reporter.not_built(target, built),)
-            return replace(self.reporter.untraced(target, problems), construct=built.construct)
+            return replace(self.reporter.untraced(target, self._unbuilt(target, built)), construct=built.construct)
         return self.traced(target, built, clock.lap())
+
+    def _unbuilt(self, target: TraceTarget, unbuilt: Unbuilt) -> tuple[Problem, ...]:
+        """Return what is told of a target that could not be built, and note what need not be tried again."""
+        if self._is_told(unbuilt.error):
+            return ()
+        problem = self.reporter.not_built(target, unbuilt)
+        if unbuilt.unknown:
+            hint = self._hint(target)
+            definition = self.loaded.definition(target.qualname)
+            if definition in {hint.unbuilt, hint.feared}:
+                problem = replace(problem, explanation=hint.tried)
+            self.found[target.qualname] = replace(hint, tried=problem.explanation, unbuilt=definition)
+        return (problem,)
 
     def _fed(self, target: TraceTarget, built: Built, diagnosis: Diagnosis) -> Fed:
         """Feed a traced model, and note what the next trace may begin with."""
-        hint = self.hints.get(target.qualname, Hint())
+        hint = self._hint(target)
         definition = self.loaded.definition(target.qualname)
         search = not definition or hint.unfed != definition
-        fed = feed(target, built.root, diagnosis, self.loaded, hint.inputs, search=search)
+        guess = partial(self._may_guess, target)
+        fed = Feeder(target, built.root, diagnosis, self.loaded, hint.inputs, guess, search).feed()
         construct, inputs = built.construct, fed.inputs
         self.found[target.qualname] = Hint(
             construct.expression if construct is not None and construct.source == "inferred" else "",
             inputs.expression if inputs is not None and inputs.source == "inferred" else "",
-            definition if fed.searched else "",
+            unfed=definition if fed.searched else "",
+            feared=definition if fed.feared else "",
         )
         return fed
+
+    def _may_guess(self, target: TraceTarget) -> bool:
+        """Say that what follows is a guess; False where one went badly before and the definition is the same."""
+        hint = self._hint(target)
+        definition = self.loaded.definition(target.qualname)
+        if definition and definition == hint.feared:
+            return False
+        self.on_target(self.request.targets.index(target), True)
+        return True
+
+    def _may_search(self, target: TraceTarget) -> bool:
+        """Say that arguments are searched for; False where that was in vain and the definition is the same."""
+        unbuilt = self._hint(target).unbuilt
+        return not (unbuilt and unbuilt == self.loaded.definition(target.qualname)) and self._may_guess(target)
+
+    def _hint(self, target: TraceTarget) -> Hint:
+        return self.hints.get(target.qualname, Hint())
 
     def _problems(self, target: TraceTarget, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
         name = target.qualname

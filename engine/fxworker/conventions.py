@@ -1,0 +1,80 @@
+"""What parameters of models are usually called, and what they usually take: the table behind inferred arguments."""
+
+import re
+from typing import Final
+
+
+def usual_values(name: str) -> tuple[str, ...]:
+    """Return what a parameter of this name usually takes, as expressions, best first; empty for an unusual name."""
+    return next((values for pattern, values in _NAMED if pattern.fullmatch(name)), ())
+
+
+_NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
+    (re.compile(pattern), values)
+    for pattern, values in (
+        (
+            r"(in|input)_?(ch|channels?|chans?|planes|c)|channels_in|c_in|nc|inplanes|image_channels|img_channels",
+            ("3", "64", "1"),
+        ),
+        (r"(n|num)_?class(es)?|num_labels|n_?cls|nclass|num_outputs|out_classes", ("10",)),
+        (
+            r"(img|image|input|patch_grid|crop)_?(size|res|resolution)|(in_)?resolution|image_(height|width)",
+            ("32", "(32, 32)", "224"),
+        ),
+        (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
+        (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
+        (r"kernel(_?size)?|ks|k", ("3", "(3, 3)")),
+        (
+            r"stride|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
+            ("2", "1", "4"),
+        ),
+        (r"pad(ding)?", ("1",)),
+        (r"groups|(n|num)_groups|cardinality", ("4", "1", "8")),
+        (r"(n|num)_?heads?|heads?|nhead|h|attention_heads|num_attention_heads|kv_heads|num_kv_heads", ("4", "8", "1")),
+        (r"(dim|d|size)_?(per_)?head|head_(dim|size)|dim_head|d_k|d_v", ("16", "64")),
+        (
+            r"(n|num)_?(layers?|blocks?|stages?|levels?|res_?blocks?)|depths?|layers?|blocks?|N",
+            ("2", "(2, 2)", "[2, 2, 2, 2]"),
+        ),
+        (r"(n|num)_?experts?|experts", ("4",)),
+        (r"top_?k", ("2",)),
+        (
+            r"(vocab|vocabulary)(_?size)?|(n|num)_(tokens|embeddings|words|items|users|codes|chars)|n?vocab|(src|tgt|trg)_vocab(_size)?|ntoken",
+            ("1000",),
+        ),
+        (
+            r"(max_?)?(seq_?(len(gth)?)?|len(gth)?|position(_embedding)?s|context(_length)?|tokens)|block_size|n_ctx|T|num_frames|frames",
+            ("32", "64"),
+        ),
+        (
+            r".*(drop|dropout|_prob|_rate|_p|momentum|alpha|beta|gamma|temperature|eps|epsilon|slope|lambda_?).*|p|eps",
+            ("0.1",),
+        ),
+        (r"(n|num|spatial)_?dims?|ndims?|rank", ("2", "3", "1")),
+        (r"(n|num|number_of)_\w+|\w*(repeats?|iters?|iterations|steps|count|cells|hierarchies)", ("2", "4", "1")),
+        (
+            r".*(channels?|planes|filters?|width|features?|dims?|size|units|hidden|nf|ngf|ndf|embd?|embed(ding)?s?|d_model|d_ff|inner|mlp)(_?\d+)?|(in|out|hidden|latent|embed|model|z|x|y|c|t|d|n)?_?dim\d?|[cdnmx]\d?",
+            ("64", "(64, 64)", "[64, 64]"),
+        ),
+        (
+            r".*(norm)(_layer|_cls|_type)?",
+            ("torch.nn.LayerNorm", "torch.nn.BatchNorm2d", "torch.nn.Identity()", "'layer'"),
+        ),
+        (
+            r".*act(ivation)?(_layer|_fn|_cls|_func)?|non_?linearity",
+            ("torch.nn.GELU", "torch.nn.GELU()", "torch.nn.functional.gelu", "'relu'"),
+        ),
+        (
+            r".*(fn|func|layer|module|block|net|model|encoder|decoder|backbone|head|proj|submodule|inner|stem|body|neck|conv)",
+            ("torch.nn.Identity()", "torch.nn.Linear(64, 64)", "torch.nn.Identity"),
+        ),
+        (r"device", ("'cpu'",)),
+        (r"dtype", ("torch.float32", "None")),
+        (
+            r"(use|is|with|has|do|no|enable|return|add|share|causal|bias|learn).*|.*_bias|residual|bidirectional|causal|training|inplace",
+            ("True", "False"),
+        ),
+        (r"mode|type|kind|name|variant|.*_(mode|type|name)|padding_mode", ("'default'",)),
+    )
+)
+"""The first pattern that fits the whole name counts."""

@@ -1,0 +1,36 @@
+"""A time limit within a process, for what is only a guess: the guess is given up, the work goes on.
+
+It works by a signal that raises in the main thread, so it cannot end C code that never returns to the interpreter; the
+limit of the whole request ends that.
+"""
+
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+
+class OutOfPatience(BaseException):
+    """The time for a guess has passed. No `Exception`: code that is tried out must not take it for its own."""
+
+
+@contextmanager
+def patience(seconds: float) -> Generator[None]:
+    """Raise `OutOfPatience` in the body after `seconds`.
+
+    Raises:
+        OutOfPatience: The body took longer, and did not catch everything itself.
+    """
+    before = signal.signal(signal.SIGALRM, _give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _give_up(number: int, frame: FrameType | None) -> NoReturn:
+    del number, frame
+    raise OutOfPatience
