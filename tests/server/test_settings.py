@@ -9,6 +9,7 @@ import pytest
 from fxls.settings import Settings, markdown_table, options, package_configuration
 
 PACKAGE = Path(__file__).parents[2] / "vscode-extension" / "package.json"
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_nothing_given_is_the_defaults():
@@ -64,6 +65,10 @@ def test_each_option_is_in_the_schema_and_in_the_table():
         assert properties[f"fxls.{option.key}"]["markdownDescription"] == option.description
         assert f"| `fxls.{option.key}` |" in table
         assert re.search(r"[.!…]$", option.description), option.key
+
+
+def test_the_readme_has_the_table():
+    assert markdown_table() in README.read_text("utf-8")
 
 
 def test_the_schema_says_the_defaults_that_are_used():
