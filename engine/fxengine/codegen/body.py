@@ -1,6 +1,6 @@
 """The first step of code generation: nodes become chunks of text, in order, with the values freed after each."""
 
-from collections.abc import Callable, Iterator, Reversible
+from collections.abc import Callable, Iterable, Iterator, Reversible
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -110,8 +110,11 @@ def _unless_repeated(comment: str, former: str) -> tuple[str, str]:
     return ("", former) if comment == former else (comment, comment or former)
 
 
-def framed(chunks: list[Chunk]) -> list[Chunk]:
-    """Return the chunks of a body within the record that the profiler has of the whole graph."""
-    enter = f"_rf = {_PROFILE}('## ENTER_GRAPH_PLACEHOLDER_KEY ##'); _rf.__enter__()\n"
-    last = chunks[-1][1] if chunks else None
-    return [(enter, None, "", ""), *chunks, ("", last, "_rf.__exit__(None, None, None)\n", "")]
+def framed(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Yield the chunks of a body within the record that the profiler has of the whole graph."""
+    last: int | None = None
+    yield f"_rf = {_PROFILE}('## ENTER_GRAPH_PLACEHOLDER_KEY ##'); _rf.__enter__()\n", None, "", ""
+    for chunk in chunks:
+        yield chunk
+        last = chunk[1]
+    yield "", last, "_rf.__exit__(None, None, None)\n", ""

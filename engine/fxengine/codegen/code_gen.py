@@ -116,16 +116,14 @@ class CodeGen:
             expanded_def,
             record_func,
         )
+        chunks = framed(body.chunks(nodes)) if record_func else body.chunks(nodes)
         try:
-            chunks = list(body.chunks(nodes))
+            if self._body_transformer is None:
+                lines = to_lines(chunks)
+            else:
+                lines = from_pieces(self._body_transformer(to_pieces(chunks)))
         finally:
             expressions.restore()
-        if record_func:
-            chunks = framed(chunks)
-        if self._body_transformer is None:
-            lines = to_lines(chunks)
-        else:
-            lines = from_pieces(self._body_transformer(to_pieces(chunks)))
         for name, value in self.additional_globals():
             global_names.add(name, value)
         prologue: str = _call(self.gen_fn_def, body.parameters, body.return_annotation, expanded_def=expanded_def)
