@@ -10,8 +10,10 @@ from fxls.discovery.index import ModelIndex
 from fxls.features import markdown as md
 from fxls.features.diagnostics import PlacedProblem, problems_at, rule_page
 from fxls.features.listing import cut, listing
-from fxls.features.places import Site, contains, extent, sites, target_reports, values
+from fxls.features.places import Site, contains, extent, sites, target_reports
+from fxls.features.values import values
 from fxls.features.wording import (
+    chain,
     count,
     duration,
     generalised,
@@ -28,12 +30,13 @@ from fxls.features.wording import (
 from fxls.lsp_ext import SHOW_CODE, SHOW_GRAPH
 from fxls.snapshot import Snapshot
 from fxls.text.uris import to_uri
-from fxworker.wire import Location, NodeInfo, ProfileReport, Span, TargetReport
+from fxworker.wire import Location, NodeInfo, Problem, ProfileReport, Span, TargetReport
 
 _MOST_LINES: Final = 24
 _MOST_NODES: Final = 8
 _MOST_USERS: Final = 4
 _LONGEST_EXPRESSION: Final = 120
+_LONGEST_WAY: Final = 300
 _OLD: Final = "*before the last edit*"
 
 
@@ -176,12 +179,7 @@ def _problem(snapshot: Snapshot, placed: PlacedProblem) -> str:
     if len(placed.targets) > 1:
         head.append(f"in {', '.join(md.escaped(each) for each in placed.targets)}")
     head.append(md.link("what it means", rule_page(problem.code)))
-    parts = [" · ".join(head), md.prose(problem.explanation or problem.message)]
-    if problem.hint:
-        parts.append(f"→ {md.prose(problem.hint)}")
-    parts.extend(
-        f"{number}. {md.prose(fix.title)}{' ✓' if fix.verified else ''}" for number, fix in enumerate(problem.fixes, 1)
-    )
+    parts = [" · ".join(head), _explanation(problem), _advice(problem)]
     if problem.original:
         parts.append(f"torch.fx: {md.code(shortened(problem.original, 300))}")
     if problem.location.path != snapshot.path:
@@ -190,6 +188,25 @@ def _problem(snapshot: Snapshot, placed: PlacedProblem) -> str:
             f"raised in {md.link(md.escaped(where), f'{to_uri(problem.location.path)}#L{problem.location.span.line}')}"
         )
     return "\n\n".join(part for part in parts if part)
+
+
+def _explanation(problem: Problem) -> str:
+    """Return why it is a problem; the steps of a value's way as code."""
+    steps = {step.message for step in problem.related}
+    lines = [
+        " → ".join(map(md.code, chain(line, _LONGEST_WAY).split(" → ")))
+        if " → " in line or line in steps
+        else md.prose(line)
+        for line in (problem.explanation or problem.message).splitlines()
+    ]
+    return "  \n".join(lines)
+
+
+def _advice(problem: Problem) -> str:
+    """Return what to do, best first: fixes that are ready, then those in words."""
+    ways = [f"{md.prose(fix.title)}{' ✓' if fix.verified else ''}" for fix in problem.fixes]
+    ways.extend(md.prose(line) for line in problem.hint.splitlines() if line.strip())
+    return "\n".join(f"{number}. {way}" for number, way in enumerate(ways, 1)) if len(ways) > 1 else "".join(ways)
 
 
 def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Span] | None:
@@ -211,7 +228,7 @@ def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Spa
     if smallest is None:
         return None
     direct = [site for site in found if site.innermost == smallest]
-    text = _nodes(snapshot, direct) if direct else _inside(found, smallest)
+    text = _nodes(snapshot, direct) if direct else _inside(snapshot, found, smallest)
     return (text if snapshot.fresh else f"{text}  \n{_OLD}"), smallest
 
 
@@ -267,10 +284,10 @@ def _node(group: Sequence[Site], snapshot: Snapshot) -> str:
     return text + _times(group, snapshot.profiles)
 
 
-def _inside(found: Sequence[Site], span: Span) -> str:
+def _inside(snapshot: Snapshot, found: Sequence[Site], span: Span) -> str:
     """Return what is known of a call whose nodes lie in the code that it runs."""
     text = f"{plural(len(found), 'node')} inside"
-    results = list(dict.fromkeys(map(result, values(found, {span}).get(span, ()))))
+    results = list(dict.fromkeys(map(result, values(snapshot, {span}).get(span, ()))))
     known = [md.code(each) for each in results if each]
     if known:
         text += f" → {_listed(known, _MOST_USERS)}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from lsprotocol import types as lsp
 
 from fxls.discovery.index import Assignment
-from fxls.features.places import sites, values
+from fxls.features.values import values
 from fxls.features.wording import duration, plural, tensor
 from fxls.snapshot import Snapshot
 from fxworker.wire import NodeInfo, ProfileReport, Span, TensorInfo
@@ -30,7 +30,7 @@ def _shape_hints(snapshot: Snapshot, wanted: Span) -> list[lsp.InlayHint]:
         return []
     return [
         hint
-        for span, nodes in values(sites(snapshot), assignments).items()
+        for span, nodes in values(snapshot, assignments).items()
         if (hint := _shape_hint(snapshot, assignments[span], nodes)) is not None
     ]
 

@@ -1,6 +1,6 @@
 """Which nodes and targets of a report lie where in the current text."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fxls.snapshot import Snapshot
@@ -31,30 +31,6 @@ def sites(snapshot: Snapshot) -> Iterator[Site]:
             spans = here.spans(node.origin) if node.origin is not None else ()
             if spans:
                 yield Site(target, node, spans)
-
-
-def values(found: Iterable[Site], wanted: Container[Span]) -> dict[Span, list[NodeInfo]]:
-    """Return, for each wanted expression, the nodes that its value comes from: one for each time that it ran.
-
-    `found` are the sites of a document in order. An expression's value is the last node that it made, itself or in
-    the code that it calls. It ran anew when nodes of other expressions lie between, or for another instance.
-    """
-    results: dict[Span, list[NodeInfo]] = {}
-    runs: dict[Span, tuple[int, str]] = {}
-    for position, site in enumerate(found):
-        path = site.node.origin.module_path if site.node.origin is not None else ""
-        for span in dict.fromkeys(site.spans):
-            if span not in wanted:
-                continue
-            last, instance = runs.get(span, (-2, ""))
-            direct = f"{site.target.qualname}:{path}" if span == site.innermost else ""
-            if last == position - 1 and (not direct or not instance or direct == instance):
-                results[span][-1] = site.node
-            else:
-                results.setdefault(span, []).append(site.node)
-                instance = ""
-            runs[span] = (position, direct or instance)
-    return results
 
 
 def target_reports(snapshot: Snapshot) -> dict[str, TargetReport]:

@@ -212,17 +212,27 @@ def test_equal_blocks_are_folded_and_counted():
 
 def test_a_call_into_other_code_tells_what_is_inside():
     outer, inner = location(TEXT, "torch.relu(y)"), location(TEXT, "self.fc(x)")
-    nodes = tuple(node(index, f"fc_{index}", "call_module", "fc", outer, inner, shape=(index,)) for index in range(3))
+    nodes = tuple(
+        node(index, f"fc_{index}", "call_module", "fc", outer, inner, shape=(index,), users=(index + 1,))
+        for index in range(3)
+    )
     assert hovered(snapshot(TEXT, net(nodes=nodes)), "torch.relu(y)").splitlines() == [
         "3 nodes inside → `f32[2]`  ",
         "`fc` ×3",
     ]
 
 
+def test_a_call_that_leaves_several_values_has_no_shape():
+    outer, inner = location(TEXT, "self.fc(x)"), location(TEXT, "torch.relu(y)")
+    nodes = tuple(node(index, f"n{index}", "call_function", "f", outer, inner, users=(9,)) for index in range(2))
+    shot = snapshot(TEXT, net(nodes=nodes))
+    assert [each.position.line for each in inlay_hints(shot, everything(shot))] == []
+
+
 def test_a_problem_is_explained():
     text = hovered(snapshot(TEXT, net(problem(count=3))), "y.sum() > 0", 2)
     assert "**FX001** · data-dependent · reached by 3 instances" in text
-    assert "x → y → y\\.sum\\(\\)" in text
+    assert "`x` → `y` → `y.sum()`" in text
     assert "use `torch.where`" in text
     assert "torch.fx: `TraceError: symbolically traced variables`" in text
 
