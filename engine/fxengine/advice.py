@@ -19,7 +19,7 @@ from fxengine.errors import (
     Rule,
     UnsupportedArgument,
 )
-from fxengine.provenance import Kind, Step
+from fxengine.provenance import METADATA_ATTRIBUTES, Kind, Step
 
 _LONGEST_EXPRESSION: Final = 72
 
@@ -49,10 +49,10 @@ class Case:
     module_type: type[Any] | None
 
     @property
-    def input(self) -> str:
-        """The name of the input that the value is itself, not something computed from one; else nothing."""
-        node = self.provenance[-1].node if self.provenance else None
-        return str(node.target) if node is not None and node.op == "placeholder" else ""
+    def variadic(self) -> str:
+        """The `*args` or `**kwargs` of the traced function that the value comes from; else nothing."""
+        node = self.provenance[0].node if self.provenance else None
+        return str(node.target) if node is not None and str(node.target).startswith("*") else ""
 
     @property
     def flag(self) -> str:
@@ -65,10 +65,10 @@ class Case:
     def metadata(self) -> str:
         """Which metadata decides: `shapes`, `dtypes` or `devices`."""
         words = {"dtype": "dtypes", "device": "devices", "is_cuda": "devices", "is_cpu": "devices"}
-        for step in self.provenance:
-            attribute = step.text.rpartition(".")[2]
-            if attribute in words:
-                return words[attribute]
+        for step in reversed(self.provenance):
+            for attribute in reversed(step.text.split(".")):
+                if attribute in METADATA_ATTRIBUTES:
+                    return words.get(attribute, "shapes")
         return "shapes"
 
 
@@ -79,7 +79,7 @@ def headline(case: Case) -> str:
 
 def hints(case: Case) -> tuple[str, ...]:
     """What mends it, best first."""
-    return tuple(_HINTS.get(case.rule, _no_hints)(case))
+    return tuple(_HINTS.get(case.rule, _for_other)(case))
 
 
 def on_one_line(text: str) -> str:
@@ -118,8 +118,8 @@ def _dynamic_length(case: Case) -> str:
 
 
 def _dynamic_iteration(case: Case) -> str:
-    if case.input.startswith("*"):
-        return f"`{case.expression}` is unpacked, but `{case.input}` is one symbolic value while tracing"
+    if case.variadic:
+        return f"`{case.expression}` is unpacked, but `{case.variadic}` is one symbolic value while tracing"
     return f"`{case.expression}` is iterated, but how many items it has is not known while tracing"
 
 
@@ -143,10 +143,14 @@ def _foreign_module(case: Case) -> str:
 
 
 def _unsupported_argument(case: Case) -> str:
+    if case.expression.startswith("return"):
+        return f"the model returns something that a graph cannot hold: {_first_line(case.error)}"
     return f"`{case.expression}` passes something that a graph cannot hold: {_first_line(case.error)}"
 
 
 def _raised(case: Case) -> str:
+    if _hides_parameters(case.error):
+        return "`forward` is wrapped by a decorator that hides its parameters, so it cannot be called symbolically"
     message = _first_line(case.error)
     name = type(case.error).__name__
     return f"{name}: {message}" if message else name
@@ -156,7 +160,13 @@ def _first_line(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), "")
 
 
-def _no_hints(_case: Case) -> list[str]:
+def _hides_parameters(error: BaseException) -> bool:
+    return isinstance(error, ValueError) and "co_varnames is too small" in str(error)
+
+
+def _for_other(case: Case) -> list[str]:
+    if _hides_parameters(case.error):
+        return ["trace a small module that calls this one with named inputs, and treat this one as a leaf module"]
     return []
 
 
@@ -198,8 +208,8 @@ def _for_length(case: Case) -> list[str]:
 
 
 def _for_iteration(case: Case) -> list[str]:
-    if case.input.startswith("*"):
-        return [f"give `forward` fixed parameters in place of `{case.input}`", *_keep_out(case)]
+    if case.variadic:
+        return [f"give `forward` fixed parameters in place of `{case.variadic}`", *_keep_out(case)]
     if case.kind == "metadata":
         return [
             f"name the items: `{case.expression}[0], {case.expression}[1], …`",

@@ -43,6 +43,8 @@ _WANTS_NUMBER: Final = re.compile(
     r"|indices must be integers|real number is required|doesn't define __\w+__ method|unsupported format string"
     r"|unsupported operand type|can't multiply sequence|integer is required|must be an integer"
 )
+_BLAMES_ANOTHER: Final = re.compile(r"(?:, not |but got |got )\W?[a-zA-Z]")
+"""A message that names the type it did not want; if that is not a proxy, the symbolic value was not the trouble."""
 _MADE_AT_RUN_TIME: Final = 1 << 9
 """The flag of classes that a `class` statement made: CPython's `Py_TPFLAGS_HEAPTYPE`."""
 _RAISES: Final = frozenset({"RAISE_VARARGS", "RERAISE"})
@@ -124,7 +126,7 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
         return Verdict(RaisedWhileTracing, None)
     if isinstance(error, TypeError) and _WANTS_NUMBER.search(message):
         return Verdict(DynamicNumber, symbolic)
-    if mentioned or _calls_c_code(raising):
+    if mentioned or (_calls_c_code(raising) and not _BLAMES_ANOTHER.search(message)):
         return Verdict(ForeignCall, symbolic)
     return Verdict(RaisedWhileTracing, None)
 

@@ -8,6 +8,7 @@ is changed in what it accepts.
 import inspect
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any, Final
 
 from torch import nn
@@ -15,13 +16,13 @@ from torch.utils import _pytree as pytree
 
 from fxengine.advice import Case, headline, hints, on_one_line
 from fxengine.classification import Moment, Verdict, classify, moments_of, node_of, operand_span
-from fxengine.errors import DynamicBool, Rule
+from fxengine.errors import DynamicBool, Rule, UnsupportedArgument
 from fxengine.graph import Graph
 from fxengine.node import Node
 from fxengine.placeholders import PHBase
 from fxengine.provenance import Kind, Step, kind_of, way_to
 from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file, parameter_place
-from fxengine.syntax import nodes_around, purpose_of
+from fxengine.syntax import definition_of, nodes_around, purpose_of, returns_of, span_of
 from fxengine.tracer import Tracer
 
 _MOST_FRAMES: Final = 60
@@ -144,8 +145,11 @@ def _problem(
     inside = moments_of(error.__traceback__)
     # A model of torch's own has no other frames than torch's.
     shown = [moment for moment in inside if is_user_file(moment.path)] or inside
-    frames = tuple(moment.source for moment in _shortened(shown)) or _definition(root, tracer)
-    site = _site(verdict, shown[-1]) if shown else next(iter(frames), None)
+    frames = tuple(moment.source for moment in _shortened(shown)) or _definition(root, tracer, verdict.rule)
+    site = next(iter(frames), None)
+    if shown:
+        # A call that led into torch is at fault as a whole: the operand in question is one of torch's own code.
+        site = _site(verdict, shown[-1]) if shown[-1] == inside[-1] else frames[-1]
     case = _case(error, verdict, site, shown, tracer)
     problem = TracingProblem(
         rule=verdict.rule,
@@ -208,11 +212,26 @@ def _shortened(moments: list[Moment]) -> list[Moment]:
     return [*moments[: _MOST_FRAMES // 2], *moments[-_MOST_FRAMES // 2 :]]
 
 
-def _definition(root: nn.Module | Callable[..., Any], tracer: Tracer) -> tuple[SourceFrame, ...]:
-    """The head of the traced function's definition, for problems that no line of it has caused."""
-    function: Any = getattr(type(root), tracer.traced_func_name) if isinstance(root, nn.Module) else root
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return () if code is None else (frame_at(code, definition_place()),)
+def _traced_code(root: nn.Module | Callable[..., Any], tracer: Tracer) -> CodeType | None:
+    function: Any = getattr(type(root), tracer.traced_func_name, None) if isinstance(root, nn.Module) else root
+    return getattr(inspect.unwrap(function), "__code__", None)
+
+
+def _definition(
+    root: nn.Module | Callable[..., Any], tracer: Tracer, rule: type[Rule]
+) -> tuple[SourceFrame, ...]:
+    """Where a problem is shown that no line of the user's raised.
+
+    That is the `return` whose value the graph cannot hold, if there is just one, or the head of the definition.
+    """
+    code = _traced_code(root, tracer)
+    if code is None:
+        return ()
+    head = frame_at(code, definition_place())
+    definition = definition_of(code.co_filename, code.co_firstlineno, code.co_name)
+    returns = returns_of(definition) if definition is not None and rule is UnsupportedArgument else []
+    span = span_of(returns[0]) if len(returns) == 1 else None
+    return (head if span is None else SourceFrame(head.path, head.function, *span),)
 
 
 def _failing_module(tracer: Tracer, error: BaseException) -> ModuleSite:
@@ -235,9 +254,7 @@ def _guards(
     """The inputs that were fixed to values; those of which `PH` is a part are inputs still."""
     if not concrete_args:
         return ()
-    definition = _definition(root, tracer)
-    function: Any = getattr(type(root), tracer.traced_func_name) if isinstance(root, nn.Module) else root
-    code = inspect.unwrap(function).__code__ if definition else None
+    code = _traced_code(root, tracer)
     return tuple(
         Guard(name, value, None if code is None else frame_at(code, parameter_place(code, name)))
         for name, value in concrete_args.items()

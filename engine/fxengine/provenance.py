@@ -157,13 +157,22 @@ def _own_kind(node: Node) -> Kind | None:
             return "metadata" if node.target in METADATA_METHODS else "data-dependent"
         case "call_function":
             if node.target is getattr:
-                return "metadata" if node.args[1] in METADATA_ATTRIBUTES else "data-dependent"
+                return _kind_of_attribute(node)
             assert callable(node.target)
             if node.target in _METADATA_FUNCTIONS:
                 return "metadata"
             return None if _is_pure(node.target) else "data-dependent"
         case _:
             return "data-dependent"
+
+
+def _kind_of_attribute(node: Node) -> Kind:
+    """What an attribute follows from: `x.device` and `x.device.type` are metadata, `x.T` is data."""
+    owner, name = node.args
+    if name in METADATA_ATTRIBUTES:
+        return "metadata"
+    is_attribute = isinstance(owner, Node) and owner.target is getattr
+    return _kind_of_attribute(owner) if isinstance(owner, Node) and is_attribute else "data-dependent"
 
 
 def _is_used_as_tensor(node: Node) -> bool:

@@ -94,6 +94,19 @@ def header_span(definition: Definition) -> Span | None:
     return Span(whole.line, whole.column, whole.line, end)
 
 
+def returns_of(definition: Definition) -> list[ast.Return]:
+    """The `return` statements of a function, in order, but not those of functions within it."""
+    found: list[ast.Return] = []
+    pending: list[ast.AST] = [definition.body] if isinstance(definition, ast.Lambda) else [*definition.body]
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, ast.Return):
+            found.append(node)
+        if not isinstance(node, Definition | ast.ClassDef):
+            pending[:0] = ast.iter_child_nodes(node)
+    return found
+
+
 def truth_operands(around: list[ast.AST]) -> list[ast.expr]:
     """The expressions whose truth value the innermost of some nested syntax nodes may ask for, in order of evaluation."""
     innermost = around[-1]
