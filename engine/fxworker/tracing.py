@@ -19,7 +19,7 @@ from fxengine.exploration import Diagnosis, diagnose
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
 from fxworker.feeding import Fed, Feeder
 from fxworker.loading import Document, Hint, Loaded, load
-from fxworker.meta import idle_initialisation
+from fxworker.meta import idle_initialisation, no_downloads
 from fxworker.reporting import Reporter
 from fxworker.wire import (
     ModuleFacts,
@@ -43,7 +43,6 @@ OnTarget: TypeAlias = Callable[[int, bool], None]
 def trace(request: TraceRequest, document: Document, on_target: OnTarget) -> TraceReport:
     """Return the report of a file's targets, and leave in `document` what the next trace need not find out again."""
     clock = _Clock()
-    idle_initialisation()
     loaded = load(request, document)
     load_ms = clock.lap()
     reporter = Reporter(document.path, request.text)
@@ -91,6 +90,7 @@ def outermost_first(targets: tuple[TraceTarget, ...], mentions: Mapping[str, fro
 def warm_up() -> None:
     """Do everything once for a model of our own, so that no trace has to do it for the first time."""
     idle_initialisation()
+    no_downloads()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         root = attempt(lambda: _Sample(8))

@@ -393,3 +393,33 @@ def test_documents_are_bounded(own_worker, model):
     # The template, and for each of eight documents its template and a spare.
     assert eventually(lambda: len(below(own_worker.process.pid)) <= 17)
     assert own_worker.close() == 0
+
+
+GUESSES = {
+    "a loop": "while type(x).__name__ != 'Proxy':\n    pass",
+    "a loop in C": "while type(x).__name__ != 'Proxy':\n    sum(range(10**12))",
+    "an exit": "if type(x).__name__ != 'Proxy':\n    os._exit(1)",
+    "an exception": "if type(x).__name__ != 'Proxy':\n    raise SystemExit",
+}
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_a_guess_that_goes_badly_is_not_the_models_fault(worker, model, name):
+    path = model(net(forward=GUESSES[name]))
+    report = worker.trace(path, limits=Limits(seconds=4.0))
+    assert report.status == "complete"
+    assert all_problems(report) == []
+    assert of(report, "Net").inputs is None
+    assert of(report, "Net").nodes
+    # The next trace remembers, as long as the definition stays.
+    started = time.monotonic()
+    assert (
+        worker.trace(path, net(forward=GUESSES[name]) + "\n# edited\n", limits=Limits(seconds=4.0)).status == "complete"
+    )
+    assert time.monotonic() - started < 2
+
+
+def test_arguments_whose_guess_hangs_are_not_known(worker, model):
+    text = net(constructor="while width:\n    pass").replace("def __init__(self)", "def __init__(self, width)")
+    problem = only_problem(worker.trace(model(text), limits=Limits(seconds=8.0)))
+    assert (problem.code, problem.severity) == ("FX103", "information")

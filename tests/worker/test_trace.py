@@ -340,6 +340,18 @@ def test_values_that_are_read_while_building(worker, model):
     assert worker.trace(model(text)).status == "complete"
 
 
+def test_weights_are_not_downloaded(worker, model):
+    text = NET.replace(
+        "        self.fc = nn.Linear(dim, dim)\n",
+        "        self.fc = nn.Linear(dim, dim)\n"
+        "        state = torch.hub.load_state_dict_from_url('https://example.invalid/w.pt')['model']\n"
+        "        self.load_state_dict(state)\n",
+    )
+    report = worker.trace(model(text))
+    assert report.problems == ()
+    assert report.status == "complete"
+
+
 def test_a_wrapped_function_is_a_node(worker, model):
     text = """\
 import torch
