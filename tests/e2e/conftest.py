@@ -89,6 +89,14 @@ def trust(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     yield from _told("trust", {"folder": str(folder), "settings": settings()}, pytestconfig)
 
 
+@pytest.fixture(scope="module")
+def environments(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Story]:
+    folder = tmp_path_factory.mktemp("environments") / "workspace"
+    shutil.copytree(HERE / "workspace", folder)
+    given = {"folder": str(folder), "settings": settings(), "python": sys.executable}
+    yield from _told("environments", given, pytestconfig)
+
+
 def _told(name: str, given: dict[str, Any], config: pytest.Config) -> Iterator[Story]:
     story = Story(name, given, config.stash.setdefault(TIMINGS, {}))
     yield story

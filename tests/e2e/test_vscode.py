@@ -11,3 +11,7 @@ def test_tour(tour, step):
 
 def test_trust(trust, step):
     trust.run(step)
+
+
+def test_environments(environments, step):
+    environments.run(step)

@@ -11,7 +11,7 @@ import {
 } from 'vscode';
 
 import { type CommandArgument, ServerCommand } from './protocol';
-import type { Server } from './server';
+import { type Server, DOCUMENT_SCHEMES } from './server';
 import type { StatusBar } from './status';
 
 /** Our own command ids: the server's names belong to the client library, which registers them itself. */
@@ -52,7 +52,7 @@ export function registerCommands(server: Server, status: StatusBar, log: LogOutp
 
 function pythonEditor(): TextEditor | undefined {
     const editor = window.activeTextEditor;
-    if (editor?.document.languageId === 'python' && editor.document.uri.scheme === 'file') {
+    if (editor?.document.languageId === 'python' && DOCUMENT_SCHEMES.includes(editor.document.uri.scheme)) {
         return editor;
     }
     void window.showInformationMessage('fxls: open the Python file that defines the model first.');

@@ -31,6 +31,9 @@ import {
     trustedNotification,
 } from './protocol';
 
+/** Documents of which the server can know the text and where it belongs. */
+export const DOCUMENT_SCHEMES: readonly string[] = ['file', 'untitled'];
+
 /** Commands that a link in a hover may run. */
 const LINKED_COMMANDS = Object.values(ServerCommand);
 
@@ -151,7 +154,7 @@ export class Server implements Disposable {
 
     private clientOptions(user: Interpreter | undefined): LanguageClientOptions {
         return {
-            documentSelector: [{ scheme: 'file', language: 'python' }],
+            documentSelector: DOCUMENT_SCHEMES.map((scheme) => ({ scheme, language: 'python' })),
             initializationOptions: { ...settings(folder(), user), trusted: workspace.isTrusted },
             outputChannel: this.log,
             markdown: { isTrusted: { enabledCommands: LINKED_COMMANDS } },

@@ -99,6 +99,7 @@ export class Editor {
         await this.page.waitForTimeout(500);
         await this.page.keyboard.press('Enter');
         await this.page.locator('.tab.active', { hasText: path.basename(file) }).first().waitFor();
+        await this.page.locator('.editor-instance .monaco-editor.focused').first().waitFor();
         this.file = file;
     }
 

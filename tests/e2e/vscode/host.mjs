@@ -42,14 +42,19 @@ const SETTINGS = {
     'files.autoSave': 'off',
 };
 
-/** Starts the server; `trusted` decides whether workspaces are, `settings` come on top of the quiet ones. */
-export async function start({ folder, trusted = true, settings = {} }) {
+/**
+ * Starts the server. `trusted` decides whether workspaces are, `settings` come on top of the quiet ones, and
+ * `extensions` are folders beside this file that are installed besides the packaged extension.
+ */
+export async function start({ folder, trusted = true, settings = {}, extensions: more = [] }) {
     const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'fxls-vscode-'));
     const data = path.join(profile, 'data');
     fs.mkdirSync(path.join(data, 'User'), { recursive: true });
     fs.writeFileSync(path.join(data, 'User/settings.json'), JSON.stringify({ ...SETTINGS, ...settings }));
     const extensions = path.join(profile, 'extensions');
-    fs.cpSync(path.join(HERE, 'probe'), path.join(extensions, 'tests.probe-0.0.1'), { recursive: true });
+    for (const name of ['probe', ...more]) {
+        fs.cpSync(path.join(HERE, name), path.join(extensions, name), { recursive: true });
+    }
     const socket = path.join(profile, 'probe.sock');
     const env = {
         ...process.env,

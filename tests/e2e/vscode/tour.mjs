@@ -155,6 +155,28 @@ step('the report opens the JSON data', async ({ editor }) => {
     await editor.openFile('encoder.py');
 });
 
+step('a profile can be cancelled', async ({ editor, page }) => {
+    await editor.palette('fxls: Profile Model');
+    await page.locator('.notification-toast a', { hasText: 'Cancel' }).click({ timeout: 30_000 });
+    await page.locator('.notification-toast').waitFor({ state: 'detached', timeout: 15_000 });
+    const tabs = await editor.ask('tabs');
+    assert.deepEqual(tabs.filter((tab) => /on cpu/.test(tab)), []);
+});
+
+step('a code action writes down how the model is built', async ({ editor, page }) => {
+    await editor.goTo('Encoder(nn');
+    await editor.codeActions();
+    await editor.chooseCodeAction('is built');
+    await editor.until(
+        () => editor.ask('text', { path: editor.path('encoder.py') }),
+        (text) => text.includes('# fx: Encoder()\nclass Encoder'),
+        'the directive above the class',
+    );
+    await editor.hover('Encoder(nn', 'comment, line 29');
+    await page.keyboard.press('Escape');
+    await editor.palette('File: Revert File');
+});
+
 step('the palette shows the graph of the model at the cursor', async ({ editor, page }, timed) => {
     await editor.goTo('Encoder(nn');
     await timed('graph drawn', async () => {
