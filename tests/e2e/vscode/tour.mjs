@@ -163,7 +163,7 @@ step('a profile can be cancelled', async ({ editor, page }) => {
     assert.deepEqual(tabs.filter((tab) => /on cpu/.test(tab)), []);
 });
 
-step('a code action writes down how the model is built', async ({ editor, page }) => {
+step('a code action writes down how the model is built', async ({ editor }) => {
     await editor.goTo('Encoder(nn');
     await editor.codeActions();
     await editor.chooseCodeAction('is built');
@@ -172,8 +172,11 @@ step('a code action writes down how the model is built', async ({ editor, page }
         (text) => text.includes('# fx: Encoder()\nclass Encoder'),
         'the directive above the class',
     );
-    await editor.hover('Encoder(nn', 'comment, line 29');
-    await page.keyboard.press('Escape');
+    await editor.until(
+        () => editor.ask('hover', { path: editor.path('encoder.py'), line: 29, character: 8 }),
+        (text) => /built as `Encoder\(\)` \(\[comment, line 29\]/.test(text),
+        'the hover says that the comment was followed',
+    );
     await editor.palette('File: Revert File');
 });
 
