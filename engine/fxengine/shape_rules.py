@@ -15,7 +15,7 @@ from torch import Tensor
 
 __all__ = ["RULES", "check_types"]
 
-Rule: TypeAlias = Callable[..., Tensor | None]
+Rule: TypeAlias = Callable[..., Tensor | tuple[Tensor, ...] | None]
 
 
 def _new(like: Tensor, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
@@ -248,6 +248,27 @@ _ARITHMETIC_NAMES = """
 _COMPARISON_NAMES = "eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__"
 
 
+def _grouped_matmul(x: Tensor, y: Tensor, *_args: Any, **kwargs: Any) -> Tensor | None:
+    """Rows of a matrix, each multiplied by the matrix of its group."""
+    if x.dim() != 2 or y.dim() != 3 or x.shape[1] != y.shape[1] or x.dtype is not y.dtype or kwargs.get("out_dtype"):
+        return None
+    return _new(x, (x.shape[0], y.shape[2]))
+
+
+def _recurrent(x: Tensor, state: Any, weights: Any, *flags: Any) -> tuple[Tensor, ...] | None:
+    """The layers of ``torch.nn``'s recurrent networks, which torch unrolls step by step; packed sequences apart."""
+    states = tuple(state) if isinstance(state, list | tuple) else (state,)
+    if len(flags) != 6 or not isinstance(weights, list | tuple) or x.dim() != 3 or states[0].dim() != 3:
+        return None
+    _, layers, _, _, bidirectional, batch_first = flags
+    directions = 2 if bidirectional else 1
+    batch = x.shape[0 if batch_first else 1]
+    fits = states[0].shape[:2] == (layers * directions, batch) and x.shape[-1] == weights[0].shape[1]
+    if not fits or x.dtype is not weights[0].dtype:
+        return None
+    return _new(x, (*x.shape[:2], directions * states[0].shape[-1])), *(each.clone() for each in states)
+
+
 def _named(names: str, rule: Rule) -> dict[Callable[..., Any], Rule]:
     """Return ``rule`` for each function and method of torch that has one of the names."""
     return {
@@ -264,6 +285,11 @@ RULES: dict[Callable[..., Any], Rule] = {
     **_named(_COMPARISON_NAMES, _comparison),
     Tensor.masked_fill: _masked_fill,
     torch.masked_fill: _masked_fill,
+    torch._VF.lstm: _recurrent,
+    torch._VF.gru: _recurrent,
+    torch._VF.rnn_tanh: _recurrent,
+    torch._VF.rnn_relu: _recurrent,
+    **_named("grouped_mm _grouped_mm", _grouped_matmul),
     F.linear: _linear,
     torch.matmul: _matmul,
     Tensor.matmul: _matmul,

@@ -25,6 +25,7 @@ BATCH = 2
 _LENGTH = 16
 _IMAGE = 224
 _FRAMES = 8
+_WIDTH = 64
 _VOLUME = 64
 _SIGNAL = 1024
 
@@ -108,8 +109,12 @@ class Clues:
     def widths(self) -> list[int]:
         """Sizes of feature vectors: what the first layers take, then what the model names."""
         layers = [wish.recipes[0].shape[-1] for wish in self.wishes if len(wish.recipes[0].shape) == 3][:1]
+        return list(dict.fromkeys([*layers, *self._named_widths]))
+
+    @cached_property
+    def _named_widths(self) -> list[int]:
         named = [value for value in self._named(_WIDTH_NAMES) if isinstance(value, int) and 0 < value <= 1 << 16]
-        return list(dict.fromkeys([*layers, *named, 64]))
+        return [*named, _WIDTH]
 
     @cached_property
     def frames(self) -> int:
@@ -211,8 +216,8 @@ class Clues:
             return self.channels[0]
         if name in {"f", "frames", "t"} and place > 0:
             return self.frames
-        if name in {"d", "dim", "e", "emb", "features"}:
-            return self.widths[0] if len(letters) == 1 else _VOLUME
+        if name in {"d", "dim", "e", "emb", "features", "embed_dim", "hidden"}:
+            return self._named_widths[0] if len(letters) == 1 else _VOLUME
         return BATCH if place == 0 else self.lengths[0]
 
     def _video_size(self) -> tuple[int, int]:

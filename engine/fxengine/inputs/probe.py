@@ -4,6 +4,8 @@ A trial leaves the module as it was: attributes that user code sets while it run
 It runs in evaluation mode, as a profile does, so that models do not ask for labels.
 """
 
+import math
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,11 +68,16 @@ class Outcome:
         return self.error is None or needs_data(self.error)
 
 
+class _OutOfTime(BaseException):
+    """A trial took too long. No ``Exception``: the code that runs must not handle it."""
+
+
 class _Probe(ShapesOnly):
     """Runs for shapes and keeps account of which parameters each tensor was computed from."""
 
-    def __init__(self, module: nn.Module | None) -> None:
+    def __init__(self, module: nn.Module | None, limit: float) -> None:
         super().__init__(module)
+        self.limit = limit
         self.failed: tuple[BaseException, Operation] | None = None
         self._sources: dict[int, tuple[Tensor, frozenset[str]]] = {}
 
@@ -93,6 +100,8 @@ class _Probe(ShapesOnly):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if time.monotonic() > self.limit:
+            raise _OutOfTime
         try:
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
@@ -118,16 +127,19 @@ class _Probe(ShapesOnly):
         return names
 
 
-def probe(root: nn.Module | Callable[..., Any], recipes: Mapping[str, Recipe], positional: int) -> Outcome:
+def probe(
+    root: nn.Module | Callable[..., Any], recipes: Mapping[str, Recipe], positional: int, limit: float = math.inf
+) -> Outcome:
     """Run ``root`` once on what the recipes make.
 
     Args:
         root: The model or function.
         recipes: What to pass, by parameter name, in the order of the signature.
         positional: How many of them to pass by position.
+        limit: The time, on the monotonic clock, at which the trial is broken off.
     """
     module = root if isinstance(root, nn.Module) else None
-    mode = _Probe(module)
+    mode = _Probe(module, limit)
     values = {name: recipe.make(_META, None) for name, recipe in recipes.items()}
     for name, value in values.items():
         mode.mark(value, frozenset({name}))
@@ -140,6 +152,8 @@ def probe(root: nn.Module | Callable[..., Any], recipes: Mapping[str, Recipe], p
         try:
             with torch.no_grad(), mode:
                 root(*args, **kwargs)
+        except _OutOfTime:
+            return Outcome(mode.calls, TimeoutError("this trial took too long"))
         except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
             operation = mode.failed[1] if mode.failed is not None and mode.failed[0] is error else None
             return Outcome(mode.calls, error, operation, _module_of(error, module))

@@ -227,12 +227,32 @@ class _Repairer:
                 item = recipe.with_shape(recipe.shape[1:])
                 yield self._replace(name, Listing((item, item)), 1.5)
 
+    def _described(self, match: re.Match[str]) -> Iterator[Change]:
+        """``a tensor of shape (batch_size, 2, num_channels, height, width)``: as it says."""
+        axes = [axis.strip().removesuffix("_size").removeprefix("num_") for axis in match[1].split(",")]
+        shape = self.clues.shape_of_pattern(" ".join(axis for axis in axes if axis.isidentifier() or axis.isdigit()))
+        for name, recipe in self._tensor_recipes():
+            if shape and shape != recipe.shape:
+                yield self._reshape(name, shape, 0.3)
+
+    def _multiple(self, match: re.Match[str]) -> Iterator[Change]:
+        """Some size should be a multiple of a number."""
+        factor = int(match[1])
+        for name, recipe in self._tensor_recipes():
+            for place in range(len(recipe.shape) - 1, 0, -1):
+                size = recipe.shape[place]
+                if factor > 1 and size % factor:
+                    larger = -(-size // factor) * factor
+                    yield self._reshape(name, (*recipe.shape[:place], larger, *recipe.shape[place + 1 :]), 0.6)
+                    if len(recipe.shape) >= 4 and place == len(recipe.shape) - 1:
+                        yield self._reshape(name, (*recipe.shape[:-2], larger, larger), 0.5)
+
     def _too_small(self, _match: re.Match[str]) -> Iterator[Change]:
         yield from self._grow(frozenset(self.recipes))
 
     def _numbers(self, message: str) -> Iterator[Change]:
         """Exchange a number of the message that is one of our sizes for one that is not."""
-        numbers = list(dict.fromkeys(int(number) for number in re.findall(r"(?<![\w.])\d{1,5}(?![\w.])", message)))
+        numbers = list(dict.fromkeys(int(number) for number in re.findall(r"(?<![\w.])\d{1,5}(?!\w|\.\d)", message)))
         for name, recipe in self._tensor_recipes():
             ours = [number for number in numbers if number in recipe.shape[1:] and number > 1]
             theirs = [number for number in numbers if number not in recipe.shape and 0 < number <= 1 << 14]
@@ -395,6 +415,8 @@ _MESSAGES: Sequence[tuple[re.Pattern[str], Callable[[_Repairer, re.Match[str]], 
             _Repairer._floats,
             (r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating",),
         ),
+        (_Repairer._described, (r"shape:? [(\[]((?:[a-z_]+|\d+)(?:, *(?:[a-z_]+|\d+))+)[)\]]",)),
+        (_Repairer._multiple, (r"(?:multiple of|divisible by|divide)\D{0,40}?(\d+)",)),
         (_Repairer._booleans, (r"mask.*bool|bool.*mask|Bool",)),
         (_Repairer._missing_key, (r"^'(\w+)'$",)),
         (

@@ -34,6 +34,8 @@ _MAX_REPAIRS = 24
 """How many repairs of one failure are kept."""
 
 _KEPT_ATTEMPTS = 5
+_SHORTEST_TRIAL = 0.5
+"""Seconds that a trial may take beyond the time that is left."""
 
 _MAIN_INPUTS = re.compile(
     r"^(x|input_ids|pixel_values|inputs?_embeds|input_values|input_features|inputs?|images?|img|tokens?|sample|hidden_states)$"
@@ -86,7 +88,7 @@ def infer_inputs(
     Args:
         root: The model, on whatever device (meta is best). It is run without data and left as it was.
         graph: Its graph, where it could be traced: tells which layer takes which parameter.
-        budget_s: Seconds after which no new trial begins.
+        budget_s: Seconds after which no new trial begins; one that has begun may take as long again.
     """
     return _Search(root, graph, time.monotonic() + budget_s).run()
 
@@ -133,7 +135,8 @@ class _Search:
         self._push_second_choices()
         while self.queue:
             candidate = heapq.heappop(self.queue)
-            outcome = probe(self.root, candidate.recipes, self._positional(candidate.recipes))
+            limit = self.deadline + max(self.deadline - time.monotonic(), _SHORTEST_TRIAL)
+            outcome = probe(self.root, candidate.recipes, self._positional(candidate.recipes), limit)
             if outcome.accepted:
                 return self._finish(candidate.recipes, outcome)
             self.attempts.append((outcome, candidate.recipes))
@@ -179,7 +182,11 @@ class _Search:
         """Return the optional parameters that an error asks for: by name, or by None where a value was wanted."""
         message = str(outcome.error)
         absent = [parameter for parameter in self.parameters if parameter.name not in recipes]
-        named = [parameter for parameter in absent if re.search(rf"\b{re.escape(parameter.name)}\b", message)]
+        words = {form for word in re.findall(r"\w+", message) for form in (word, word.lower())}
+        named = [parameter for parameter in absent if parameter.name in words]
+        # An inner model complains, and calls its input `input_ids`; ours may be `decoder_input_ids`.
+        endings = tuple(f"_{word}" for word in words if "_" in word)
+        named += [parameter for parameter in absent if parameter.name.endswith(endings)]
         if named or "None" not in message:
             return named
         return absent[:4]
