@@ -6,6 +6,7 @@ contexts, such as one that forks.
 """
 
 import itertools
+import os
 import platform
 import sys
 import time
@@ -23,6 +24,7 @@ __all__ = [
     "Peak",
     "available_devices",
     "best_of",
+    "busy_processors",
     "calibrate",
     "clock_for",
     "describe_device",
@@ -206,6 +208,11 @@ def _cpu_name() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def busy_processors() -> float:
+    """Return how many processors were busy on average in the last minute; 0 where the system does not say."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def _cpu_memory() -> int | None:

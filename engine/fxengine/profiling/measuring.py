@@ -26,7 +26,16 @@ from fxengine.node import Node
 from fxengine.passes.shape_prop import describe
 from fxengine.profiling.comparison import compare
 from fxengine.profiling.cost import Cost, graph_costs
-from fxengine.profiling.devices import Clock, Peak, best_of, calibrate, clock_for, describe_device, synchronize
+from fxengine.profiling.devices import (
+    Clock,
+    Peak,
+    best_of,
+    busy_processors,
+    calibrate,
+    clock_for,
+    describe_device,
+    synchronize,
+)
 from fxengine.profiling.results import Environment, NodeProfile, Place, ProfileResult, Timing
 
 __all__ = ["ProfileCancelled", "ProfileOptions", "Progress", "profile"]
@@ -241,6 +250,7 @@ class _Session:
         self.progress = progress
         self.clock = clock_for(device)
         self.timer = _TimingInterpreter(graph_module, self.clock)
+        self.busy = busy_processors()
         self.started = time.strftime("%Y-%m-%d %H:%M:%S")
 
     def measure(self) -> ProfileResult:
@@ -351,6 +361,7 @@ class _Session:
             peak_bandwidth=peak.bandwidth,
             dtype=dtype_abbreviation(floating[0] if floating else torch.get_default_dtype()),
             training=self.options.training,
+            busy=self.busy,
             torch=torch.__version__,
             python=platform.python_version(),
             platform=platform.platform(),

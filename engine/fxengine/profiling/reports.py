@@ -73,6 +73,8 @@ def _heading(result: ProfileResult) -> list[str]:
     threads = f" ({environment.threads} threads)" if environment.threads else ""
     mode = "training" if environment.training else "eval"
     stability = f"stable within {result.spread:.1%}" if result.stable else f"NOT stable: {result.spread:.1%}"
+    if not result.stable and environment.device == "cpu" and environment.busy >= 1:
+        stability += f", as other programs kept {environment.busy:.1f} processors busy"
     peak = result.nodes[result.peak_node] if result.peak_node >= 0 else None
     conditions = f"{result.model} on {environment.device}{threads}, {mode}, {environment.dtype}, {result.inputs}"
     wholes = f"eager {_measured(result.eager)}     graph {_measured(result.graph)}"

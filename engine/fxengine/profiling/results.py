@@ -105,7 +105,22 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where and under what conditions the profile was made."""
+    """Where and under what conditions the profile was made.
+
+    Attributes:
+        device: As torch writes it.
+        device_name: The maker's name for it.
+        threads: How many threads torch used; None for accelerators.
+        peak_flops: Operations a second in a large matrix product; 0 if that was not measured.
+        peak_bandwidth: Bytes a second in a large copy, likewise.
+        dtype: The type of the parameters, in short.
+        training: Whether the model was in training mode.
+        busy: Processors that other programs kept busy on average in the minute before, as far as known.
+        torch: Its version.
+        python: Its version.
+        platform: The operating system.
+        started: When, in local time.
+    """
 
     device: str
     device_name: str
@@ -114,6 +129,7 @@ class Environment:
     peak_bandwidth: float
     dtype: str
     training: bool
+    busy: float
     torch: str
     python: str
     platform: str
