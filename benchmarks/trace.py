@@ -1,7 +1,8 @@
 """How much faster the engine traces than torch.fx: a ratio for each model, the median, and the worst.
 
-Both run in this process, in turn, over the same models on the meta device; each takes its best of several traces, so that
-what else the machine does counts little. The engine records origins, torch.fx has its defaults, which record none.
+Both run in this process, in turn, over the same models on the meta device; each takes its best of several traces, in
+processor time, so that what else the machine does counts little. The engine records origins, torch.fx has its defaults,
+which record none.
 
     python benchmarks/trace.py [--only PART_OF_NAME] [--repeats N] [--own]
 """
@@ -35,7 +36,7 @@ class DirectParameters(nn.Module):
         for index in range(count):
             self.register_parameter(f"w{index}", nn.Parameter(torch.ones(4)))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:  # noqa: D102 - the class says it.
         for index in range(self.count):
             x = x * getattr(self, f"w{index}")
         return x
@@ -56,7 +57,7 @@ class Deep(nn.Module):
         super().__init__()
         self.inner = Deep(depth - 1) if depth else nn.Linear(4, 4)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:  # noqa: D102 - the class says it.
         return torch.relu(self.inner(x) + 1).sum(0)
 
 
@@ -100,7 +101,7 @@ def main() -> int:
         root = build()
         try:
             nodes = len(fxengine.Tracer().trace(root).nodes)
-        except Exception:  # noqa: BLE001, S112 - models that cannot be traced are for the parity tests.
+        except Exception:  # noqa: BLE001 - models that cannot be traced are for the parity tests.
             continue
         theirs, ours = best_of(
             options.repeats,

@@ -1,4 +1,4 @@
-"""An independent implementation of torch.fx: symbolic tracing, a graph representation of what was traced, and code from graphs.
+"""An independent implementation of torch.fx: symbolic tracing, graphs of what was traced, and code from graphs.
 
 Whoever knows torch.fx knows this package: its public names mean the same here. Beyond it, every node knows where in the
 user's source it comes from (`Node.origin`), and `diagnose` says what stops a trace, where and why, instead of raising.

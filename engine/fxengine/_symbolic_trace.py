@@ -1,16 +1,9 @@
-"""The names of torch.fx's module of this name; their definitions are in `tracer`, `placeholders` and `wrapping`."""
+"""The names of torch.fx's module of this name; their definitions are in modules with one purpose each."""
 
+from fxengine.interception import _orig_module_call, _orig_module_getattr
 from fxengine.placeholders import PH, PHBase, PHWithMeta
-from fxengine.tracer import (
-    ProxyableClassMeta,
-    Tracer,
-    _assert_is_none,
-    _orig_module_call,
-    _orig_module_getattr,
-    is_fx_symbolic_tracing,
-    is_fx_tracing,
-    symbolic_trace,
-)
+from fxengine.running import ProxyableClassMeta, is_fx_symbolic_tracing, is_fx_tracing
+from fxengine.tracer import Tracer, _assert_is_none, symbolic_trace
 from fxengine.wrapping import _wrapped_fns_to_patch, _wrapped_methods_to_patch, wrap
 
 __all__ = [

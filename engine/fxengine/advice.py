@@ -1,7 +1,7 @@
 """What a person is told about a tracing problem: one line that says what is wrong, and what mends it, best first.
 
-Both speak in the user's own expressions. The reasons and remedies are those found in a census of real models; they never
-promise more than they can hold, for nothing is tried out here.
+Both speak in the user's own expressions. The reasons and remedies are those found in a census of real models; they
+never promise more than they can hold, for nothing is tried out here.
 """
 
 from collections.abc import Callable, Sequence

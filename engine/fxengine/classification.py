@@ -1,8 +1,8 @@
 """Which rule an exception belongs to that ended a trace, which symbolic value it is about, and at which expression.
 
-What a tracer refused it has noted itself, with rule and value. What remains was raised by Python, by torch's C code or by
-a foreign library that met a symbolic value, or has nothing to do with tracing. Those are told apart by the instruction
-that raised, by what it was given, and, last, by what the message says.
+What a tracer refused it has noted itself, with rule and value. What remains was raised by Python, by torch's C code or
+by a foreign library that met a symbolic value, or has nothing to do with tracing. Those are told apart by the
+instruction that raised, by what it was given, and, last, by what the message says.
 """
 
 import ast

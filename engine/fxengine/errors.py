@@ -26,7 +26,7 @@ class Rule:
 
 
 class DynamicBool(Rule):
-    """A symbolic value is asked for a bool, by `if`, `while`, `assert`, `and`, a chained comparison, `in`, …"""
+    """A symbolic value is asked for a bool, by `if`, `while`, `assert`, `and`, `in`, or a chained comparison."""
 
     code = "FX001"
     title = "a symbolic value is asked for a bool"

@@ -39,8 +39,8 @@ class TracingProblem:
         exception: The exception, with its traceback.
         frames: The user frames that led to it, outermost first.
         site: The expression at fault; None if there is no source at all.
-        anchor: The place in the user's own files: the site if it lies there, else the innermost call that led to it; None
-            if no frame lies there.
+        anchor: The place in the user's own files: the site if it lies there, else the innermost call that led to it;
+            None if no frame lies there.
         kind: What the value in question follows from: `metadata`, `data-dependent`, or empty if that is not known.
         provenance: How the value came from an input, input first.
         hints: What mends it, best first.
@@ -87,7 +87,7 @@ class Diagnosis:
     """What a trace gave.
 
     Attributes:
-        graph: The graph, as far as the trace came; it is valid, and its output is then the last value that was computed.
+        graph: The graph, as far as the trace came; it is valid, and its output is then the last value computed.
         problems: What stopped the trace; empty if nothing did.
         guards: What the graph was specialised on.
         root: The module that the graph refers to: the model, or a new module that holds a function's constants.
@@ -160,7 +160,7 @@ def _problem(
         site=site,
         anchor=_anchor(site, frames, user_paths),
         kind=case.kind,
-        provenance=case.provenance,
+        provenance=tuple(case.provenance),
         hints=hints(case),
         module_path=_failing_module(tracer, error).module_path,
         module_type=case.module_type,
@@ -217,9 +217,7 @@ def _traced_code(root: nn.Module | Callable[..., Any], tracer: Tracer) -> CodeTy
     return getattr(inspect.unwrap(function), "__code__", None)
 
 
-def _definition(
-    root: nn.Module | Callable[..., Any], tracer: Tracer, rule: type[Rule]
-) -> tuple[SourceFrame, ...]:
+def _definition(root: nn.Module | Callable[..., Any], tracer: Tracer, rule: type[Rule]) -> tuple[SourceFrame, ...]:
     """Where a problem is shown that no line of the user's raised.
 
     That is the `return` whose value the graph cannot hold, if there is just one, or the head of the definition.

@@ -18,26 +18,28 @@ from torch.utils import _pytree as pytree
 CONSTANT_TYPES: Final = (torch.Tensor, torch.ScriptObject, FakeScriptObject, pytree.TreeSpec)
 """What a graph cannot print and therefore refers to as an attribute of the root."""
 
-_NEVER_CONSTANT: Final[frozenset[type[Any]]] = frozenset({
-    type(None),
-    bool,
-    int,
-    float,
-    str,
-    tuple,
-    list,
-    dict,
-    set,
-    type,
-    FunctionType,
-    MethodType,
-    BuiltinFunctionType,
-    partial,
-    torch.dtype,
-    torch.device,
-    torch.Size,
-    *(type(value) for value in vars(nn.Module()).values()),
-})
+_NEVER_CONSTANT: Final[frozenset[type[Any]]] = frozenset(
+    {
+        type(None),
+        bool,
+        int,
+        float,
+        str,
+        tuple,
+        list,
+        dict,
+        set,
+        type,
+        FunctionType,
+        MethodType,
+        BuiltinFunctionType,
+        partial,
+        torch.dtype,
+        torch.device,
+        torch.Size,
+        *(type(value) for value in vars(nn.Module()).values()),
+    }
+)
 """The types of nearly all attributes of modules, none of which is a constant."""
 
 
@@ -87,9 +89,9 @@ class Hierarchy:
 
 
 def _registries_of(root: nn.Module) -> tuple[_Registry, int]:
-    """The dicts in which the modules keep what is registered, by the attribute that holds them; and a count of children.
+    """The dicts in which the modules keep what is registered, by the attribute that holds them.
 
-    When the count changes there are new modules.
+    Also how many children they have: when that changes there are new modules.
     """
     modules = list(root.modules())
     kinds = ("_parameters", "_buffers", "_modules")

@@ -96,9 +96,7 @@ class Patches:
         """Let `function` run other code, wherever it is called from."""
         self.attribute(function, "__code__", lambda _: code)
 
-    def item(
-        self, namespace: dict[str, Any], name: str, original: Any, make: Callable[[Any], Any]
-    ) -> None:
+    def item(self, namespace: dict[str, Any], name: str, original: Any, make: Callable[[Any], Any]) -> None:
         """Replace what `name` means in a namespace, `original`, by `make(original)`."""
         with _PLACES.lock:
             if not self._joins(namespace, name):

@@ -14,6 +14,7 @@ import linecache
 import os
 import sysconfig
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
 
@@ -203,8 +204,11 @@ def is_engine_file(path: str) -> bool:
 
 @functools.cache
 def _machinery_folders() -> tuple[str, str, str]:
-    folders = (sysconfig.get_path("stdlib"), os.path.dirname(__file__), os.path.dirname(torch.__file__))
-    return tuple(folder + os.sep for folder in folders)
+    stdlib, engine, torch_ = (
+        f"{folder}{os.sep}"
+        for folder in (sysconfig.get_path("stdlib"), Path(__file__).parent, Path(torch.__file__).parent)
+    )
+    return stdlib, engine, torch_
 
 
 class _UserFiles(dict[str, bool]):

@@ -1,4 +1,4 @@
-"""Finding one's way in the syntax tree of a user's file: from the span of an instruction to the expression that matters.
+"""Finding one's way in a user's syntax tree: from the span of an instruction to the expression that matters.
 
 CPython says for each instruction which stretch of source it belongs to. Where that is a whole statement or call, the
 functions here list the expressions in it that the instruction may have been about; who knows the values picks one.
@@ -11,6 +11,7 @@ import functools
 import linecache
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -108,7 +109,7 @@ def returns_of(definition: Definition) -> list[ast.Return]:
 
 
 def truth_operands(around: list[ast.AST]) -> list[ast.expr]:
-    """The expressions whose truth value the innermost of some nested syntax nodes may ask for, in order of evaluation."""
+    """The expressions whose truth the innermost of some nested syntax nodes may ask for, in order of evaluation."""
     innermost = around[-1]
     match innermost:
         case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
@@ -125,7 +126,7 @@ def truth_operands(around: list[ast.AST]) -> list[ast.expr]:
 
 
 def purpose_of(around: list[ast.AST], operand: Span) -> str:
-    """What the truth value of an operand is wanted for: `branch`, `loop`, `assert`, `choice`, or `call` of something."""
+    """What the truth of an operand is wanted for: `branch`, `loop`, `assert`, `choice`, or `call` of something."""
     for node in reversed(around):
         match node:
             case ast.While() if _is_in(operand, node.test):
@@ -193,7 +194,7 @@ def operands_of(around: list[ast.AST]) -> list[ast.expr]:
 def comparison_links(comparison: ast.Compare) -> list[tuple[ast.expr, ast.expr]]:
     """The pairs of neighbours that a chained comparison compares, in order."""
     operands = [comparison.left, *comparison.comparators]
-    return list(zip(operands, operands[1:], strict=False))
+    return list(pairwise(operands))
 
 
 def _unpacked(display: ast.List | ast.Tuple | ast.Set, parent: ast.AST | None) -> list[ast.expr]:

@@ -1,9 +1,8 @@
 """Symbolic tracing: runs a module or function on symbolic values and returns the graph of what it did.
 
-A `Tracer` decides what becomes a node: calls of leaf modules do, other modules are traced through. While it runs, three
-things of the process stand aside for it (`patching`): `nn.Module.__call__`, `nn.Module.__getattr__`, and the globals
-that hold leaf functions. Each looks up the tracer of its own context, so that traces in other threads, and code that
-is not traced at all, are not affected.
+A `Tracer` decides what becomes a node: calls of leaf modules do, other modules are traced through. Calls and attributes
+of modules reach it through `interception`, leaf functions through `wrapping`; both look up the tracer of their own
+context, so that traces in other threads, and code that is not traced at all, are not affected.
 
 What a tracer looks up again and again (the name of a parameter, the path of a module) costs the same however large the
 model is: it is kept in tables made once for each trace (`hierarchy`).
@@ -17,9 +16,8 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from contextvars import ContextVar
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, Final
+from types import FunctionType, ModuleType
+from typing import Any, Final, cast
 
 import torch
 from torch import nn
@@ -30,8 +28,9 @@ from fxengine.errors import ForeignModule
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, survey
+from fxengine.interception import call_as_torch_does, intercept_modules
 from fxengine.node import base_types
-from fxengine.patching import Patches, code_with, copied
+from fxengine.patching import Patches
 from fxengine.placeholders import (
     PH,
     PHBase,
@@ -42,8 +41,9 @@ from fxengine.placeholders import (
     with_plain_parameters,
 )
 from fxengine.proxy import ParameterProxy, Proxy, Scope, TracerBase
+from fxengine.running import is_proxyable, running_tracer
 from fxengine.source import ModuleSite, OriginRecord, parameter_place, walk_user_frames
-from fxengine.wrapping import find_proxy, patch_autowrapped, patch_wrapped_functions, wrap
+from fxengine.wrapping import patch_autowrapped, patch_wrapped_functions, wrap
 
 try:
     from torch._library.opaque_object import is_opaque_reference_type, is_opaque_type
@@ -56,52 +56,14 @@ except ImportError:  # torch before 2.10 has no opaque objects.
     is_opaque_type = is_opaque_reference_type
 
 
-__all__ = ["PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace"]
-
-_orig_module_call: Final[Any] = nn.Module.__call__
-_orig_module_getattr: Final[Any] = nn.Module.__getattr__
-_call_as_torch_does: Final[Any] = copied(_orig_module_call)
-
-_running: Final[ContextVar["Tracer | None"]] = ContextVar("fxengine_running_tracer", default=None)
-"""The innermost tracer that is running in this context."""
-
-
-def is_fx_tracing() -> bool:
-    """Whether a symbolic trace is running in this context."""
-    return _running.get() is not None
-
-
-def is_fx_symbolic_tracing() -> bool:
-    """Whether a symbolic trace is running in this context and torch is not compiling."""
-    return is_fx_tracing() and not torch.compiler.is_compiling()
-
-
-class ProxyableClassMeta(type):
-    """Metaclass of classes whose construction is recorded when it is given symbolic values.
-
-    Example:
-        `TensorPair(x, y)` becomes a node if `x` or `y` is symbolic::
-
-            class TensorPair(metaclass=fxengine.ProxyableClassMeta):
-                def __init__(self, left, right):
-                    self.left, self.right = left, right
-    """
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        instance = cls.__new__(cls)  # pyright: ignore[reportCallIssue]
-        if is_fx_tracing():
-            proxy = find_proxy((args, kwargs))
-            if proxy is not None:
-                return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
-        cls.__init__(instance, *args, **kwargs)
-        return instance
+__all__ = ["PH", "PHBase", "PHWithMeta", "Tracer", "symbolic_trace"]
 
 
 class Tracer(TracerBase):
     """Traces modules and functions; `symbolic_trace(m)` is `Tracer().trace(m)` made into a `GraphModule`.
 
-    Subclasses change what is a leaf (`is_leaf_module`), what happens at a call of a module (`call_module`) or when one of
-    its attributes is read (`getattr`), what may be an argument (`create_arg`), and what symbolic values answer
+    Subclasses change what is a leaf (`is_leaf_module`), what happens at a call of a module (`call_module`) or when one
+    of its attributes is read (`getattr`), what may be an argument (`create_arg`), and what symbolic values answer
     (`to_bool`, `iter`, `keys`).
 
     Attributes:
@@ -177,7 +139,7 @@ class Tracer(TracerBase):
             return self.create_node("call_function", a.__class__, items, {})
         if isinstance(a, CONSTANT_TYPES) or is_opaque_reference_type(type(a)):
             return self.create_node("get_attr", self._constant_name(a), (), {})
-        if _is_proxyable(type(a)):
+        if is_proxyable(type(a)):
             qualname = self.get_fresh_qualname(f"_{a.__class__.__name__}_constant_")
             setattr(self.root, qualname, a)
             return self.create_node("get_attr", qualname, (), {})
@@ -230,10 +192,8 @@ class Tracer(TracerBase):
         Raises:
             NameError: The root has no such submodule.
         """
-        if self.submodule_paths:
-            path = self.submodule_paths.get(mod)
-        else:
-            path = self._hierarchy.module_name(mod)
+        paths = self.submodule_paths
+        path = paths.get(mod) if paths else self._hierarchy.module_name(mod)
         if path is None:
             self.refuse(ForeignModule, mod, NameError("module is not installed as a submodule"))
         return path
@@ -297,7 +257,7 @@ class Tracer(TracerBase):
             return self.create_proxy("get_attr", name, (), {})
         factory = None
         if self.param_shapes_constant:
-            factory = functools.partial(ParameterProxy, self, name=name, param=value)
+            factory = functools.partial(ParameterProxy, self, name=name, param=cast("nn.Parameter", value))
         return self.create_proxy("get_attr", name, (), {}, proxy_factory_fn=factory)
 
     def create_args_for_root(
@@ -365,7 +325,7 @@ class Tracer(TracerBase):
             TraceError: The code wants to know something of a symbolic value that it cannot know.
             Exception: Whatever else the traced code raises.
         """
-        token = _running.set(self)
+        token = running_tracer.set(self)
         try:
             with Patches() as self._patches:
                 theirs = sys.modules.get("torch.fx._symbolic_trace")
@@ -379,7 +339,7 @@ class Tracer(TracerBase):
             raise
         finally:
             self._patches = None
-            _running.reset(token)
+            running_tracer.reset(token)
         return self.graph
 
     def _enter_root(self, root: nn.Module | Callable[..., Any]) -> Any:
@@ -429,7 +389,7 @@ class Tracer(TracerBase):
         code = inspect.unwrap(function).__code__
         for node in self.graph.nodes:
             node._origin = OriginRecord((site, (code, parameter_place(code, str(node.target)))))
-        _stand_between(self._patches)
+        intercept_modules(self._patches)
         patch_wrapped_functions(self._patches)
         self._autowrapped = frozenset(self._autowrap_function_ids)
         for searched in (namespace, *(module.__dict__ for module in self._autowrap_search)):
@@ -460,12 +420,12 @@ class Tracer(TracerBase):
             trail = walk_user_frames(sys._getframe(1), self._boundary)
             path = self.submodule_paths.get(module, "") if self.submodule_paths else ""
             site = ModuleSite(path, type(module), self._site, trail)
-            return self._run(site, _call_as_torch_does, (module, *args), kwargs)
+            return self._run(site, call_as_torch_does, (module, *args), kwargs)
 
         return self.call_module(module, forward, args, kwargs)
 
     def _autowrap_globals_of(self, module: nn.Module) -> None:
-        """Find autowrapped functions where the module's forward looks for its globals; once for each class and function."""
+        """Find autowrapped functions where the module's forward looks for its globals."""
         self._searched_types.add(type(module))
         namespace = getattr(getattr(module, "forward", module), "__globals__", None)
         if namespace is not None and self._patches is not None:
@@ -558,62 +518,13 @@ def symbolic_trace(
     return GraphModule(tracer.root, graph, name)
 
 
-def _module_call(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """What `nn.Module.__call__` does while anything is traced. Its code runs as torch's function, so it has no globals."""
-    running: Any = "<running>"
-    torch_module: Any = "<torch_module>"
-    ours: Any = "<ours>"
-    original: Any = "<original>"
-    tracer = running()
-    # Somebody else's function in our place, such as that of a torch.fx trace inside of ours, has the say.
-    if tracer is None or (ours is not None and torch_module.__call__ is not ours):
-        return original(self, *args, **kwargs)
-    return tracer._intercept_call(self, args, kwargs)
-
-
-def _module_getattr(self: Any, name: str) -> Any:
-    """What `nn.Module.__getattr__` does while anything is traced, likewise."""
-    running: Any = "<running>"
-    torch_module: Any = "<torch_module>"
-    ours: Any = "<ours>"
-    original: Any = "<original>"
-    value = original(self, name)
-    tracer = running()
-    if tracer is None or (ours is not None and torch_module.__getattr__ is not ours):
-        return value
-    return tracer.getattr(name, value, tracer._parameter_proxies)
-
-
-def _stand_between(patches: Patches) -> None:
-    """Let calls of modules and reads of their attributes come to us first."""
-    for name, original, hook in (
-        ("__getattr__", _orig_module_getattr, _GETATTR),
-        ("__call__", _orig_module_call, _CALL),
-    ):
-        if getattr(nn.Module, name) is original and isinstance(original, FunctionType):
-            # The function's code, not the attribute: for that CPython would visit every subclass of `nn.Module`.
-            patches.code(original, code_with(hook, ours=original))
-        else:
-            function = FunctionType(code_with(hook, ours=None), globals(), name)
-            patches.attribute(nn.Module, name, lambda _, function=function: function)
-
-
-def _hook(template: FunctionType, original: Any) -> CodeType:
-    constants = {"running": _running.get, "torch_module": nn.Module, "original": copied(original)}
-    return code_with(template.__code__, **constants)
-
-
-_CALL: Final = _hook(_module_call, _orig_module_call)
-_GETATTR: Final = _hook(_module_getattr, _orig_module_getattr)
 Tracer._boundary = Tracer._run.__code__
 
-_OWN_METHODS: Final = {"create_arg": Tracer.create_arg, "create_node": Tracer.create_node, "call_module": Tracer.call_module}
-
-
-def _is_proxyable(cls: type) -> bool:
-    """Whether the class is made by `ProxyableClassMeta`, ours or torch.fx's."""
-    theirs = getattr(sys.modules.get("torch.fx._symbolic_trace"), "ProxyableClassMeta", ProxyableClassMeta)
-    return isinstance(cls, ProxyableClassMeta | theirs)
+_OWN_METHODS: Final = {
+    "create_arg": Tracer.create_arg,
+    "create_node": Tracer.create_node,
+    "call_module": Tracer.call_module,
+}
 
 
 @functools.lru_cache(maxsize=64)

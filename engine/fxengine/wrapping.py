@@ -20,7 +20,7 @@ from fxengine.proxy import Proxy
 
 __all__ = ["wrap"]
 
-_Wrapped = TypeVar("_Wrapped", str, Callable[..., Any])
+_Wrapped = TypeVar("_Wrapped", bound=str | Callable[..., Any])
 
 _wrapped_fns_to_patch: dict[tuple[int, str], dict[str, Any]] = {}
 """The wrap registry: the globals in which a name stands for a leaf function, by the globals' id and the name."""
@@ -51,10 +51,11 @@ def wrap(fn_or_name: _Wrapped) -> _Wrapped:
         RuntimeError: The argument is neither a callable nor a string.
         NotImplementedError: The call is not at the top level of a module.
     """
-    if callable(fn_or_name):
-        name = fn_or_name.__name__
-    elif isinstance(fn_or_name, str):
-        name = fn_or_name
+    registered: object = fn_or_name
+    if isinstance(registered, str):
+        name = registered
+    elif callable(registered):
+        name = registered.__name__
     else:
         raise RuntimeError(  # noqa: TRY004 - torch.fx's exception.
             "Unsupported type for global function! Must be either a callable or string name"

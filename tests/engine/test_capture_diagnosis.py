@@ -1,4 +1,4 @@
-"""`diagnose` puts each problem on the exact expression, says what it is, how the value came to be, and what mends it."""
+"""`diagnose` puts each problem on the exact expression, and says what it is, why, and what mends it."""
 
 import functools
 import linecache
@@ -189,11 +189,17 @@ def test_kind_and_provenance(source: str, kind: str, way: str | None) -> None:
         ("if x.shape[0] > 1: pass", "`x.shape[0] > 1` decides a branch, but torch.fx traces without shapes"),
         ("if x.dtype == 3: pass", "`x.dtype == 3` decides a branch, but torch.fx traces without dtypes"),
         ("if flag: pass", "`flag` decides a branch, but the input `flag` has no value while tracing"),
-        ("while x.any(): pass", "`x.any()` decides whether the loop goes on, but its value is only known when data flows"),
+        (
+            "while x.any(): pass",
+            "`x.any()` decides whether the loop goes on, but its value is only known when data flows",
+        ),
         ("assert x.ndim == 3", "`x.ndim == 3` is asserted, but torch.fx traces without shapes"),
         ("for a in x: pass", "`x` is iterated, but how many items it has is not known while tracing"),
         ("for a in args: pass", "`args` is unpacked, but `*args` is one symbolic value while tracing"),
-        ("y = range(x.size(0))", "`range(x.size(0))` needs a number, but `x.size(0)` is symbolic: torch.fx traces without shapes"),
+        (
+            "y = range(x.size(0))",
+            "`range(x.size(0))` needs a number, but `x.size(0)` is symbolic: torch.fx traces without shapes",
+        ),
         ("x[0] = 1", "`x[0]` is assigned, but a symbolic value cannot be changed in place"),
         ("y = np.sqrt(x)", "`np.sqrt(x)` cannot take the symbolic value `x`"),
         ("y = nn.Linear(2, 2)(x)", "`nn.Linear(2, 2)(x)` uses a module that is not registered in the model"),
@@ -321,7 +327,8 @@ def test_a_failure_without_any_frame_is_at_the_definition() -> None:
 
 def test_an_output_that_the_graph_cannot_hold_is_at_the_return() -> None:
     def f(x: Any) -> Any:
-        y = x + 1
+        if x is None:
+            raise ValueError
         return object()
 
     (problem,) = diagnose(f).problems

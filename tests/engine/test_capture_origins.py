@@ -28,7 +28,7 @@ class Outer(nn.Module):
         self.weight = nn.Parameter(torch.ones(2))
 
     def forward(self, img: torch.Tensor, *rest: Any, flag: bool = True) -> torch.Tensor:
-        b, c = img.shape
+        _, c = img.shape
         y = self.inner(img) * self.weight
         sizes = img.shape
         return y.reshape(

@@ -30,7 +30,7 @@ def module_of(tmp_path: Path, source: str) -> types.ModuleType:
 
 
 class TestInterpreterDocument:
-    """"Behind the Scenes: How torch.fx.Interpreter Executes FX Models"."""
+    """ "Behind the Scenes: How torch.fx.Interpreter Executes FX Models"."""
 
     @staticmethod
     def model(x: torch.Tensor) -> torch.Tensor:
@@ -85,7 +85,7 @@ class TestInterpreterDocument:
 
 
 class TestCallModuleDocument:
-    """"Understanding torch.fx.Interpreter.call_module() in PyTorch FX"."""
+    """ "Understanding torch.fx.Interpreter.call_module() in PyTorch FX"."""
 
     class MyModule(nn.Module):
         def __init__(self) -> None:
@@ -98,8 +98,8 @@ class TestCallModuleDocument:
     def test_call_module_is_overridden(self, capsys: pytest.CaptureFixture[str]) -> None:
         class MyInterpreter(Interpreter):
             def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
-                print(f"Calling module: {target}")
-                print(f"Input shapes: {[tuple(a.shape) for a in args]}")
+                print(f"Calling module: {target}")  # noqa: T201 - the document prints.
+                print(f"Input shapes: {[tuple(a.shape) for a in args]}")  # noqa: T201 - likewise.
                 return super().call_module(target, args, kwargs)
 
         model = self.MyModule()
@@ -203,9 +203,7 @@ class TestReferenceDocument:
 
         with pytest.raises(TraceError) as caught:
             symbolic_trace(func_to_trace)
-        assert str(caught.value) == (
-            "symbolically traced variables cannot be used as inputs to control flow"
-        )
+        assert str(caught.value) == ("symbolically traced variables cannot be used as inputs to control flow")
         (problem,) = fxengine.diagnose(func_to_trace).problems
         assert problem.site is not None
         assert problem.site.text == "dim0 == 3"
@@ -225,7 +223,7 @@ class TestReferenceDocument:
             self.do_activation = do_activation
             self.linear = nn.Linear(512, 512)
 
-        def forward(self, x):  # noqa: ANN001, ANN202 - as printed: annotations would appear in the code.
+        def forward(self, x):  # As printed: annotations would appear in the code.
             x = self.linear(x)
             # This if-statement is so-called static control flow.
             # Its condition does not depend on any input values
@@ -235,9 +233,7 @@ class TestReferenceDocument:
 
     def test_static_control_flow(self) -> None:
         assert symbolic_trace(self.MyModule(do_activation=False)).code == (
-            "\n\n\ndef forward(self, x):\n"
-            "    linear = self.linear(x);  x = None\n"
-            "    return linear\n    "
+            "\n\n\ndef forward(self, x):\n    linear = self.linear(x);  x = None\n    return linear\n    "
         )
         assert symbolic_trace(self.MyModule(do_activation=True)).code == (
             "\n\n\ndef forward(self, x):\n"
@@ -320,7 +316,7 @@ def normalize(x):
                 self.linear = nn.Linear(3, 4)
                 self.submod = MySpecialSubmodule()
 
-            def forward(self, x):  # noqa: ANN001, ANN202 - as printed: annotations would appear in the code.
+            def forward(self, x):  # As printed: annotations would appear in the code.
                 return self.submod(self.linear(x))
 
         assert symbolic_trace(MyModule()).code == (
@@ -366,7 +362,7 @@ def normalize(x):
         )
 
     def test_comment_annotations_are_not_supported(self) -> None:
-        def func(x, y):  # noqa: ANN001, ANN202 - annotated by a comment, as before Python 3.
+        def func(x, y):  # As printed: annotations would appear in the code.
             # type: (torch.Tensor, int) -> torch.Tensor
             return x + y
 

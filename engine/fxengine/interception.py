@@ -1,0 +1,71 @@
+"""Standing between modules and whoever calls them: calls and reads of attributes go to the tracer that is running.
+
+`nn.Module.__call__` and `nn.Module.__getattr__` run other code while anything is traced. That code asks the context
+which tracer is running and does what torch does if there is none, so it harms nobody else.
+"""
+
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from torch import nn
+
+from fxengine.patching import Patches, code_with, copied
+from fxengine.running import running_tracer
+
+_orig_module_call: Final[Any] = nn.Module.__call__
+_orig_module_getattr: Final[Any] = nn.Module.__getattr__
+
+call_as_torch_does: Final[Any] = copied(_orig_module_call)
+"""What `nn.Module.__call__` does when nothing is traced."""
+
+
+def intercept_modules(patches: Patches) -> None:
+    """Let calls of modules and reads of their attributes come to us first, as long as the patches are held."""
+    for name, original, hook in (
+        ("__getattr__", _orig_module_getattr, _GETATTR),
+        ("__call__", _orig_module_call, _CALL),
+    ):
+        if getattr(nn.Module, name) is original and isinstance(original, FunctionType):
+            # The function's code, not the attribute: for that CPython would visit every subclass of `nn.Module`.
+            patches.code(original, code_with(hook, ours=original))
+        else:
+            function = FunctionType(code_with(hook, ours=None), globals(), name)
+            patches.attribute(nn.Module, name, lambda _, function=function: function)
+
+
+def _module_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `nn.Module.__call__` does while anything is traced.
+
+    The code runs as torch's function, so it has none of our globals but brings along what it needs.
+    """
+    running: Any = "<running>"
+    torch_module: Any = "<torch_module>"
+    ours: Any = "<ours>"
+    original: Any = "<original>"
+    tracer = running()
+    # Somebody else's function in our place, such as that of a torch.fx trace inside of ours, has the say.
+    if tracer is None or (ours is not None and torch_module.__call__ is not ours):
+        return original(self, *args, **kwargs)
+    return tracer._intercept_call(self, args, kwargs)
+
+
+def _module_getattr(self: Any, name: str) -> Any:
+    """What `nn.Module.__getattr__` does while anything is traced; likewise."""
+    running: Any = "<running>"
+    torch_module: Any = "<torch_module>"
+    ours: Any = "<ours>"
+    original: Any = "<original>"
+    value = original(self, name)
+    tracer = running()
+    if tracer is None or (ours is not None and torch_module.__getattr__ is not ours):
+        return value
+    return tracer.getattr(name, value, tracer._parameter_proxies)
+
+
+def _hook(template: FunctionType, original: Any) -> CodeType:
+    constants = {"running": running_tracer.get, "torch_module": nn.Module, "original": copied(original)}
+    return code_with(template.__code__, **constants)
+
+
+_CALL: Final = _hook(_module_call, _orig_module_call)
+_GETATTR: Final = _hook(_module_getattr, _orig_module_getattr)

@@ -1,0 +1,347 @@
+"""How calls become nodes: what a recorder does with their arguments, and what it notes on the new node.
+
+A `Recorder` knows symbolic values only as things with a node; what they are, what they answer to the user's code, and
+how a module is run is the business of `proxy` and `tracer`. Nodes are described as they are made: with the scope and
+the stack of modules, with their origin, and on demand with Python's stack.
+"""
+
+import copy
+import enum
+import functools
+import sys
+import traceback
+import types
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+
+import torch
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.utils._traceback import CapturedTraceback
+
+from fxengine.errors import Refusal, Rule, UnsupportedArgument
+from fxengine.graph import _NO_KWARGS, Graph, _warn_of_symbolic_numbers
+from fxengine.immutable_collections import immutable_dict, immutable_list
+from fxengine.names import _target_to_str
+from fxengine.node import Argument, Node, Target, _freeze, base_types, map_arg
+from fxengine.operator_schemas import check_for_mutable_operation
+from fxengine.source import ModuleSite, OriginRecord, is_engine_file, walk_user_frames
+
+if TYPE_CHECKING:
+    from fxengine.proxy import Proxy
+
+try:
+    from torch._library.opaque_object import is_opaque_value_type
+except ImportError:  # torch before 2.10 has no opaque objects.
+
+    def is_opaque_value_type(cls: type[Any] | str) -> bool:  # noqa: ARG001
+        """Whether values of this type are constants that print themselves."""
+        return False
+
+
+_fx_traceback = sys.modules.get("torch.fx.traceback")
+"""Where torch keeps the metadata that `torch.fx.traceback.annotate` and its like want on new nodes."""
+
+_CALLS_BY_NAME: Final = frozenset({"call_method", "call_module"})
+
+_SYMBOLIC_NUMBERS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+PLAIN_TYPES: Final[frozenset[type[Any]]] = frozenset(
+    {
+        *(kind for kind in base_types if kind is not torch.Tensor and kind not in _SYMBOLIC_NUMBERS),
+        types.NoneType,
+        types.EllipsisType,
+        HigherOrderOperator,
+    }
+)
+"""The types of what the graph holds as it is; a tracer with a root looks tensors up first."""
+
+
+class SymbolicValue:
+    """What stands for the value of a node while code runs that works on it."""
+
+    tracer: Any
+    node: Node
+
+
+class Scope:
+    """The module whose operations are recorded: its path in the root, and its type."""
+
+    def __init__(self, module_path: str, module_type: Any) -> None:
+        self.module_path = module_path
+        self.module_type = module_type
+
+
+class ScopeContextManager:
+    """Changes a tracer's scope to another one's values for the duration of a `with` block."""
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        self._scope = scope
+        self._previous = (scope.module_path, scope.module_type)
+        scope.module_path = current_scope.module_path
+        scope.module_type = current_scope.module_type
+
+    def __enter__(self) -> Scope:
+        return self._scope
+
+    def __exit__(self, *_: object) -> None:
+        self._scope.module_path, self._scope.module_type = self._previous
+
+
+class Recorder:
+    """Records operations in a graph.
+
+    Attributes:
+        graph: Where nodes go.
+        record_stack_traces: Store Python's stack, as text, with each node.
+        check_mutable_operations: Refuse operations that change their arguments.
+        trace_asserts: Record `assert x` for a symbolic `x` instead of refusing it.
+        proxy_buffer_attributes: Reading a buffer from a module gives a symbolic value.
+        traced_func_name: The method of the root that is traced.
+        scope: The module whose operations are being recorded.
+        module_stack: The modules that are running, outermost first, with path and type.
+        node_name_to_scope: Path and type of the module that each node belongs to.
+    """
+
+    graph: Graph
+    record_stack_traces: bool = False
+    _record_forward_stack_traces_only: bool = False
+    check_mutable_operations: bool = False
+    trace_asserts: bool = False
+    proxy_buffer_attributes: bool = False
+    traced_func_name: str = "forward"
+    scope: Scope
+    module_stack: OrderedDict[str, tuple[str, Any]]
+    node_name_to_scope: dict[str, tuple[str, type]]
+
+    _site: ModuleSite | None = None
+    """The module call that is being traced through; None when no trace runs, and then origins are not recorded."""
+    _boundary: ClassVar[CodeType | None] = None
+    """The code that runs a module's forward: frames outside of it belong to the site."""
+    _stack_snapshot: OrderedDict[str, tuple[str, Any]] | None = None
+    """The module stack as the latest nodes have it in `meta`; shared until the stack changes."""
+    _records_plainly: bool = False
+    """Whether no subclass has a say in how calls are recorded, so that this may be done in one go."""
+
+    @functools.cached_property
+    def refusals(self) -> list[Refusal]:
+        """What this tracer refused to do for symbolic values, in order, even if the exception was caught."""
+        return []
+
+    def refuse(self, rule: type[Rule], subject: Any, error: BaseException) -> NoReturn:
+        """Raise `error`, and note that it was raised for `rule` on behalf of `subject`."""
+        self.refusals.append(Refusal(rule, subject, error))
+        raise error
+
+    def create_node(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Any | None = None,
+    ) -> Node:
+        """Return a new node at the end of the graph, with origin and scope. May be overridden to check or change it."""
+        if self.check_mutable_operations and kind == "call_function":
+            assert callable(target)
+            check_for_mutable_operation(target, args, kwargs)
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        self._describe(node, sys._getframe(1))
+        return node
+
+    def _describe(self, node: Node, caller: FrameType) -> None:
+        """Note on a new node where it comes from and which modules are running."""
+        scope = self.scope
+        self.node_name_to_scope[node._name] = (scope.module_path, scope.module_type)
+        site = self._site
+        if site is not None:
+            node._origin = OriginRecord((site, walk_user_frames(caller, self._boundary)))
+        if _fx_traceback is not None and _fx_traceback.should_preserve_node_meta:
+            _copy_current_meta(node)
+        elif self.module_stack:
+            node.meta["nn_module_stack"] = self._stack_snapshot or self._copied_module_stack()
+        if self.record_stack_traces and not node.stack_trace:
+            summary = self._filter_traceback_frames(CapturedTraceback.extract().summary())
+            if summary:
+                node.stack_trace = "".join(summary.format()).strip()
+
+    def _copied_module_stack(self) -> OrderedDict[str, tuple[str, Any]]:
+        """A copy of the module stack; kept for the next nodes if only our own `call_module` changes the stack."""
+        copied = self.module_stack.copy()
+        if self._records_plainly:
+            self._stack_snapshot = copied
+        return copied
+
+    def _filter_traceback_frames(self, user_stack_summary: traceback.StackSummary) -> traceback.StackSummary:
+        """The frames of a recorded stack trace that are worth keeping: from the first `forward` on, without our own."""
+        frames = [frame for frame in user_stack_summary if not is_engine_file(frame.filename)]
+        if self._record_forward_stack_traces_only:
+            kept = [f for f in frames if f.name == "forward" or f.filename.endswith("torch/__init__.py")]
+        else:
+            first = next((i for i, frame in enumerate(frames) if frame.name == "forward"), len(frames))
+            kept = frames[first:]
+        return traceback.StackSummary.from_list(kept)
+
+    def proxy(self, node: Node) -> "Proxy":
+        """Return the symbolic value of `node`."""
+        raise NotImplementedError
+
+    def create_proxy(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any | None = None,
+        proxy_factory_fn: Callable[[Node], "Proxy"] | None = None,
+    ) -> "Proxy":
+        """Return the symbolic value of a new node, whose arguments may contain symbolic values.
+
+        A placeholder's default value, if any, is its one positional argument.
+        """
+        if self._records_plainly and (
+            callable(target) if kind == "call_function" else kind in _CALLS_BY_NAME and type(target) is str
+        ):
+            node = self._record(kind, target, args, kwargs, name, type_expr)
+            return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+        node_args = self.create_arg(args)
+        node_kwargs = self.create_arg(kwargs)
+        assert isinstance(node_args, tuple), f"Expected args_ to be tuple, got {type(node_args)}"
+        assert isinstance(node_kwargs, dict), f"Expected kwargs_ to be dict, got {type(node_kwargs)}"
+        node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
+        return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+
+    def _record(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None,
+        type_expr: Any | None,
+    ) -> Node:
+        """What `create_arg` and `create_node` do for a call, in one pass over its arguments."""
+        inputs: dict[Node, None] = {}
+        items: list[Any] = []
+        unusual = False
+        for arg in args:
+            arg_type = type(arg)
+            if arg_type in PLAIN_TYPES:
+                items.append(arg)
+            elif isinstance(arg, SymbolicValue):
+                node = arg.node
+                inputs[node] = None
+                items.append(node)
+            elif (arg_type is tuple or arg_type is list) and PLAIN_TYPES.issuperset(map(type, arg)):
+                items.append(arg if arg_type is tuple else immutable_list(arg))
+            else:
+                unusual = True
+                items.append(_freeze(self.create_arg(arg), inputs))
+        node_args = tuple(items)
+        node_kwargs = _NO_KWARGS
+        if kwargs:
+            unusual = unusual or not PLAIN_TYPES.issuperset(map(type, kwargs.values()))
+            node_kwargs = immutable_dict(_freeze(self.create_arg(kwargs), inputs) if unusual else kwargs)
+        if unusual:
+            _warn_of_symbolic_numbers(kind, target, node_args, node_kwargs)
+        label = name if name is not None else _target_to_str(target)
+        node = self.graph._append(kind, target, node_args, node_kwargs, label, type_expr, inputs)
+        self._describe(node, sys._getframe(2))
+        return node
+
+    def create_arg(self, a: Any) -> Any:
+        """Return what stands for `a` in a node's arguments: nodes for symbolic values, containers converted inside.
+
+        Raises:
+            NotImplementedError: The graph cannot hold such an object.
+        """
+        kind = type(a)
+        if kind in PLAIN_TYPES:
+            return a
+        if isinstance(a, SymbolicValue):
+            return a.node
+        if kind is tuple:
+            return tuple([self.create_arg(item) for item in a])
+        if kind is list or kind is immutable_list:
+            return [self.create_arg(item) for item in a]
+        return _create_arg_dict(self, a) if kind is dict else self._create_unusual_arg(a)
+
+    def _create_unusual_arg(self, a: Any) -> Any:
+        """The argument for `a`, which is neither of the most frequent types nor a symbolic value."""
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
+        argument = a
+        match a:
+            case tuple():
+                items = [self.create_arg(item) for item in a]
+                argument = type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
+            case list():
+                argument = [self.create_arg(item) for item in a]
+            case dict():
+                argument = _create_arg_dict(self, a)
+            case slice() | range():
+                argument = type(a)(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
+            case _ if isinstance(a, OpOverload | HigherOrderOperator) or is_opaque_value_type(type(a)):
+                pass
+            case _ if is_dataclass(a):
+                kwargs = {field.name: self.create_arg(getattr(a, field.name)) for field in fields(a)}
+                argument = self.create_node("call_function", type(a), (), kwargs)
+            case _ if not isinstance(a, (*base_types, enum.Enum)):
+                self.refuse(UnsupportedArgument, a, NotImplementedError(f"argument of type: {type(a)}"))
+            case _:
+                pass
+        return argument
+
+
+def _create_arg_dict(tracer: Recorder, values: dict[Any, Any]) -> dict[Any, Argument]:
+    result: dict[Any, Argument] = {}
+    for given, value in values.items():
+        key = given
+        if not isinstance(key, str):
+            key = tracer.create_arg(key)
+            map_arg(key, functools.partial(_no_nodes_error, tracer))
+        result[key] = tracer.create_arg(value)
+    return result
+
+
+def _no_nodes_error(tracer: Recorder, node: Node) -> NoReturn:
+    error = RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {node}")
+    tracer.refuse(UnsupportedArgument, None, error)
+
+
+def _copy_current_meta(node: Node) -> None:
+    """Put on a new node what torch's traceback module wants on nodes that are made now."""
+    assert _fx_traceback is not None
+    current: dict[str, Any] = _fx_traceback.get_current_meta()
+    stack_trace = current.get("stack_trace")
+    if stack_trace:
+        node.stack_trace = stack_trace
+        if _fx_traceback.GRADIENT_ACC_SPECIAL_STACK in stack_trace:
+            node.meta["is_gradient_acc"] = True
+            node.meta["autograd_backward"] = True
+    for field in _COPY_META_FIELDS:
+        if field in current:
+            node.meta[field] = copy.copy(current[field])
+    if current.get("autograd_backward", False):
+        node.meta["autograd_backward"] = True
+
+
+_COPY_META_FIELDS = [
+    "nn_module_stack",
+    "torch_fn",
+    "source_fn_stack",
+    "original_aten",
+    "recompute",
+    "ac_graph_id",
+    "has_backward_hook",
+    "from_node",
+    "quantization_tag",
+    "_numeric_debug_handle",
+    "custom",
+    "partitioner_tag",
+]
+"""The fields of `meta` that a node inherits from the one that torch is replaying."""

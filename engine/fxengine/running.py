@@ -1,0 +1,58 @@
+"""Which trace is running, and classes that behave differently while one is.
+
+The one piece of state is a context variable, so that every thread and every task has its own answer.
+"""
+
+import sys
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+from fxengine.wrapping import find_proxy
+
+if TYPE_CHECKING:
+    from fxengine.tracer import Tracer
+
+__all__ = ["ProxyableClassMeta", "is_fx_symbolic_tracing", "is_fx_tracing", "running_tracer"]
+
+running_tracer: Final[ContextVar["Tracer | None"]] = ContextVar("fxengine_running_tracer", default=None)
+"""The innermost tracer that is running in this context."""
+
+
+def is_fx_tracing() -> bool:
+    """Whether a symbolic trace is running in this context."""
+    return running_tracer.get() is not None
+
+
+def is_fx_symbolic_tracing() -> bool:
+    """Whether a symbolic trace is running in this context and torch is not compiling."""
+    return is_fx_tracing() and not torch.compiler.is_compiling()
+
+
+class ProxyableClassMeta(type):
+    """Metaclass of classes whose construction is recorded when it is given symbolic values.
+
+    Example:
+        `TensorPair(x, y)` becomes a node if `x` or `y` is symbolic::
+
+            class TensorPair(metaclass=fxengine.ProxyableClassMeta):
+                def __init__(self, left, right):
+                    self.left, self.right = left, right
+    """
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return an instance, or a symbolic value that stands for it."""
+        instance = cls.__new__(cls)  # pyright: ignore[reportCallIssue]
+        if is_fx_tracing():
+            proxy = find_proxy((args, kwargs))
+            if proxy is not None:
+                return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
+        cls.__init__(instance, *args, **kwargs)
+        return instance
+
+
+def is_proxyable(cls: type) -> bool:
+    """Whether the class is made by `ProxyableClassMeta`, ours or torch.fx's."""
+    theirs = getattr(sys.modules.get("torch.fx._symbolic_trace"), "ProxyableClassMeta", ProxyableClassMeta)
+    return isinstance(cls, ProxyableClassMeta | theirs)
