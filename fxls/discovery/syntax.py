@@ -22,14 +22,7 @@ def parse(path: str, text: str) -> ast.Module | Problem:
         try:
             return ast.parse(text.removeprefix("\ufeff"))
         except SyntaxError as error:
-            line = error.lineno or 1
-            column = _byte_column(error.text or "", (error.offset or 1) - 1)
-            end_line, end_column = line, column + 1
-            if error.end_lineno is not None and error.end_offset is not None and error.end_offset > 0:
-                end_line = error.end_lineno
-                end_column = _byte_column(error.text or "", error.end_offset - 1) if end_line == line else 0
-            end = max((line, column), (end_line, end_column))
-            return _syntax_problem(path, f"{type(error).__name__}: {error.msg}", Span(line, column, *end))
+            return _syntax_problem(path, f"{type(error).__name__}: {error.msg}", _error_span(error))
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:
             return _syntax_problem(path, f"{type(error).__name__}: {error}", Span(1, 0, 1, 0))
 
@@ -152,6 +145,19 @@ def _syntax_problem(path: str, message: str, span: Span) -> Problem:
         original=message,
         hint="Until the file parses again, the answers of its last version that did are shown.",
     )
+
+
+def _error_span(error: SyntaxError) -> Span:
+    """Return what a syntax error is about: the part that the parser names, the whole line if it is its indentation."""
+    line, text = error.lineno or 1, error.text or ""
+    if isinstance(error, IndentationError) and text.strip():
+        return Span(line, _bytes(text) - _bytes(text.lstrip()), line, _bytes(text.rstrip()))
+    column = _byte_column(text, (error.offset or 1) - 1)
+    end_line, end_column = line, column + 1
+    if error.end_lineno is not None and error.end_offset is not None and error.end_offset > 0:
+        end_line = error.end_lineno
+        end_column = _byte_column(text, error.end_offset - 1) if end_line == line else 0
+    return Span(line, column, *max((line, column), (end_line, end_column)))
 
 
 def _byte_column(line: str, characters: int) -> int:

@@ -353,6 +353,21 @@ def test_variables_that_hold_a_model_are_known():
 # Any text at all.
 
 
+@pytest.mark.parametrize(
+    ("text", "underlined"),
+    [
+        ("class A: ()\n    'a docstring'  \n", "'a docstring'"),
+        ("def f():\nreturn é\n", "return é"),
+        ("x = (1,\ny = 2\n", "("),
+        ("x = (é 2)\n", "é 2"),
+    ],
+)
+def test_a_syntax_error_underlines_what_is_wrong(text, underlined):
+    problem = discover("/p.py", text).syntax_error
+    assert problem is not None
+    assert Mapper(text).source(problem.location.span) == underlined
+
+
 def test_a_syntax_error_is_told_and_the_last_index_carried():
     text = HEAD + NET
     index = discover("/p.py", text)
