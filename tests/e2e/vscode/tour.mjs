@@ -83,6 +83,7 @@ step('typing a dynamic if underlines exactly its condition', async ({ editor, pa
         );
     });
     await page.waitForSelector('.squiggly-error', { timeout: 5_000 });
+    await page.locator('.codelens-decoration', { hasText: /✗ 1 problem/ }).waitFor({ timeout: 5_000 });
     await editor.shot('typed');
 });
 
@@ -191,7 +192,7 @@ step('the palette shows the graph of the model at the cursor', async ({ editor, 
     await page.waitForTimeout(500);
     await editor.shot('graph');
     await webview.locator('#find').fill('gelu');
-    await webview.locator('#found', { hasText: /1 of \d/ }).waitFor({ timeout: 5_000 });
+    await webview.locator('#found', { hasText: '1 of 4' }).waitFor({ timeout: 5_000 });
     await webview.locator('#in').click();
     await editor.shot('graph-found');
     await editor.palette('View: Close All Editor Groups');

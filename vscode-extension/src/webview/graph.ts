@@ -111,7 +111,7 @@ function present(svg: SVGSVGElement, size: { width: number; height: number }): v
     search(svg, centre);
 }
 
-/** Marks the nodes whose text holds what is typed; Enter goes from one to the next. */
+/** Marks the nodes whose label holds what is typed; Enter goes from one to the next. */
 function search(svg: SVGSVGElement, centre: (part: Element) => void): void {
     const input = element('find') as HTMLInputElement;
     const found = element('found');
@@ -132,7 +132,7 @@ function search(svg: SVGSVGElement, centre: (part: Element) => void): void {
     input.addEventListener('input', () => {
         const wanted = input.value.trim().toLowerCase();
         const nodes = [...svg.querySelectorAll<SVGElement>('g.node')];
-        hits = wanted === '' ? [] : nodes.filter((node) => (node.textContent || '').toLowerCase().includes(wanted));
+        hits = wanted === '' ? [] : nodes.filter((node) => label(node).includes(wanted));
         for (const node of nodes) {
             node.classList.remove('current');
             node.classList.toggle('hit', hits.includes(node));
@@ -146,6 +146,11 @@ function search(svg: SVGSVGElement, centre: (part: Element) => void): void {
             next(event.shiftKey ? -1 : 1);
         }
     });
+}
+
+/** What is written in a node's box; what only hovering shows would find its neighbours too. */
+function label(node: SVGElement): string {
+    return [...node.querySelectorAll('text')].map((line) => line.textContent).join('\n').toLowerCase();
 }
 
 function natural(svg: SVGSVGElement): { width: number; height: number } {
