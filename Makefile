@@ -23,8 +23,8 @@ demo: $(VENV)/.installed
 	@$(BIN)/fxls check examples/ || test $$? -eq 1
 	@printf '\n$$ fxls code examples/vit.py\n'
 	@$(BIN)/fxls code examples/vit.py
-	@printf '\n$$ fxls profile examples/resnet.py::ResNet --device cpu\n'
-	@$(BIN)/fxls profile examples/resnet.py::ResNet --device cpu
+	@printf '\n$$ fxls profile examples/resnet.py --device cpu\n'
+	@$(BIN)/fxls profile examples/resnet.py --device cpu
 
 test: $(VENV)/.installed
 	$(PYTEST) -m "not corpus and not vscode" $(ARGS)

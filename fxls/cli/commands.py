@@ -171,8 +171,12 @@ def _reports(traced: Traced) -> Sequence[TargetReport]:
     return traced.report.targets if traced.report is not None else ()
 
 
+def _parameters(report: TargetReport) -> int:
+    return report.facts.parameters if report.facts else 0
+
+
 def _chosen(traced: Traced, name: str, terminal: _Terminal) -> TraceTarget:
-    """Return the model that was named, else the first that stands for itself and was captured best.
+    """Return the model that was named, else the largest of those that stand for themselves and were captured best.
 
     Raises:
         BadPathError: there is none, or none of that name.
@@ -188,7 +192,7 @@ def _chosen(traced: Traced, name: str, terminal: _Terminal) -> TraceTarget:
         return target
     ranks = {"complete": 0, "partial": 1, "not traced": 2}
     own = [each for each in _reports(traced) if not each.enclosed_by]
-    best = min(own, key=lambda each: ranks[each.status], default=None)
+    best = min(own, key=lambda each: (ranks[each.status], -_parameters(each), -len(each.nodes)), default=None)
     others = [each.qualname for each in own if each is not best and each.nodes]
     if best is None:
         return targets[0]

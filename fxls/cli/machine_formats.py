@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from fxls import __version__
 from fxls.cli.findings import FileFindings, Finding, Place, Sources
-from fxls.features.diagnostics import DOCS, rule_page
+from fxls.features.rules import rule_text
 from fxworker.wire import Edit, Fix, Severity, TargetReport
 
 _LEVELS: Final[dict[Severity, str]] = {
@@ -60,8 +60,8 @@ def to_sarif(files: Sequence[FileFindings], sources: Sources) -> str:
     """Return a SARIF log of one run."""
     findings = [finding for file in files for finding in file.findings]
     codes = sorted({finding.problem.code for finding in findings})
-    rules = [{"id": code, "helpUri": rule_page(code)} for code in codes]
-    driver = {"name": "fxls", "version": __version__, "informationUri": DOCS, "rules": rules}
+    rules = [{"id": code, "help": {"text": rule_text(code), "markdown": rule_text(code)}} for code in codes]
+    driver = {"name": "fxls", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",

@@ -12,12 +12,10 @@ from typing import Final
 from lsprotocol import types as lsp
 
 from fxls.features.places import contains
+from fxls.features.rules import rule_page
 from fxls.snapshot import Snapshot
 from fxls.text.uris import to_uri
 from fxworker.wire import Problem, Related, Severity, Span
-
-DOCS: Final = "https://github.com/fxls/fxls/blob/main/docs"
-"""Where the documentation is read."""
 
 _SEVERITIES: Final[dict[Severity, lsp.DiagnosticSeverity]] = {
     "error": lsp.DiagnosticSeverity.Error,
@@ -67,11 +65,6 @@ def problems(snapshot: Snapshot) -> list[PlacedProblem]:
 def problems_at(snapshot: Snapshot, point: tuple[int, int]) -> list[PlacedProblem]:
     """Return the problems whose span a point lies in."""
     return [each for each in problems(snapshot) if contains(each.span, point)]
-
-
-def rule_page(code: str) -> str:
-    """Return the address of the page that explains a code."""
-    return f"{DOCS}/rules/{code}.md"
 
 
 def with_count(problem: Problem) -> str:

@@ -8,9 +8,10 @@ from lsprotocol import types as lsp
 
 from fxls.discovery.index import ModelIndex
 from fxls.features import markdown as md
-from fxls.features.diagnostics import PlacedProblem, problems_at, rule_page
+from fxls.features.diagnostics import PlacedProblem, problems_at
 from fxls.features.listing import cut, listing
 from fxls.features.places import Site, contains, extent, sites, target_reports
+from fxls.features.rules import rule_page
 from fxls.features.values import values
 from fxls.features.wording import (
     chain,

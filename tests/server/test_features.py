@@ -12,7 +12,7 @@ from lsprotocol import types as lsp
 from fxls.features import markdown, wording
 from fxls.features.code_actions import code_actions
 from fxls.features.code_lens import code_lenses
-from fxls.features.diagnostics import diagnostics, rule_page
+from fxls.features.diagnostics import diagnostics
 from fxls.features.graph_layout import layout
 from fxls.features.graph_view import to_dot, to_json, to_svg, to_text
 from fxls.features.hover import hover
@@ -120,7 +120,8 @@ def test_a_problem_is_a_diagnostic_on_its_expression():
     assert shot.mapper.source(shot.mapper.span(found.range)) == "y.sum() > 0"
     assert (found.code, found.source, found.severity) == ("FX001", "fxls", lsp.DiagnosticSeverity.Error)
     assert found.code_description is not None
-    assert found.code_description.href == rule_page("FX001")
+    assert found.code_description.href.startswith("file:///")
+    assert found.code_description.href.endswith("/docs/rules/FX001.md")
     assert [each.message for each in found.related_information or ()] == ["y", "called here"]
     json.dumps(found.data)
 

@@ -23,6 +23,7 @@ def main() -> None:
     install_dependencies()
     for package in OURS:
         shutil.copytree(package, LIBS / package.name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+    shutil.copytree(REPOSITORY / "docs" / "rules", LIBS / "fxls" / "docs" / "rules")
     compiled = [path for path in LIBS.rglob("*") if path.suffix in {".so", ".pyd", ".dylib"}]
     if compiled:
         sys.exit(f"vendor.py: compiled files cannot be shipped to every platform: {compiled}")
