@@ -9,15 +9,19 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import const_fold as their_fold
 from torch.fx.experimental import optimization as their_optimization
+from torch.fx.experimental import rewriter as their_rewriter
 from torch.fx.passes import param_fetch as their_fetch
 from torch.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes as their_annotate
 from torch.fx.passes.dialect.common import cse_pass as their_cse
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp as TheirFakeTensorProp
+from torch.fx.passes.utils import source_matcher_utils as their_sources
 
 from fxengine._symbolic_trace import symbolic_trace
-from fxengine.experimental import const_fold, optimization
+from fxengine.annotate import annotate
+from fxengine.experimental import const_fold, optimization, rewriter
+from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
-from fxengine.passes import param_fetch, pass_manager
+from fxengine.passes import graph_manipulation, param_fetch, pass_manager
 from fxengine.passes.annotate_getitem_nodes import annotate_getitem_nodes
 from fxengine.passes.dialect.common import cse_pass
 from fxengine.passes.fake_tensor_prop import FakeTensorProp
@@ -25,6 +29,7 @@ from fxengine.passes.graph_drawer import FxGraphDrawer
 from fxengine.passes.infra import pass_manager as infra
 from fxengine.passes.infra.pass_base import PassBase, PassResult
 from fxengine.passes.shape_prop import ShapeProp
+from fxengine.passes.utils import source_matcher_utils
 from fxengine.tracer import Tracer
 
 OURS = SimpleNamespace(
@@ -361,3 +366,127 @@ def test_drawings():
     assert '"input_1" -> "_0";' in drawer.get_dot_graph("inner").to_string()
     small = FxGraphDrawer(traced, "n", ignore_getattr=True, ignore_parameters_and_buffers=True).get_main_dot_graph()
     assert [node.name for node in small.nodes if "scale" in node.name or "weight" in node.name] == []
+
+
+class Asserting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        assert x.shape[0] > 1, "a batch of one"
+        return self.inner(x)
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+
+    def forward(self, x):
+        assert x.dim() == 2
+        return self.fc(x)
+
+
+def test_asserts_are_recorded():
+    module = Asserting()
+    tracer = rewriter.RewritingTracer()
+    graph = tracer.trace(module)
+    traced = GraphModule(tracer.root, graph)
+    flat = Inner()
+    assert [(node.name, node.op) for node in rewriter.RewritingTracer().trace(flat).nodes] == [
+        (node.name, node.op) for node in their_rewriter.RewritingTracer().trace(flat).nodes
+    ]
+    x = torch.randn(2, 2)
+    assert torch.equal(traced(x), module(x))
+    with pytest.raises(AssertionError, match="a batch of one"):
+        traced(torch.randn(1, 2))
+    check = next(node for node in graph.nodes if node.target is torch._assert)
+    assert check.origin.frames[-1].line == Asserting.forward.__code__.co_firstlineno + 1
+    assert type(module.inner) is Inner
+
+
+def test_functions_with_closures_are_rewritten():
+    limit = 3
+
+    def forward(x, factor=2):
+        assert x.shape[0] < limit
+        return x * factor
+
+    traced = symbolic_trace(rewriter.AST_Rewriter().rewrite(forward))
+    assert "torch._assert" in traced.code or "_assert" in traced.code
+    assert traced(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_types_of_local_variables_are_recorded():
+    def forward(x):
+        y: torch.Tensor = x + 1
+        z: int
+        return y
+
+    traced = symbolic_trace(rewriter.AST_Rewriter().rewrite(forward))
+    assert next(node for node in traced.graph.nodes if node.name == "add").type is torch.Tensor
+
+
+def test_a_type_is_given_once():
+    def forward(x: torch.Tensor):
+        return annotate(x, int)
+
+    with pytest.raises(RuntimeError, match="already had a type"):
+        symbolic_trace(forward)
+    assert annotate(3, int) == 3
+
+
+def test_nodes_by_what_they_were():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x):
+            return torch.relu(self.b(torch.nn.functional.relu(self.a(x))))
+
+    exported = torch.export.export(Net(), (torch.randn(2, 3),), strict=False).module()
+
+    def partitions(matcher, graph):
+        found = matcher.get_source_partitions(graph, [nn.Linear, "relu"])
+        linear = found[nn.Linear]
+        return (
+            {str(source): [[node.name for node in part.nodes] for part in parts] for source, parts in found.items()},
+            [sorted(node.name for node in part.input_nodes) for part in linear],
+            [[node.name for node in part.output_nodes] for part in linear],
+            matcher.check_subgraphs_connected(linear[0], linear[1]),
+        )
+
+    ours = from_torch_graph(exported.graph)
+    assert partitions(source_matcher_utils, ours) == partitions(their_sources, exported.graph)
+
+
+def from_torch_graph(graph):
+    """Our graph with the same nodes; attributes are not needed here."""
+    copy, copies = Graph(), {}
+    for node in graph.nodes:
+        copies[node] = copy.create_node(
+            node.op,
+            node.target,
+            torch.fx.node.map_aggregate(
+                node.args, lambda value: copies.get(value, value) if isinstance(value, torch.fx.Node) else value
+            ),
+            dict(node.kwargs),
+            node.name,
+        )
+        copies[node].meta = dict(node.meta)
+    return copy
+
+
+def test_targets_are_exchanged_and_sizes_counted():
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    traced = symbolic_trace(lambda x: torch.relu(x) + torch.relu(x))
+    graph_manipulation.replace_target_nodes_with(traced, "call_function", torch.relu, "call_function", torch.neg)
+    assert traced.code.count("torch.neg") == 2
+    traced = symbolic_trace(module)
+    graph_manipulation.get_size_of_all_nodes(traced, [torch.randn(2, 3)])
+    sizes = [node.size_bytes for node in traced.graph.nodes if node.op == "call_module"]
+    assert sizes == [(2 * 4 * 4, (8 + 16) * 4), (32, 32)]
+    with pytest.raises(RuntimeError, match="no tensor metadata"):
+        graph_manipulation.get_size_of_all_nodes(symbolic_trace(module))
