@@ -22,6 +22,9 @@ from fxworker.wire import TargetReport, TraceReport, TraceRequest, decode, encod
 GRACE: Final = 0.25
 """Seconds between the sample of a hanging process, at its limit, and its end."""
 
+IMPORTS: Final = 2.0
+"""How many times its limit a request may take for imports, which a cold disk makes slow and only the first one pays."""
+
 _SHORTEST: Final = 0.5
 """Seconds that another attempt, without the models that hung, must have left."""
 
@@ -56,7 +59,7 @@ def live(ends: Ends) -> None:
         return
     request = decode(frame.payload)
     assert isinstance(request, TraceRequest)
-    ends.box.arm(request.limits.seconds)
+    ends.box.arm(IMPORTS * request.limits.seconds)
     bound_memory(request.limits.memory)
     document = Document.of(request)
     document.enter(request)
@@ -161,7 +164,7 @@ class DocumentTemplate:
     def _overdue(self, job: Job) -> None:
         assert job.child is not None
         child, job.child = job.child, None
-        end = End(child.box.read(), None)
+        end = End(child.box.read(), None, job.left.limits.seconds)
         child.kill()
         self._lost(job, end)
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any, Final
 
+from fxengine.classification import moments_of
 from fxengine.syntax import tree_of
 from fxworker.meta import OnMeta
 from fxworker.overlays import OverlayFinder, remember_text
@@ -179,10 +180,11 @@ class Document:
         """Whether the file was executed already, as a part of its package."""
         return getattr(sys.modules.get(self.name), "__file__", None) == self.path
 
-    def dependencies(self) -> tuple[str, ...]:
-        """Return the files below the roots that were imported, sorted."""
+    def dependencies(self, failures: Iterable[Failure] = ()) -> tuple[str, ...]:
+        """Return the files below the roots that were imported, or failed to be, sorted."""
         self._stamp()
-        return tuple(sorted(self._stamps))
+        failed = {path for failure in failures for path in _passed(failure.error) if self._is_project(path)}
+        return tuple(sorted({*self._stamps, *failed} - {self.path}))
 
     def _stamp(self) -> None:
         new = modules_since(self._last)
@@ -337,6 +339,14 @@ def _run(code: types.CodeType, statement: Statement, namespace: dict[str, Any]) 
             exec(code, namespace)  # noqa: S102 — As above.
     except Exception:  # noqa: BLE001 — User code that needs real values says so in any way; it gets them.
         exec(code, namespace)  # noqa: S102 — As above.
+
+
+def _passed(error: BaseException) -> set[str]:
+    """Return the files that an exception came through, and the one that a syntax error is in."""
+    paths = {moment.path for moment in moments_of(error.__traceback__)}
+    if isinstance(error, SyntaxError) and error.filename:
+        paths.add(error.filename)
+    return paths
 
 
 def _not_installed(node: ast.Import | ast.ImportFrom) -> list[Missing]:

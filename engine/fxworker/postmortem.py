@@ -32,10 +32,11 @@ _LINUX_OUT_OF_MEMORY: Final = "the memory limit, or somebody else, killed it"
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a process ended: its black box, and its wait status; None when it had to be killed at its limit."""
+    """How a process ended: its black box, and its wait status; None when it was killed after `seconds`, its limit."""
 
     record: Record
     status: int | None
+    seconds: float = 0.0
 
     @property
     def timed_out(self) -> bool:
@@ -74,7 +75,7 @@ def _problem(request: TraceRequest | ProfileRequest, end: End, target: TraceTarg
     own = next((entry for entry in stack if _same(entry.path, request.path)), None)
     what = "importing" if target is None else f"building or tracing `{target.qualname}`"
     if end.timed_out:
-        code, message = TIMED_OUT, f"did not finish within {request.limits.seconds:g} s"
+        code, message = TIMED_OUT, f"did not finish within {end.seconds:g} s"
         hint = "the trace was ended here; if it needs longer, raise the time limit"
     else:
         code, message, hint = DIED, f"ended the process: {_cause(end)}", ""

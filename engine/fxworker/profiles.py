@@ -101,7 +101,7 @@ class Profiles:
 
     def _overdue(self, measuring: _Measuring) -> None:
         if measuring.request is not None:
-            end = End(measuring.child.box.read(), None)
+            end = End(measuring.child.box.read(), None, measuring.request.limits.seconds)
             self._conclude(measuring, encode(postmortem.profile_report(measuring.request, end)))
 
     def _ended(self, measuring: _Measuring, status: int) -> None:

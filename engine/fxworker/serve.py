@@ -113,8 +113,8 @@ class Template:
         document = _Document(request.path, import_key(request), child)
         self._documents[request.path] = document
         child.send(Frame(Kind.REQUEST, encode(request)))
-        limit = request.limits.seconds + documents.GRACE
-        document.timers[0] = self._loop.after(limit, lambda: self._overdue(document))
+        limit = documents.IMPORTS * request.limits.seconds
+        document.timers[0] = self._loop.after(limit + documents.GRACE, lambda: self._overdue(document, limit))
         self._evict()
         return document
 
@@ -127,7 +127,7 @@ class Template:
         document.asked[request.id] = request
         document.child.send(Frame(Kind.REQUEST, encode(request)))
         limit = 2 * request.limits.seconds + _PATIENCE
-        document.timers[request.id] = self._loop.after(limit, lambda: self._overdue(document))
+        document.timers[request.id] = self._loop.after(limit, lambda: self._overdue(document, limit))
 
     def _framed(self, document: _Document, frame: Frame) -> None:
         if self._documents.get(document.path) is not document:
@@ -174,8 +174,8 @@ class Template:
         if timer is not None:
             timer.cancel()
 
-    def _overdue(self, document: _Document) -> None:
-        self._lose(document, End(document.child.box.read(), None))
+    def _overdue(self, document: _Document, seconds: float) -> None:
+        self._lose(document, End(document.child.box.read(), None, seconds))
 
     def _ended(self, document: _Document, status: int) -> None:
         self._ending.discard(document.child)

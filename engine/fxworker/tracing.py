@@ -59,7 +59,7 @@ def trace(request: TraceRequest, document: Document, on_target: OnTarget) -> Tra
         _overall([each.status for each in targets], problems),
         targets,
         tuple(problems),
-        document.dependencies(),
+        document.dependencies(loaded.failures),
         _total(load_ms, [each.timings for each in targets]),
     )
 

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from fxworker.wire import Construct, Inputs, Limits, Overlay, digest
+from fxworker.wire import Construct, Inputs, Limits, Overlay, Span, TraceTarget, digest
 from tests.worker.harness import Worker, all_problems, marked, of, only_problem
 
 NET = """\
@@ -316,6 +316,30 @@ def test_a_failing_dependency_is_named_and_located(worker, model, tmp_path):
     assert "broken helper" in problem.message
     assert problem.related[0].location.path == str(tmp_path / "helper.py")
     assert problem.related[0].location.span.line == 2
+    # The file that is to be mended is watched although its import failed.
+    assert report.dependencies == (str(tmp_path / "helper.py"),)
+
+
+def test_a_function_is_traced_as_it_is(worker, model):
+    text = "import torch\n\n\ndef mix(a, b):\n    return torch.relu(a) + b\n"
+    target = TraceTarget("mix", "function", Span(4, 4, 4, 7))
+    report = worker.trace(model(text), targets=(target,))
+    mix = of(report, "mix")
+    assert mix.status == "complete"
+    assert mix.facts is None
+    assert [node.name for node in mix.nodes] == ["a", "b", "relu", "add", "output"]
+
+
+def test_a_nested_class_is_found_by_its_qualified_name(worker, model):
+    text = NET.replace("class Net", "class Outer:\n  class Net").replace("\n    ", "\n      ")
+    target = TraceTarget("Outer.Net", "class", Span(6, 8, 6, 11))
+    assert worker.trace(model(text), targets=(target,)).status == "complete"
+
+
+def test_a_target_that_is_not_there_is_told(worker, model):
+    target = TraceTarget("Missing", "class", Span(1, 0, 1, 6))
+    problem = only_problem(worker.trace(model(NET), targets=(target,)))
+    assert problem.code == "FX102"
 
 
 def test_what_the_program_prints_comes_with_the_report(worker, model):
