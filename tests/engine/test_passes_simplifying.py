@@ -402,7 +402,11 @@ def test_asserts_are_recorded():
     with pytest.raises(AssertionError, match="a batch of one"):
         traced(torch.randn(1, 2))
     check = next(node for node in graph.nodes if node.target is torch._assert)
-    assert check.origin.frames[-1].line == Asserting.forward.__code__.co_firstlineno + 1
+    frame = check.origin.frames[-1]
+    assert (frame.line, frame.text) == (
+        Asserting.forward.__code__.co_firstlineno + 1,
+        'assert x.shape[0] > 1, "a batch of one"',
+    )
     assert type(module.inner) is Inner
 
 
@@ -421,7 +425,7 @@ def test_functions_with_closures_are_rewritten():
 def test_types_of_local_variables_are_recorded():
     def forward(x):
         y: torch.Tensor = x + 1
-        z: int
+        z: int  # noqa: F842 - no value is no assignment.
         return y
 
     traced = symbolic_trace(rewriter.AST_Rewriter().rewrite(forward))

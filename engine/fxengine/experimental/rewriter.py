@@ -32,7 +32,7 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 - torch.fx's name.
         """
         lines, first = inspect.getsourcelines(fn)
         tree = ast.parse(textwrap.dedent("".join(lines)))
-        ast.increment_lineno(tree, first - 1)
+        _shift(tree, first - 1, len(lines[0]) - len(lines[0].lstrip()))
         rewritten = ast.fix_missing_locations(self.visit(tree))
         definition = rewritten.body[0]
         definition.decorator_list = []
@@ -44,15 +44,15 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 - torch.fx's name.
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         """Turn ``assert test, message`` into ``torch._assert(test, message)``."""
         message = node.msg if node.msg is not None else ast.Constant("")
-        function = ast.parse("__import__('torch')._assert", mode="eval").body
-        return ast.copy_location(ast.Expr(ast.Call(function, [node.test, message], [])), node)
+        call = ast.Call(_expression("__import__('torch')._assert", node), [node.test, message], [])
+        return ast.copy_location(ast.Expr(ast.copy_location(call, node)), node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """Turn ``y: T = value`` into ``y = annotate(value, T)``."""
         if node.value is None:
             return node
-        function = ast.parse("__import__('fxengine.annotate', fromlist=['annotate']).annotate", mode="eval").body
-        value = ast.Call(function, [node.value, node.annotation], [])
+        function = _expression("__import__('fxengine.annotate', fromlist=['annotate']).annotate", node)
+        value = ast.copy_location(ast.Call(function, [node.value, node.annotation], []), node.value)
         return ast.copy_location(ast.Assign([node.target], value), node)
 
 
@@ -96,6 +96,23 @@ def _rewritten_function(function: FunctionType) -> FunctionType:
         return AST_Rewriter().rewrite(function)
     except (OSError, SyntaxError):  # Without source, or a lambda in the middle of a line.
         return function
+
+
+def _expression(source: str, place: ast.AST) -> ast.expr:
+    """Return the syntax tree of an expression that stands where ``place`` stands."""
+    tree = ast.parse(source, mode="eval").body
+    for node in ast.walk(tree):
+        ast.copy_location(node, place)
+    return tree
+
+
+def _shift(tree: ast.AST, lines: int, columns: int) -> None:
+    """Move everything to where it stands in the file."""
+    ast.increment_lineno(tree, lines)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.stmt):
+            node.col_offset += columns
+            node.end_col_offset = (node.end_col_offset or 0) + columns
 
 
 def _enclosed(tree: ast.Module, definition: ast.stmt, free: tuple[str, ...]) -> ast.Module:
