@@ -123,7 +123,7 @@ def _strip_proxy(value: Any) -> Any:
 
 
 def _inherit(created: Node, old: Node) -> None:
-    created.origin = old.origin
+    created._origin = old._origin
     for key in _INHERITED_META:
         if key in old.meta:
             created.meta[key] = copy.copy(old.meta[key])

@@ -383,7 +383,7 @@ def _repeated(partition: Partition, switch: Node, args: tuple[Any, ...]) -> Node
 def _inherit(node: Node, copied: Node) -> None:
     """Let a copy know what the original knew."""
     copied.meta = node.meta.copy()
-    copied.origin = node.origin
+    copied._origin = node._origin
     copied.tensor = node.tensor
 
 

@@ -197,7 +197,7 @@ class _TagSplitter:
 
 def _inherit(node: Node, copied: Node) -> None:
     copied.meta = copy.copy(node.meta)
-    copied.origin = node.origin
+    copied._origin = node._origin
     copied.tensor = node.tensor
 
 
