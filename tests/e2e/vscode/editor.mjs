@@ -114,8 +114,8 @@ export class Editor {
         await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
     }
 
-    /** Moves the mouse over the first `text` of the file. */
-    async point(text) {
+    /** Where the first character of the first `text` of the file is shown. */
+    async place(text) {
         await this.goTo(text);
         await this.page.waitForTimeout(100);
         const box = await this.page.evaluate((wanted) => {
@@ -139,15 +139,18 @@ export class Editor {
         if (!box) {
             throw new Error(`no line of the editor shows ${text}`);
         }
-        await this.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+        return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
     }
 
-    /** The text of the hover that pointing at `text` brings up, once it holds `wanted`. */
-    async hover(text, wanted) {
+    /** The text of the hover that pointing at `text` brings up, once it holds `wanted`; `timed` measures the wait. */
+    async hover(text, wanted, timed = (work) => work()) {
         await this.page.mouse.move(700, 840);
-        await this.point(text);
+        const { x, y } = await this.place(text);
         const hover = this.page.locator('.monaco-hover:not(.hidden) .hover-contents');
-        await hover.filter({ hasText: wanted }).first().waitFor({ timeout: 15_000 });
+        await timed(async () => {
+            await this.page.mouse.move(x, y);
+            await hover.filter({ hasText: wanted }).first().waitFor({ timeout: 15_000 });
+        });
         return (await hover.allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
     }
 

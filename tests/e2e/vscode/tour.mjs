@@ -104,7 +104,7 @@ step('each further edit renews the squiggle', async ({ editor, page }, timed) =>
 });
 
 step('undoing the edits clears the squiggle', async ({ editor, page }, timed) => {
-    await timed('undo → no squiggle', async () => {
+    await timed('revert, through the palette → no squiggle', async () => {
         await editor.palette('File: Revert File');
         await page.locator('.squiggly-error').first().waitFor({ state: 'detached', timeout: 30_000 });
     });
@@ -112,7 +112,7 @@ step('undoing the edits clears the squiggle', async ({ editor, page }, timed) =>
 });
 
 step('hovering over the class shows its summary and its code', async ({ editor, page }, timed) => {
-    const text = await timed('hover over the class', () => editor.hover('Encoder(nn', 'nodes'));
+    const text = await editor.hover('Encoder(nn', 'nodes', (work) => timed('hover over the class (200 ms of it VS Code waits)', work));
     assert.match(text, /Encoder/);
     assert.match(text, /\d+ nodes/);
     assert.match(text, /def forward\(self, image/);
@@ -121,7 +121,9 @@ step('hovering over the class shows its summary and its code', async ({ editor, 
 });
 
 step('hovering over an expression shows its node', async ({ editor, page }, timed) => {
-    const text = await timed('hover over an expression', () => editor.hover('flatten(2).transpose', 'flatten'));
+    const text = await editor.hover('flatten(2).transpose', 'flatten', (work) =>
+        timed('hover over an expression (200 ms of it VS Code waits)', work),
+    );
     assert.match(text, /call_method/);
     await editor.shot('hover-expression');
     await page.keyboard.press('Escape');
