@@ -12,6 +12,7 @@ from fxengine.graph_module import GraphModule
 from fxengine.interpreter import Interpreter
 from fxengine.node import Node, has_side_effect, map_arg
 from fxengine.proxy import Proxy, TraceError
+from fxengine.subgraph_rewriter import replace_pattern
 from fxengine.transformer import Transformer
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "has_side_effect",
     "immutable_collections",
     "map_arg",
+    "replace_pattern",
     "symbolic_trace",
     "wrap",
 ]

@@ -77,7 +77,7 @@ class Hierarchy:
             walk = self.root.named_parameters() if kind == "_parameters" else self.root.named_buffers()
             self._tables[kind] = {id(found): (name, found) for name, found in walk}
             entry = self._tables[kind].get(id(wanted))
-        return None if entry is None else entry[0]
+        return entry[0] if entry is not None and entry[1] is wanted else None
 
     def _is_registered(self, kind: str, wanted: object) -> bool:
         """Whether a module of the root has an object among its parameters or buffers; much quicker than to name it."""

@@ -24,6 +24,7 @@ from torch import nn
 from torch._library.fake_class_registry import FakeScriptObject
 from torch.utils import _pytree as pytree
 
+from fxengine._lazy_graph_module import _LazyGraphModule, _make_graph_module
 from fxengine.errors import ForeignModule
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
@@ -515,7 +516,7 @@ def symbolic_trace(
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = root.__class__.__name__ if isinstance(root, nn.Module) else root.__name__
-    return GraphModule(tracer.root, graph, name)
+    return _make_graph_module(tracer.root, graph, name)
 
 
 Tracer._boundary = Tracer._run.__code__
@@ -533,7 +534,8 @@ def _takes_factory(create_proxy: Callable[..., Any]) -> bool:
 
 
 def _recompile_lazy_module(root: nn.Module) -> None:
-    """Give a lazy graph module of torch.fx its real forward."""
+    """Give a lazy graph module, ours or torch.fx's, its real forward."""
+    _LazyGraphModule.force_recompile(cast("Any", root))
     theirs = sys.modules.get("torch.fx._lazy_graph_module")
     if theirs is not None:
         theirs._LazyGraphModule.force_recompile(root)

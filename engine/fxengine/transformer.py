@@ -23,6 +23,7 @@ __all__ = ["Transformer"]
 
 _INHERITED_META = (
     "nn_module_stack",
+    "stack_trace",
     "torch_fn",
     "source_fn_stack",
     "original_aten",
