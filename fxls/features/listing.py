@@ -14,10 +14,13 @@ def listing(report: TargetReport, *, narrow: bool = False) -> list[str]:
     """Return the lines of a model's generated code with comments: `…  # f32[2, 768, 196]  line 89`.
 
     Comments stand below each other, but a long line carries its comment right behind it. A narrow listing is for
-    hovers, where editors fold lines at 80 characters or so.
+    hovers, where editors fold lines at 80 characters or so. The code of a capture that stopped ends with the reason:
+    `…  # FX001 in line 91`.
     """
     code = report.code.rstrip("\n").split("\n")
     comments = _comments(report, 0 if narrow else _column_width(report))
+    if report.status == "partial":
+        _leave_open(code, comments, report)
     first = next((row for row, line in enumerate(code) if line.strip()), 0)
     rows = [(line, comments.get(row + 1, "")) for row, line in enumerate(code) if row >= first]
     column = min(
@@ -43,6 +46,15 @@ def _comments(report: TargetReport, shapes: int) -> dict[int, str]:
             known = comments.get(node.line)
             comments[node.line] = comment.rstrip() if known is None else f"{known.rstrip()}; {comment.strip()}"
     return comments
+
+
+def _leave_open(code: list[str], comments: dict[int, str], report: TargetReport) -> None:
+    """Let the code of a capture that stopped end with where it did: what it returns is not what the model returns."""
+    for node in report.nodes:
+        if node.op == "output" and node.line is not None and node.line <= len(code):
+            code[node.line - 1] = "    …"
+            stop = next(iter(report.problems), None)
+            comments[node.line] = f"{stop.code} in line {stop.location.span.line}" if stop is not None else ""
 
 
 def _column_width(report: TargetReport) -> int:

@@ -410,6 +410,13 @@ def test_a_listing_has_shapes_and_lines_beside_the_code():
     assert listing(net())[1].endswith("# f32[2, 8]  line 11")
 
 
+def test_a_listing_of_a_capture_that_stopped_does_not_return():
+    lines = listing(net(problem()))
+    assert lines[-1].startswith("    …")
+    assert lines[-1].endswith(f"# FX001 in line {problem().location.span.line}")
+    assert not any("return" in line for line in lines)
+
+
 # Words and Markdown.
 
 
