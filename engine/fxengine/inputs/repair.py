@@ -422,7 +422,7 @@ _MESSAGES: Sequence[tuple[re.Pattern[str], Callable[[_Repairer, re.Match[str]], 
         (
             _Repairer._too_small,
             (
-                r"[Kk]ernel size can't be greater|too small|more than 1 value per channel",
+                r"[Kk]ernel size can't be greater|too small|smaller than|more than 1 value per channel",
                 r"[Pp]adding size should be less than|non-zero size|has no elements|less than one",
             ),
         ),
