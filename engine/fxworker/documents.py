@@ -22,6 +22,9 @@ from fxworker.wire import TargetReport, TraceReport, TraceRequest, decode, encod
 GRACE: Final = 0.25
 """Seconds between the sample of a hanging process, at its limit, and its end."""
 
+_WARMING: Final = 5.0
+"""Seconds that a child may take before it takes up a request."""
+
 IMPORTS: Final = 2.0
 """How many times its limit a request may take for imports, which a cold disk makes slow and only the first one pays."""
 
@@ -118,7 +121,8 @@ class DocumentTemplate:
     def _start(self, job: Job, seconds: float) -> None:
         child, self._spare = self._spare or self._fork(), None
         job.child, job.phase, job.guess = child, None, False
-        job.timer = self._loop.after(seconds + GRACE, lambda: self._overdue(job))
+        # A child that was not forked ahead has to warm up first; its time runs from when it says so.
+        job.timer = self._loop.after(_WARMING + seconds + GRACE, lambda: self._overdue(job))
         child.send(Frame(Kind.REQUEST, job.line))
 
     def _fork(self) -> Child:
@@ -141,6 +145,10 @@ class DocumentTemplate:
         if job is None or job.child is not child:
             return
         match frame.kind:
+            case Kind.STARTED if job.timer is not None:
+                job.timer.cancel()
+                seconds = job.left.limits.seconds
+                job.timer = self._loop.after(seconds + GRACE, lambda: self._overdue(job))
             case Kind.PHASE:
                 job.phase, job.guess = int(frame.payload.rstrip(b"?")), frame.payload.endswith(b"?")
             case Kind.STALE:

@@ -40,6 +40,7 @@ def serve_trace(ends: Ends, document: Document) -> None:
     request = decode(frame.payload)
     assert isinstance(request, TraceRequest)
     mine = os.getpid()
+    ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds)
     bound_memory(request.limits.memory)
     if not document.is_fresh(request):

@@ -17,7 +17,7 @@ from fxengine.exploration import TracingProblem
 from fxengine.graph import Graph
 from fxengine.names import dtype_abbreviation
 from fxengine.node import Node, TensorFacts
-from fxengine.passes.shape_prop import ShapeFailure
+from fxengine.passes.shape_prop import ShapeFailure, TensorMetadata
 from fxengine.profiling.results import Place, ProfileResult
 from fxengine.source import Origin as EngineOrigin
 from fxengine.source import SourceFrame, is_user_file
@@ -369,8 +369,25 @@ def _value(node: Node) -> str:
     """Return what a node without a single tensor yields, as far as shape propagation knows."""
     if node.tensor is not None:
         return ""
+    if "tensor_meta" in node.meta:
+        return _shortened(_described_value(node.meta["tensor_meta"]))
     kind: Any = node.meta.get("type")
-    return getattr(kind, "__name__", "") if isinstance(kind, type) else ""
+    return kind.__name__ if isinstance(kind, type) else ""
+
+
+def _described_value(value: Any) -> str:
+    """Return a container of tensors in print: `(f32[2, 3], None)`."""
+    match value:
+        case TensorMetadata():
+            return f"{dtype_abbreviation(value.dtype)}[{', '.join(map(str, value.shape))}]"
+        case tuple() | list():
+            return f"({', '.join(map(_described_value, value))})"
+        case dict():
+            return f"{{{', '.join(f'{key}: {_described_value(each)}' for key, each in value.items())}}}"
+        case bool() | int() | float() | str() | None:
+            return repr(value)
+        case _:
+            return type(value).__name__
 
 
 def _shortened(text: str) -> str:

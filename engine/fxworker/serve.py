@@ -25,11 +25,19 @@ from fxworker.wire import CancelRequest, EnvironmentReport, ProfileRequest, Trac
 DOCUMENTS: Final = 8
 """Document templates that are kept; the least recently used one is ended first."""
 
-_PATIENCE: Final = 5.0
+_PATIENCE: Final = 10.0
 """Seconds beyond twice its limit after which a document template must have answered a request."""
 
 _FAREWELL: Final = 1.0
 """Seconds that document templates have to end in order when the client has gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request, and the line that it came in, which is passed on as it is."""
+
+    request: TraceRequest
+    line: bytes
 
 
 @dataclass(eq=False)
@@ -37,20 +45,26 @@ class _Document:
     """A document template as the environment template sees it. Mutable.
 
     Attributes:
-        imports: The key of the imports that it was started for.
-        ready: Whether it has imported them.
+        first: The request that it was started for, whose imports it makes.
+        ready: Whether it has made them.
         waiting: The newest request, while it is not ready.
         asked: The requests that it was handed and has not answered.
+        timers: When each of them must be answered; 0 stands for its imports.
+        silent: Whether nobody has been told yet what its imports printed.
     """
 
-    path: str
-    imports: str
+    first: TraceRequest
     child: Child
     ready: bool = False
-    waiting: TraceRequest | None = None
-    asked: dict[int, TraceRequest] = field(default_factory=dict)
-    timers: dict[int, Timer] = field(default_factory=dict)
-    first: bool = True
+    waiting: _Asked | None = None
+    asked: dict[int, _Asked] = field(default_factory=dict[int, _Asked])
+    timers: dict[int, Timer] = field(default_factory=dict[int, Timer])
+    silent: bool = True
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.first.path
 
 
 class Template:
@@ -79,7 +93,7 @@ class Template:
         request = read(line)
         match request:
             case TraceRequest():
-                self._trace(request)
+                self._trace(_Asked(request, line))
             case ProfileRequest():
                 self._profiles.start(request)
             case CancelRequest():
@@ -87,33 +101,34 @@ class Template:
             case _:
                 sys.stderr.write(f"fxworker: a {type(request).__name__} is no request\n")
 
-    def _trace(self, request: TraceRequest) -> None:
+    def _trace(self, asked: _Asked) -> None:
+        request = asked.request
         document = self._documents.get(request.path)
-        if document is not None and not document.ready and import_key(request) != document.imports:
+        if document is not None and not document.ready and import_key(request) != import_key(document.first):
             # It imports what the file imports no longer, and might even hang in it.
             self._drop(document)
             document = None
         if document is None:
-            document = self._start(request)
+            document = self._start(asked)
         self._documents.move_to_end(request.path)
         if document.ready:
-            self._hand(document, request)
+            self._hand(document, asked)
             return
         if document.waiting is not None:
-            self._answer(postmortem.superseded(document.waiting))
-        document.waiting = request
+            self._answer(postmortem.superseded(document.waiting.request))
+        document.waiting = asked
 
-    def _start(self, request: TraceRequest) -> _Document:
+    def _start(self, asked: _Asked) -> _Document:
         child = fork(
             self._loop,
             documents.live,
             lambda frame: self._framed(document, frame),
             lambda status: self._ended(document, status),
         )
-        document = _Document(request.path, import_key(request), child)
-        self._documents[request.path] = document
-        child.send(Frame(Kind.REQUEST, encode(request)))
-        limit = documents.IMPORTS * request.limits.seconds
+        document = _Document(asked.request, child)
+        self._documents[document.path] = document
+        child.send(Frame(Kind.REQUEST, asked.line))
+        limit = documents.IMPORTS * asked.request.limits.seconds
         document.timers[0] = self._loop.after(limit + documents.GRACE, lambda: self._overdue(document, limit))
         self._evict()
         return document
@@ -123,9 +138,10 @@ class Template:
         for document in idle[: max(0, len(self._documents) - DOCUMENTS)]:
             self._drop(document)
 
-    def _hand(self, document: _Document, request: TraceRequest) -> None:
-        document.asked[request.id] = request
-        document.child.send(Frame(Kind.REQUEST, encode(request)))
+    def _hand(self, document: _Document, asked: _Asked) -> None:
+        request = asked.request
+        document.asked[request.id] = asked
+        document.child.send(Frame(Kind.REQUEST, asked.line))
         limit = 2 * request.limits.seconds + _PATIENCE
         document.timers[request.id] = self._loop.after(limit, lambda: self._overdue(document, limit))
 
@@ -136,9 +152,9 @@ class Template:
             case Kind.READY:
                 document.ready = True
                 self._settle(document, 0)
-                request, document.waiting = document.waiting, None
-                if request is not None:
-                    self._hand(document, request)
+                asked, document.waiting = document.waiting, None
+                if asked is not None:
+                    self._hand(document, asked)
             case Kind.ANSWER:
                 self._pass_on(document, frame.payload)
             case Kind.STALE:
@@ -152,8 +168,8 @@ class Template:
         if number not in document.asked:
             return
         self._settle(document, number)
-        if document.first:
-            document.first = False
+        if document.silent:
+            document.silent = False
             printed = document.child.printed()
             if printed:
                 report = decode(line)
@@ -163,10 +179,10 @@ class Template:
 
     def _replace(self, document: _Document, number: int) -> None:
         """Start a template anew: what the old one imported has changed."""
-        request = document.asked.pop(number, None)
+        asked = document.asked.pop(number, None)
         self._drop(document)
-        if request is not None:
-            self._trace(request)
+        if asked is not None:
+            self._trace(asked)
 
     def _settle(self, document: _Document, number: int) -> None:
         document.asked.pop(number, None)
@@ -184,24 +200,24 @@ class Template:
 
     def _lose(self, document: _Document, end: End) -> None:
         """Answer for a document template that hangs or has died."""
-        requests = [*document.asked.values()]
+        open_requests = [*document.asked.values()]
         if document.waiting is not None:
-            requests.append(document.waiting)
+            open_requests.append(document.waiting)
         document.asked.clear()
         document.waiting = None
         printed = document.child.printed()
-        for request in requests:
-            self._answer(replace(postmortem.file_report(request, end), output=printed))
+        for asked in open_requests:
+            self._answer(replace(postmortem.file_report(asked.request, end), output=printed))
         self._drop(document)
 
     def _drop(self, document: _Document) -> None:
         """End a document template; requests that it still has are answered with nothing."""
         for timer in document.timers.values():
             timer.cancel()
-        for request in document.asked.values():
-            self._answer(postmortem.superseded(request))
+        for asked in document.asked.values():
+            self._answer(postmortem.superseded(asked.request))
         if document.waiting is not None:
-            self._answer(postmortem.superseded(document.waiting))
+            self._answer(postmortem.superseded(document.waiting.request))
         if self._documents.get(document.path) is document:
             del self._documents[document.path]
         self._ending.add(document.child)
@@ -213,8 +229,8 @@ class Template:
         for document in self._documents.values():
             if number in document.asked:
                 document.child.send(Frame(Kind.CANCEL, str(number).encode()))
-            elif document.waiting is not None and document.waiting.id == number:
-                self._answer(postmortem.superseded(document.waiting))
+            elif document.waiting is not None and document.waiting.request.id == number:
+                self._answer(postmortem.superseded(document.waiting.request))
                 document.waiting = None
 
     def _answer(self, report: TraceReport) -> None:

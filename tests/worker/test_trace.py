@@ -115,6 +115,27 @@ def test_the_ways_to_build_are_tried_in_order(worker, model):
     assert report.status == "complete"
 
 
+def test_what_a_node_yields_is_said_when_it_is_no_tensor(worker, model):
+    text = NET.replace(
+        "        return y.relu()\n", "        a, b = y.chunk(2, dim=-1)\n        return a * x.size(0), b\n"
+    )
+    report = worker.trace(model(text))
+    values = {node.name: node.value for node in of(report, "Net").nodes}
+    assert values["chunk"].startswith("(f32[")
+    assert values["size"] == "int"
+    assert values["fc"] == ""
+    assert values["output"].startswith("(f32[")
+
+
+def test_inputs_that_somebody_wrote_and_that_do_not_fit_are_a_problem(worker, model):
+    text = NET.replace("class Net", "# fx: inputs torch.randn(2, 3, 5)\nclass Net")
+    report = worker.trace(model(text))
+    problem = only_problem(report)
+    assert problem.code == "FX201"
+    assert marked(text, problem.location) == "self.fc(x)"
+    assert of(report, "Net").status == "complete"
+
+
 def test_inputs_of_the_request_are_used_before_inferred_ones(worker, model):
     request = worker.request(model(NET))
     inputs = Inputs("torch.randn(5, 8)", "directive")
