@@ -5,12 +5,16 @@ behalf of a symbolic value says at once which rule it is, in a `Refusal`, so tha
 text of a message afterwards.
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+# Code that catches torch.fx's exception means ours too.
+_Counterpart: Any = getattr(sys.modules.get("torch.fx.proxy"), "TraceError", ValueError)
 
-class TraceError(ValueError):
-    """A symbolic value was used in a way that tracing cannot record."""
+
+class TraceError(_Counterpart):
+    """A symbolic value was used in a way that tracing cannot record. It is a `ValueError`, as torch.fx's is."""
 
 
 class Rule:

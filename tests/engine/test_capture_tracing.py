@@ -139,6 +139,16 @@ class TestTogetherWithTorchFx:
         symbolic_trace(f)
         assert seen == [True, True, True, False, True, False]
 
+    def test_code_that_catches_their_exception_catches_ours(self) -> None:
+        def f(x: Any) -> Any:
+            try:
+                return 1 if x else 2
+            except torch.fx.proxy.TraceError:
+                return x + 3
+
+        assert "x + 3" in symbolic_trace(f).code
+        assert issubclass(TraceError, ValueError)
+
     def test_their_flag_is_set_while_we_trace(self) -> None:
         seen = []
 
