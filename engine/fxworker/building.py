@@ -89,11 +89,7 @@ def build(
         failed = failed or result
         if construct.source in EXPLICIT:
             return result
-    if hint:
-        result = _evaluate(Construct(hint, "inferred"), scope, make)
-        if isinstance(result, Built):
-            return result
-    return _without_help(target, found, loaded, failed, make, on_guess)
+    return _unaided(target, found, loaded, make, failed, hint, on_guess)
 
 
 def scope_of(loaded: Loaded) -> dict[str, Any]:
@@ -128,24 +124,36 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
     raise first
 
 
-def _without_help(
+def _unaided(
     target: TraceTarget,
     cls: Any,
     loaded: Loaded,
-    failed: Unbuilt | None,
     make: _Maker,
+    failed: Unbuilt | None,
+    hint: str,
     on_guess: Callable[[], bool] | None,
 ) -> Built | Unbuilt:
     """Build a class that nothing in the request could build: without arguments, or with inferred ones."""
     scope = scope_of(loaded)
     required = required_parameters(cls)
-    if not required and failed is None:
-        result = _evaluate(Construct(f"{target.qualname}()", "no arguments"), scope, make)
-        if isinstance(result, Built) or not (_has_parameters(cls) and _wants_arguments(result.error)):
-            return result
-        failed = Unbuilt(None, result.error, unknown=True, tried=f"{target.qualname}()")
+    bare = _evaluate(Construct(f"{target.qualname}()", "no arguments"), scope, make) if not required else None
+    if isinstance(bare, Built):
+        return bare
+    if bare is not None and failed is None:
+        if not (_has_parameters(cls) and _wants_arguments(bare.error)):
+            return bare
+        failed = Unbuilt(None, bare.error, unknown=True, tried=f"{target.qualname}()")
+    result = _evaluate(Construct(hint, "inferred"), scope, make) if hint else None
+    if isinstance(result, Built):
+        return result
     if on_guess is not None and not on_guess():
         return failed or Unbuilt(None, None, unknown=True, missing=tuple(required))
+    return _inferred(target, cls, loaded, make, failed)
+
+
+def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, failed: Unbuilt | None) -> Built | Unbuilt:
+    """Build a class with arguments that are searched for."""
+    scope = scope_of(loaded)
     inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
     search = Search(target.qualname, cls, scope, loaded.tree, partial(attempt, real=False), inner=inner)
     found = search.run()
@@ -153,7 +161,8 @@ def _without_help(
         expression, root = found
         construct = Construct(expression, "inferred")
         return Built(root, construct) if make is attempt else _evaluate(construct, scope, make)
-    return failed or Unbuilt(None, search.error, unknown=True, missing=tuple(required), tried=search.tried)
+    missing = tuple(required_parameters(cls))
+    return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
 
 
 def required_parameters(cls: Any) -> Mapping[str, inspect.Parameter]:

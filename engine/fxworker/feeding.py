@@ -122,8 +122,9 @@ class Feeder:
             return None
         whole = self.diagnosis.complete and report.complete
         flops = sum(each.flops for each in costs.values()) if whole else self._flops((args, kwargs))
-        failures = tuple(each for each in report.failures if not each.needs_data)
-        return Fed(inputs, flops, failures if inputs.source in SAID else ())
+        # What stops the graph and not the model comes from the path that the trace took, not from the shapes.
+        told = inputs.source in SAID and flops is None
+        return Fed(inputs, flops, tuple(each for each in report.failures if told and not each.needs_data))
 
     def _flops(self, arguments: Arguments) -> int | None:
         try:

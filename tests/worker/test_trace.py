@@ -173,6 +173,15 @@ def test_arguments_are_inferred(worker, model):
     assert report.status == "complete"
 
 
+def test_what_was_inferred_gives_way_to_what_is_said(worker, model):
+    path = model(NET.replace("dim=8", "dim"))
+    assert of(worker.trace(path), "Net").construct.source == "inferred"
+    assert of(worker.trace(path), "Net").construct.source == "inferred"
+    assert of(worker.trace(path, NET), "Net").construct == Construct("Net()", "no arguments")
+    said = NET.replace("class Net", "# fx: Net(5)\nclass Net")
+    assert of(worker.trace(path, said), "Net").construct.expression == "Net(5)"
+
+
 def test_a_class_that_cannot_be_built_is_a_quiet_matter(worker, model):
     text = NET.replace("dim=8", "schema").replace("nn.Linear(dim, dim)", "schema.weird().linear(1)['x']")
     report = worker.trace(model(text))
