@@ -44,6 +44,13 @@ step('hovering over the problem explains it', async ({ editor, page }) => {
     await page.keyboard.press('Escape');
 });
 
+step('the code of a problem leads to its page', async ({ editor, page }) => {
+    await editor.hover(CONDITION, 'decides a branch');
+    await page.locator('.monaco-hover:not(.hidden) a', { hasText: /^FX001$/ }).first().click();
+    await editor.until(() => editor.ask('tabs'), (all) => all.includes('FX001.md'), 'a tab with the page', 10);
+    await editor.openFile('router.py');
+});
+
 step('hovering over the class tells how far it came', async ({ editor, page }) => {
     const text = await editor.hover('Router(nn', 'nodes');
     assert.match(text, /1 problem/);
