@@ -9,8 +9,8 @@ import torch
 from fxengine.exploration import Diagnosis
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import infer_inputs
+from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
-from fxengine.profiling.cost import model_cost, shapes_and_costs
 from fxengine.profiling.measuring import bind_placeholders
 from fxworker.building import attempt, scope_of
 from fxworker.loading import Loaded

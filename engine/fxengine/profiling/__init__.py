@@ -4,7 +4,7 @@
 ``result_to_dict`` write it down. ``model_cost`` and ``graph_costs`` say what a model costs before anything runs.
 """
 
-from fxengine.profiling.cost import Cost, graph_costs, model_cost, shapes_and_costs
+from fxengine.passes.cost import Cost, graph_costs, model_cost, shapes_and_costs
 from fxengine.profiling.devices import available_devices, calibrate, describe_device
 from fxengine.profiling.measuring import ProfileCancelled, ProfileOptions, Progress, profile
 from fxengine.profiling.reports import to_markdown, to_table, to_trace

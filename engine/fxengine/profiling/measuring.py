@@ -23,9 +23,9 @@ from fxengine.inputs import InferredInputs, materialize
 from fxengine.interpreter import Interpreter
 from fxengine.names import dtype_abbreviation
 from fxengine.node import Node
+from fxengine.passes.cost import Cost, graph_costs
 from fxengine.passes.shape_prop import describe
 from fxengine.profiling.comparison import compare
-from fxengine.profiling.cost import Cost, graph_costs
 from fxengine.profiling.devices import (
     Clock,
     Peak,

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -29,19 +29,35 @@ __all__ = ["Cost", "graph_costs", "model_cost", "shapes_and_costs"]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Floating point operations, and bytes read and written."""
+    """What an operation does, or several together.
+
+    Attributes:
+        flops: Floating point operations.
+        bytes: Bytes read and written.
+        macs: Multiplications with an addition in products of matrices and convolutions, which are what the figures
+            of papers count; each is two of ``flops``.
+    """
 
     flops: int = 0
     bytes: int = 0
+    macs: int = 0
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(self.flops + other.flops, self.bytes + other.bytes)
+        return Cost(self.flops + other.flops, self.bytes + other.bytes, self.macs + other.macs)
 
 
 _FREE = Cost()
 
-_Formula: TypeAlias = Callable[[tuple[Any, ...], Mapping[str, Any], Any], float]
-"""From the arguments and the result of a call to its operations."""
+
+class _Work(NamedTuple):
+    """The arithmetic of a call: multiplications with an addition in products, and all other operations."""
+
+    macs: float
+    others: float = 0
+
+
+_Formula: TypeAlias = Callable[[tuple[Any, ...], Mapping[str, Any], Any], _Work]
+"""From the arguments and the result of a call to its arithmetic."""
 
 
 class _Counter(ShapesOnly):
@@ -139,7 +155,8 @@ def _cost_of_call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappi
     }:  # Reads as much as it writes, not the whole table.
         moved = 2 * sum(tensor.numel() * tensor.element_size() for tensor in _tensors(result))
     formula = _FORMULAS.get(name.strip("_"), _one_per_output)
-    return Cost(round(formula(args, kwargs, result)), moved)
+    work = formula(args, kwargs, result)
+    return Cost(round(2 * work.macs + work.others), moved, round(work.macs))
 
 
 def _tensors(value: Any) -> list[Tensor]:
@@ -154,109 +171,112 @@ def _numel(value: Any) -> int:
     return sum(tensor.numel() for tensor in _tensors(value))
 
 
-def _one_per_output(_args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> float:
-    return _numel(result)
+def _one_per_output(_args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> _Work:
+    return _Work(0, _numel(result))
 
 
 def _per_output(count: float) -> _Formula:
     """Return the formula of a function that does ``count`` operations for each element of its result."""
-    return lambda _args, _kwargs, result: count * _numel(result)
+    return lambda _args, _kwargs, result: _Work(0, count * _numel(result))
 
 
 def _per_input(count: float) -> _Formula:
     """Return the formula of a function that does ``count`` operations for each element of its arguments."""
-    return lambda args, _kwargs, _result: count * _numel(args)
+    return lambda args, _kwargs, _result: _Work(0, count * _numel(args))
 
 
-def _bilinear(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> float:
-    """2 · outputs · in1 · in2."""
-    return 2 * _numel(result) * args[0].shape[-1] * args[1].shape[-1]
+def _bilinear(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> _Work:
+    """Outputs · in1 · in2."""
+    return _Work(_numel(result) * args[0].shape[-1] * args[1].shape[-1])
 
 
-def _linear(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
-    """2 · rows · in · out, and one addition an output for the bias."""
+def _linear(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> _Work:
+    """Rows · in · out, and one addition an output for the bias."""
     weight = _argument(args, kwargs, 1, "weight")
     bias = _argument(args, kwargs, 2, "bias")
-    return _numel(result) * (2 * weight.shape[-1] + (bias is not None))
+    return _Work(_numel(result) * weight.shape[-1], _numel(result) * (bias is not None))
 
 
-def _convolution(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
-    """2 · outputs · (in channels / groups) · kernel: the weight has that many numbers for each output channel."""
+def _convolution(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> _Work:
+    """Outputs · (in channels / groups) · kernel: the weight has that many numbers for each output channel."""
     weight = _argument(args, kwargs, 1, "weight")
     bias = _argument(args, kwargs, 2, "bias")
-    return _numel(result) * (2 * math.prod(weight.shape[1:]) + (bias is not None))
+    return _Work(_numel(result) * math.prod(weight.shape[1:]), _numel(result) * (bias is not None))
 
 
-def _transposed_convolution(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -> float:
+def _transposed_convolution(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -> _Work:
     """As a convolution with input and output exchanged: each input meets the kernel of its channel."""
     weight = _argument(args, kwargs, 1, "weight")
-    return 2 * _argument(args, kwargs, 0, "input").numel() * math.prod(weight.shape[1:])
+    return _Work(_argument(args, kwargs, 0, "input").numel() * math.prod(weight.shape[1:]))
 
 
-def _matmul(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
-    """2 · outputs · inner dimension."""
+def _matmul(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> _Work:
+    """Outputs · inner dimension."""
     first = _argument(args, kwargs, 0, "input")
-    return 2 * _numel(result) * first.shape[-1]
+    return _Work(_numel(result) * first.shape[-1])
 
 
-def _addmm(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
+def _addmm(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> _Work:
     """As a matrix product, and one addition an output."""
     first = _argument(args, kwargs, 1, "mat1")
-    return _numel(result) * (2 * first.shape[-1] + 1)
+    return _Work(_numel(result) * first.shape[-1], _numel(result))
 
 
-def _einsum(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> float:
-    """The product of the sizes of all indices, twice if there is a sum and once more for each operand beyond two."""
+def _einsum(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> _Work:
+    """The product of the sizes of all indices, once for each operand beyond the first."""
     equation, *operands = args
     tensors = _tensors(operands)
     if not isinstance(equation, str) or "." in equation:
-        return 2 * _numel(result) * (tensors[0].shape[-1] if tensors else 1)
+        return _Work(_numel(result) * (tensors[0].shape[-1] if tensors else 1))
     terms = re.sub(r"\s", "", equation).partition("->")[0].split(",")
     sizes = {
         index: size
         for term, tensor in zip(terms, tensors, strict=False)
         for index, size in zip(term, tensor.shape, strict=False)
     }
-    return math.prod(sizes.values()) * max(1, len(tensors)) if sizes else _numel(result)
+    if len(tensors) < 2 or not sizes:
+        return _Work(0, math.prod(sizes.values()) if sizes else _numel(result))
+    return _Work(math.prod(sizes.values()) * (len(tensors) - 1))
 
 
-def _attention(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -> float:
-    """Two matrix products, 2 · scores · (E + Ev), and about five operations a score for scaling and softmax."""
+def _attention(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -> _Work:
+    """Two matrix products, scores · (E + Ev), and about five operations a score for scaling and softmax."""
     query = _argument(args, kwargs, 0, "query")
     key = _argument(args, kwargs, 1, "key")
     value = _argument(args, kwargs, 2, "value")
     scores = math.prod(query.shape[:-1]) * key.shape[-2]
-    return scores * (2 * (query.shape[-1] + value.shape[-1]) + 5)
+    return _Work(scores * (query.shape[-1] + value.shape[-1]), 5 * scores)
 
 
-def _multi_head_attention(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -> float:
-    """Four projections, 2 · rows · in · out each, and the attention of all heads; sequences come before batches."""
+def _multi_head_attention(args: tuple[Any, ...], kwargs: Mapping[str, Any], _result: Any) -> _Work:
+    """Four projections, rows · in · out each, and the attention of all heads; sequences come before batches."""
     query, key, value, width = args[:4]
     batch = query.shape[1] if query.dim() == 3 else 1
     targets, sources = query.shape[0], key.shape[0]
     heads = _argument(args, kwargs, 4, "num_heads")
     projections = targets * 2 * width * width + sources * width * (key.shape[-1] + value.shape[-1])
-    return batch * (2 * projections + targets * sources * (4 * width + 5 * heads))
+    scores = batch * targets * sources
+    return _Work(batch * projections + 2 * scores * width, 5 * scores * heads)
 
 
-def _pool(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
+def _pool(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> _Work:
     """One operation for each element under the window at each output."""
     kernel = _argument(args, kwargs, 1, "kernel_size", 1)
     given = _argument(args, kwargs, 0, "input")
     spatial = given.dim() - 2
     window = math.prod(kernel) if isinstance(kernel, list | tuple) else kernel**spatial
-    return _numel(_tensors(result)[:1]) * window
+    return _Work(0, _numel(_tensors(result)[:1]) * window)
 
 
 def _recurrent(gates: int) -> _Formula:
     """Return the formula of a recurrent layer: at each step matrix products with input and state, and the cell."""
 
-    def formula(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> float:
+    def formula(args: tuple[Any, ...], _kwargs: Mapping[str, Any], result: Any) -> _Work:
         weights = [tensor for tensor in _tensors(args[2:]) if tensor.dim() == 2]
         given = args[0]
         steps = given.numel() // max(1, given.shape[-1])
         hidden = _tensors(result)[0].shape[-1]
-        return steps * (2 * sum(weight.numel() for weight in weights) + 4 * gates * hidden)
+        return _Work(steps * sum(weight.numel() for weight in weights), steps * 4 * gates * hidden)
 
     return formula
 
