@@ -4,11 +4,11 @@ torch finds a name by walking the whole hierarchy; a trace asks often, so the wa
 identity.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import chain
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import torch
 from torch import nn
@@ -43,21 +43,16 @@ _NEVER_CONSTANT: Final[frozenset[type[Any]]] = frozenset(
 """The types of nearly all attributes of modules, none of which is a constant."""
 
 
-_Registry: TypeAlias = dict[str, list[dict[str, object]]]
-
-
 class Hierarchy:
     """Names of what is in `root`; each is asked for by identity.
 
-    Tables are made by torch's own walks, so they have its order. Whoever is not in one is new, or not in the root: then
-    it is looked for, and the table is made anew if it is found.
+    What is not in a table is new, or not in the root: then it is looked for, and the table is made anew if it is found.
     """
 
-    def __init__(self, root: nn.Module) -> None:
+    def __init__(self, root: nn.Module, paths: Mapping[nn.Module, str] | None = None) -> None:
         self.root = root
         self._tables: dict[str, dict[int, tuple[str, object]]] = {}
-        self._registries: _Registry = {"_modules": []}
-        self._child_count = -1
+        self._know(survey(root)[0] if paths is None else paths)
 
     def parameter_name(self, parameter: nn.Parameter) -> str | None:
         """The qualified name of a parameter, or None if the root has no such parameter."""
@@ -71,32 +66,49 @@ class Hierarchy:
         """The qualified name of a submodule, or None if it is not part of the root."""
         return next((name for name, found in self.root.named_modules() if found is module), None)
 
+    def _know(self, paths: Mapping[nn.Module, str]) -> None:
+        """Take note of the modules that there are, and of the dicts in which they keep what is registered."""
+        self._paths = paths
+        self._registries: dict[str, list[dict[str, object]]] = {
+            kind: [getattr(module, kind) for module in paths] for kind in ("_parameters", "_buffers", "_modules")
+        }
+        self._child_count = self._count_children()
+
+    def _count_children(self) -> int:
+        return sum(map(len, self._registries["_modules"]))
+
     def _find(self, kind: str, wanted: object) -> str | None:
-        entry = self._tables.get(kind, {}).get(id(wanted))
-        if entry is None and (kind not in self._tables or self._is_registered(kind, wanted)):
-            walk = self.root.named_parameters() if kind == "_parameters" else self.root.named_buffers()
-            self._tables[kind] = {id(found): (name, found) for name, found in walk}
-            entry = self._tables[kind].get(id(wanted))
+        table = self._tables.get(kind)
+        entry = table.get(id(wanted)) if table is not None else None
+        if entry is None and (table is None or self._is_registered(kind, wanted)):
+            table = self._tables[kind] = self._table_of(kind)
+            entry = table.get(id(wanted))
         return entry[0] if entry is not None and entry[1] is wanted else None
 
     def _is_registered(self, kind: str, wanted: object) -> bool:
         """Whether a module of the root has an object among its parameters or buffers; much quicker than to name it."""
-        children = self._registries["_modules"]
-        if sum(map(len, children)) != self._child_count:
-            self._registries, self._child_count = _registries_of(self.root)
+        if self._count_children() != self._child_count:
+            self._know(survey(self.root)[0])
         registered = chain.from_iterable(map(dict.values, filter(None, self._registries[kind])))
         return id(wanted) in set(map(id, registered))
 
-
-def _registries_of(root: nn.Module) -> tuple[_Registry, int]:
-    """The dicts in which the modules keep what is registered, by the attribute that holds them.
-
-    Also how many children they have: when that changes there are new modules.
-    """
-    modules = list(root.modules())
-    kinds = ("_parameters", "_buffers", "_modules")
-    registries: _Registry = {kind: [getattr(module, kind) for module in modules] for kind in kinds}
-    return registries, sum(map(len, registries["_modules"]))
+    def _table_of(self, kind: str) -> dict[int, tuple[str, object]]:
+        """The names of all parameters or buffers, as torch has them: the first of those that an object has."""
+        table: dict[int, tuple[str, object]] = {}
+        name_of = "named_parameters" if kind == "_parameters" else "named_buffers"
+        if getattr(type(self.root), name_of) is not getattr(nn.Module, name_of):
+            named: Iterable[tuple[str, object]] = getattr(self.root, name_of)()
+        else:
+            named = (
+                (f"{path}.{name}" if path else name, value)
+                for path, registry in zip(self._paths.values(), self._registries[kind], strict=True)
+                if registry
+                for name, value in registry.items()
+            )
+        for name, value in named:
+            if value is not None:
+                table.setdefault(id(value), (name, value))
+        return table
 
 
 def survey(root: nn.Module) -> tuple[dict[nn.Module, str], dict[Any, str]]:

@@ -354,11 +354,12 @@ class Tracer(TracerBase):
             function: Any = getattr(type(root), self.traced_func_name)
             self.root_module_name = root._get_name()
             self.submodule_paths, self.tensor_attrs = survey(root)
+            self._hierarchy = Hierarchy(root, self.submodule_paths)
         else:
             self.root = nn.Module()
             self.tensor_attrs = {}
+            self._hierarchy = Hierarchy(self.root)
             function = root
-        self._hierarchy = Hierarchy(self.root)
         self._parameter_proxies = {}
         self._searched_types = set()
         self._failure = None
