@@ -38,8 +38,8 @@ _Start: TypeAlias = Callable[[PythonEnv, Listener, tuple[str, ...]], Awaitable[W
 _PATIENCE: Final = 20.0
 """Seconds beyond the limits of a request's phases after which a worker that enforces them must have answered."""
 
-_PHASES: Final = 3
-"""How often a request's limit may be used up: importing, executing, tracing."""
+_PHASES: Final = 5
+"""How often a request's limit may be used up: twice by importing, once by executing, twice by all its targets."""
 
 _START_PATIENCE: Final = 120.0
 """Seconds that importing torch may take."""
