@@ -16,7 +16,7 @@ def test_examples_print_what_the_page_says(page: Path) -> None:
     examples = "".join(_EXAMPLE.findall(page.read_text(encoding="utf-8")))
     test = doctest.DocTestParser().get_doctest(examples, {"__name__": "__main__"}, page.name, str(page), 0)
     failures: list[str] = []
-    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=failures.append)
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(test, out=failures.append)
     assert test.examples
     assert not failures, "".join(failures)
 

@@ -29,11 +29,20 @@ def _fits(small: Sequence[int], large: Sequence[int]) -> bool:
     return all(a in {1, b} for a, b in zip(reversed(small), reversed(large), strict=False))
 
 
-def _elementwise(x: Any, *_args: Any, **kwargs: Any) -> Tensor | None:
-    """One floating point tensor in, one like it out."""
+def _elementwise(x: Any, *args: Any, **kwargs: Any) -> Tensor | None:
+    """One floating point tensor in, one like it out, or the same where it is changed in place."""
     if not isinstance(x, Tensor) or not x.is_floating_point() or "out" in kwargs or "dtype" in kwargs:
         return None
-    return x.clone()
+    if args and args[-1] is True:  # May mean `inplace`.
+        return None
+    return x if kwargs.get("inplace") else x.clone()
+
+
+def _dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False, **kwargs: Any) -> Tensor | None:
+    """One floating point tensor in, one like it out, and the same where nothing is dropped."""
+    if not isinstance(x, Tensor) or not x.is_floating_point() or kwargs or not 0 <= p <= 1:
+        return None
+    return x.clone() if training and not inplace else x
 
 
 def _arithmetic(x: Any, y: Any, *args: Any, **kwargs: Any) -> Tensor | None:
@@ -238,9 +247,10 @@ _NEEDS_FLOATS = {
 
 _ELEMENTWISE_NAMES = """
     relu relu6 gelu silu mish elu selu celu leaky_relu hardswish hardsigmoid hardtanh softplus softsign sigmoid tanh
-    logsigmoid tanhshrink dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout exp expm1 log log1p log2
-    sqrt rsqrt abs neg sin cos tan erf square reciprocal floor ceil round nan_to_num normalize local_response_norm
+    logsigmoid tanhshrink exp expm1 log log1p log2 sqrt rsqrt abs neg sin cos tan erf square reciprocal floor ceil round
+    nan_to_num normalize local_response_norm
 """
+_DROPOUT_NAMES = "dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout"
 _ARITHMETIC_NAMES = """
     add sub mul div true_divide subtract multiply divide __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__
     __truediv__ __rtruediv__
@@ -281,6 +291,7 @@ def _named(names: str, rule: Rule) -> dict[Callable[..., Any], Rule]:
 
 RULES: dict[Callable[..., Any], Rule] = {
     **_named(_ELEMENTWISE_NAMES, _elementwise),
+    **_named(_DROPOUT_NAMES, _dropout),
     **_named(_ARITHMETIC_NAMES, _arithmetic),
     **_named(_COMPARISON_NAMES, _comparison),
     Tensor.masked_fill: _masked_fill,

@@ -24,7 +24,7 @@ from fxengine.node import Node
 from fxengine.passes.shape_prop import ShapeProp, ShapeReport
 from fxengine.shapes_only import ShapesOnly, to_meta
 
-__all__ = ["Cost", "graph_costs", "model_cost", "shapes_and_costs"]
+__all__ = ["Cost", "CostProp", "graph_costs", "model_cost", "shapes_and_costs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ def shapes_and_costs(
         args: The values of its placeholders; their tensors may be on meta.
         device: What ``node.tensor`` is to say of where tensors lie.
     """
-    propagation = _CostProp(module)
+    propagation = CostProp(module)
     report = propagation.propagate_partial(*args, device=device)
     return report, propagation.costs
 
 
-class _CostProp(ShapeProp):
+class CostProp(ShapeProp):
     """Finds shapes, and counts what each node calls meanwhile."""
 
     def __init__(self, module: GraphModule) -> None:
