@@ -131,7 +131,7 @@ def _visit(module: nn.Module, path: str, paths: dict[nn.Module, str], constants:
     prefix = f"{path}." if path else ""
     if not _NEVER_CONSTANT.issuperset(map(type, attributes.values())):
         for name, value in attributes.items():
-            if isinstance(value, CONSTANT_TYPES):
+            if type(value) not in _NEVER_CONSTANT and isinstance(value, CONSTANT_TYPES):
                 constants[value] = f"{prefix}{name}"
     children = module._modules
     if children:

@@ -406,7 +406,7 @@ def _deepcopied(name: str, value: Any, owner: Proxy, memo: dict[int, Any]) -> An
         return copy.copy(value)
 
 
-_TRACERLESS: Final[frozenset[type[Any]]] = PLAIN_TYPES | {torch.Tensor, torch.nn.Parameter}
+_TRACERLESS: Final[frozenset[type[Any]]] = PLAIN_TYPES | {torch.Tensor, torch.nn.Parameter, slice}
 
 
 def _tracer_of(
@@ -414,12 +414,15 @@ def _tracer_of(
 ) -> TracerBase:
     """Return the tracer of the symbolic values among the arguments; they must have the same one."""
     found: TracerBase | None = None
-    for value in (*args, *kwargs.values()) if kwargs else args:
+    values = [*args, *kwargs.values()] if kwargs else list(args)
+    for value in values:
         kind = type(value)
         if isinstance(value, cls):
             if found is not None and value.tracer is not found:
                 break
             found = value.tracer
+        elif kind is list or kind is tuple:
+            values.extend(value)
         elif kind not in _TRACERLESS:
             break
     else:

@@ -12,7 +12,7 @@ import sys
 import traceback
 import types
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
@@ -236,8 +236,9 @@ class Recorder:
                 node = arg.node
                 inputs[node] = None
                 items.append(node)
-            elif (arg_type is tuple or arg_type is list) and PLAIN_TYPES.issuperset(map(type, arg)):
-                items.append(arg if arg_type is tuple else immutable_list(arg))
+            elif (arg_type is tuple or arg_type is list) and (flat := _flat_items(arg)) is not None:
+                inputs.update(dict.fromkeys(item for item in flat if type(item) is Node))
+                items.append(tuple(flat) if arg_type is tuple else immutable_list(flat))
             else:
                 unusual = True
                 items.append(_freeze(self.create_arg(arg), inputs))
@@ -295,6 +296,22 @@ class Recorder:
             case _:
                 pass
         return argument
+
+
+def _flat_items(values: Sequence[Any]) -> list[Any] | None:
+    """The arguments for the items of a list or tuple, if each is symbolic, plain, or a slice of what is plain."""
+    items: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if isinstance(value, SymbolicValue):
+            items.append(value.node)
+        elif kind in PLAIN_TYPES or (
+            kind is slice and PLAIN_TYPES.issuperset((type(value.start), type(value.stop), type(value.step)))
+        ):
+            items.append(value)
+        else:
+            return None
+    return items
 
 
 def _create_arg_dict(tracer: Recorder, values: dict[Any, Any]) -> dict[Any, Argument]:

@@ -129,8 +129,6 @@ class Tracer(TracerBase):
         return f"{prefix}{number}"
 
     def _create_unusual_arg(self, a: Any) -> Any:
-        if isinstance(a, Proxy):
-            return a.node
         if isinstance(a, torch.Tensor | nn.Module):
             name = self._name_in_root(a)
             if name is not None:
@@ -138,6 +136,8 @@ class Tracer(TracerBase):
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple(self.create_arg(item) for item in a)
             return self.create_node("call_function", a.__class__, items, {})
+        if type(a) is slice:
+            return super()._create_unusual_arg(a)
         if isinstance(a, CONSTANT_TYPES) or is_opaque_reference_type(type(a)):
             return self.create_node("get_attr", self._constant_name(a), (), {})
         if is_proxyable(type(a)):

@@ -384,6 +384,31 @@ class TestTracer:
         assert Proxy.__torch_function__(operator, (Proxy,), (x, 1)).node.target is operator
 
 
+class TestUnpacking:
+    @pytest.mark.parametrize("count", [1, 2, 255, 256, 1000])
+    def test_any_number_of_targets(self, count: int) -> None:
+        names = ", ".join(f"a{index}" for index in range(count))
+        namespace: dict[str, Any] = {}
+        exec(f"def f(x):\n    {names}, = x\n    return a{count - 1}\n", namespace)
+        graph = Tracer().trace(namespace["f"])
+        assert len(graph.nodes) == count + 2
+        assert graph.output_node().args[0].args[1] == count - 1
+
+    def test_nested_and_in_loops(self) -> None:
+        def f(x: Any) -> Any:
+            (a, (b, c)), d = x
+            for e, g in [(a, b), (c, d)]:
+                a = a + e + g
+            return a
+
+        assert symbolic_trace(f)(((1, (2, 3)), 4)) == 1 + (1 + 2) + (3 + 4)
+
+    def test_what_is_no_unpacking_is_an_iteration(self) -> None:
+        for f in (lambda x: [*x], lambda x: list(x), lambda x: max(*x), lambda x: {**x}):
+            with pytest.raises(TraceError, match="Proxy object cannot be iterated"):
+                symbolic_trace(f)
+
+
 class TestProxy:
     def test_repr(self) -> None:
         x = Proxy(fxengine.Graph().placeholder("x"))
