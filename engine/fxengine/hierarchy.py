@@ -5,7 +5,8 @@ identity.
 """
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import chain
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
@@ -49,10 +50,10 @@ class Hierarchy:
     What is not in a table is new, or not in the root: then it is looked for, and the table is made anew if it is found.
     """
 
-    def __init__(self, root: nn.Module, paths: Mapping[nn.Module, str] | None = None) -> None:
+    def __init__(self, root: nn.Module, known: "Survey | None" = None) -> None:
         self.root = root
+        self._survey = survey(root) if known is None else known
         self._tables: dict[str, dict[int, tuple[str, object]]] = {}
-        self._know(survey(root)[0] if paths is None else paths)
 
     def parameter_name(self, parameter: nn.Parameter) -> str | None:
         """The qualified name of a parameter, or None if the root has no such parameter."""
@@ -66,16 +67,11 @@ class Hierarchy:
         """The qualified name of a submodule, or None if it is not part of the root."""
         return next((name for name, found in self.root.named_modules() if found is module), None)
 
-    def _know(self, paths: Mapping[nn.Module, str]) -> None:
-        """Take note of the modules that there are, and of the dicts in which they keep what is registered."""
-        self._paths = paths
-        self._registries: dict[str, list[dict[str, object]]] = {
-            kind: [getattr(module, kind) for module in paths] for kind in ("_parameters", "_buffers", "_modules")
-        }
-        self._child_count = self._count_children()
-
-    def _count_children(self) -> int:
-        return sum(map(len, self._registries["_modules"]))
+    @cached_property
+    def _registries(self) -> dict[str, list[dict[str, object]]]:
+        """The dicts in which modules keep what is registered, by the attribute that holds them."""
+        kinds = ("_parameters", "_buffers", "_modules")
+        return {kind: [getattr(module, kind) for module in self._survey.paths] for kind in kinds}
 
     def _find(self, kind: str, wanted: object) -> str | None:
         table = self._tables.get(kind)
@@ -87,8 +83,10 @@ class Hierarchy:
 
     def _is_registered(self, kind: str, wanted: object) -> bool:
         """Whether a module of the root has an object among its parameters or buffers; much quicker than to name it."""
-        if self._count_children() != self._child_count:
-            self._know(survey(self.root)[0])
+        if sum(map(len, self._registries["_modules"])) != self._survey.children:
+            # There are new modules.
+            self._survey = survey(self.root)
+            del self._registries
         registered = chain.from_iterable(map(dict.values, filter(None, self._registries[kind])))
         return id(wanted) in set(map(id, registered))
 
@@ -101,7 +99,7 @@ class Hierarchy:
         else:
             named = (
                 (f"{path}.{name}" if path else name, value)
-                for path, registry in zip(self._paths.values(), self._registries[kind], strict=True)
+                for path, registry in zip(self._survey.paths.values(), self._registries[kind], strict=True)
                 if registry
                 for name, value in registry.items()
             )
@@ -111,34 +109,47 @@ class Hierarchy:
         return table
 
 
-def survey(root: nn.Module) -> tuple[dict[nn.Module, str], dict[Any, str]]:
-    """The paths of all modules, and the names of the tensors and script objects that are plain attributes of modules.
+@dataclass(slots=True)
+class Survey:
+    """What one walk through the hierarchy finds.
 
-    A module that is reached in several ways has the first path, as in `named_modules`; a constant has the last name.
+    Attributes:
+        paths: The path of every module; the first one for a module that is reached in several ways.
+        constants: The names of tensors and script objects that are plain attributes of modules; the last one of each.
+        children: How many children all modules have together.
     """
-    paths: dict[nn.Module, str] = {}
-    constants: dict[Any, str] = {}
-    _visit(root, "", paths, constants)
+
+    paths: dict[nn.Module, str]
+    constants: dict[Any, str]
+    children: int
+
+
+def survey(root: nn.Module) -> Survey:
+    """Walk through the hierarchy of `root`, in the order of torch's own walks."""
+    found = Survey({}, {}, 0)
+    _visit(root, "", found)
     ordinary = nn.Module.named_modules
-    if any(kind.named_modules is not ordinary for kind in set(map(type, paths))):
-        paths = {module: path for path, module in root.named_modules()}
-    return paths, constants
+    if any(kind.named_modules is not ordinary for kind in set(map(type, found.paths))):
+        found.paths = {module: path for path, module in root.named_modules()}
+    return found
 
 
-def _visit(module: nn.Module, path: str, paths: dict[nn.Module, str], constants: dict[Any, str]) -> None:
+def _visit(module: nn.Module, path: str, found: Survey) -> None:
+    paths = found.paths
     paths.setdefault(module, path)
     attributes = module.__dict__
     prefix = f"{path}." if path else ""
     if not _NEVER_CONSTANT.issuperset(map(type, attributes.values())):
         for name, value in attributes.items():
             if type(value) not in _NEVER_CONSTANT and isinstance(value, CONSTANT_TYPES):
-                constants[value] = f"{prefix}{name}"
+                found.constants[value] = f"{prefix}{name}"
     children = module._modules
     if children:
+        found.children += len(children)
         # A child with two names in one module counts once, under the first.
         for name, child in children.items():
             if child is not None and (child not in paths or _is_first_name(children, name, child)):
-                _visit(child, f"{prefix}{name}", paths, constants)
+                _visit(child, f"{prefix}{name}", found)
 
 
 def _is_first_name(children: Mapping[str, nn.Module | None], name: str, child: nn.Module) -> bool:

@@ -353,8 +353,9 @@ class Tracer(TracerBase):
             self.root = root
             function: Any = getattr(type(root), self.traced_func_name)
             self.root_module_name = root._get_name()
-            self.submodule_paths, self.tensor_attrs = survey(root)
-            self._hierarchy = Hierarchy(root, self.submodule_paths)
+            known = survey(root)
+            self.submodule_paths, self.tensor_attrs = known.paths, known.constants
+            self._hierarchy = Hierarchy(root, known)
         else:
             self.root = nn.Module()
             self.tensor_attrs = {}

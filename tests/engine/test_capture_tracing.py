@@ -384,6 +384,10 @@ class TestTracer:
         assert Proxy.__torch_function__(operator, (Proxy,), (x, 1)).node.target is operator
 
 
+def list_of(x: Any) -> Any:
+    return list(x)
+
+
 class TestUnpacking:
     @pytest.mark.parametrize("count", [1, 2, 255, 256, 1000])
     def test_any_number_of_targets(self, count: int) -> None:
@@ -404,7 +408,7 @@ class TestUnpacking:
         assert symbolic_trace(f)(((1, (2, 3)), 4)) == 1 + (1 + 2) + (3 + 4)
 
     def test_what_is_no_unpacking_is_an_iteration(self) -> None:
-        for f in (lambda x: [*x], lambda x: list(x), lambda x: max(*x), lambda x: {**x}):
+        for f in (lambda x: [*x], list_of, lambda x: max(*x), lambda x: {**x}):
             with pytest.raises(TraceError, match="Proxy object cannot be iterated"):
                 symbolic_trace(f)
 
