@@ -136,7 +136,9 @@ def survey(root: nn.Module) -> Survey:
 
 def _visit(module: nn.Module, path: str, found: Survey) -> None:
     paths = found.paths
-    paths.setdefault(module, path)
+    if module not in paths:
+        paths[module] = path
+        found.children += len(module._modules)
     attributes = module.__dict__
     prefix = f"{path}." if path else ""
     if not _NEVER_CONSTANT.issuperset(map(type, attributes.values())):
@@ -145,7 +147,6 @@ def _visit(module: nn.Module, path: str, found: Survey) -> None:
                 found.constants[value] = f"{prefix}{name}"
     children = module._modules
     if children:
-        found.children += len(children)
         # A child with two names in one module counts once, under the first.
         for name, child in children.items():
             if child is not None and (child not in paths or _is_first_name(children, name, child)):
