@@ -16,11 +16,15 @@ _LONGEST: Final = 90
 
 @dataclass(frozen=True, slots=True)
 class _Action:
-    """A title that runs a command; one without a command is only read."""
+    """A title that runs a command; one without a command is only read.
+
+    `target` is the model that the command is about where that is not the one that the lens stands above.
+    """
 
     title: str
     command: str = ""
     device: str = ""
+    target: str = ""
 
 
 def code_lenses(snapshot: Snapshot) -> list[lsp.CodeLens]:
@@ -35,7 +39,8 @@ def code_lenses(snapshot: Snapshot) -> list[lsp.CodeLens]:
             continue
         place = snapshot.mapper.range(target.name)
         lenses.extend(
-            lsp.CodeLens(place, _command(snapshot, target, action)) for action in _actions(snapshot, target, report)
+            lsp.CodeLens(place, _command(snapshot, target, action))
+            for action in _actions(snapshot, target, report, reports.get(report.enclosed_by))
         )
     return lenses
 
@@ -48,12 +53,16 @@ def devices(snapshot: Snapshot) -> list[str]:
     return sorted(found, key=lambda device: device != preferred)
 
 
-def _actions(snapshot: Snapshot, target: TraceTarget, report: TargetReport) -> list[_Action]:
+def _actions(
+    snapshot: Snapshot, target: TraceTarget, report: TargetReport, around: TargetReport | None
+) -> list[_Action]:
+    """Return the lenses of a model; one that was traced only within another leads to that one's graph and code."""
     actions = [_Action(_title(snapshot, target, report))]
-    if report.nodes:
-        actions.append(_Action("Graph", SHOW_GRAPH))
-    if report.code:
-        actions.append(_Action("Code", SHOW_CODE))
+    shown = around if around is not None and not report.nodes else report
+    if shown.nodes:
+        actions.append(_Action("Graph", SHOW_GRAPH, target=shown.qualname))
+    if shown.code:
+        actions.append(_Action("Code", SHOW_CODE, target=shown.qualname))
     if report.construct is not None and report.facts is not None:
         actions.extend(_Action(f"Profile on {device}", PROFILE, device) for device in devices(snapshot))
     return actions
@@ -94,7 +103,7 @@ def _constructor(snapshot: Snapshot, target: TraceTarget) -> str:
 def _command(snapshot: Snapshot, target: TraceTarget, action: _Action) -> lsp.Command:
     if not action.command:
         return lsp.Command(action.title, "")
-    argument = {"uri": snapshot.uri, "target": target.qualname}
+    argument = {"uri": snapshot.uri, "target": action.target or target.qualname}
     if action.device:
         argument["device"] = action.device
     return lsp.Command(action.title, action.command, arguments=[argument])

@@ -170,7 +170,7 @@ def _unknown(snapshot: Snapshot, name: str) -> str:
 
 
 def _problem(snapshot: Snapshot, placed: PlacedProblem) -> str:
-    """Return the explanation of a problem, what to do, and what torch.fx would say."""
+    """Return what to do about a problem, its explanation, and what torch.fx would say."""
     problem = placed.problem
     head = [f"**{problem.code}**"]
     if problem.kind:
@@ -180,7 +180,8 @@ def _problem(snapshot: Snapshot, placed: PlacedProblem) -> str:
     if len(placed.targets) > 1:
         head.append(f"in {', '.join(md.escaped(each) for each in placed.targets)}")
     head.append(md.link("what it means", rule_page(problem.code)))
-    parts = [" · ".join(head), _explanation(problem), _advice(problem)]
+    # What to do comes first: editors show a problem's message and its way above, and a hover's end lies below its fold.
+    parts = [" · ".join(head), _advice(problem), _explanation(problem)]
     if problem.original:
         parts.append(f"torch.fx: {md.code(shortened(problem.original, 300))}")
     if problem.location.path != snapshot.path:

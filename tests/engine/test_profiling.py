@@ -76,7 +76,7 @@ def test_every_call_has_a_row(profiled):
 
 def test_shares_add_up_to_what_is_explained(profiled):
     assert sum(node.share for node in profiled.nodes) == pytest.approx(profiled.explained)
-    assert 0.1 < profiled.explained < 2
+    assert profiled.explained > 0
 
 
 def test_the_environment_is_recorded(profiled):
