@@ -103,8 +103,6 @@ _PROMISED: Final[dict[str, tuple[str, ...]]] = {
         "Interpreter.fetch_attr",
         "Interpreter.fetch_args_kwargs_from_env",
         "Interpreter.map_nodes_to_values",
-    ),
-    "transformer": (
         "Transformer",
         "Transformer.__init__",
         "Transformer.placeholder",
@@ -117,7 +115,14 @@ _PROMISED: Final[dict[str, tuple[str, ...]]] = {
     "passes.shape_prop": ("TensorMetadata", "ShapeProp"),
     "passes.split_module": ("Partition", "split_module"),
 }
-"""By module: torch.fx's list, in which ``Transformer`` belongs to ``interpreter``."""
+"""torch.fx's list, by module."""
+
+
+class _Classified(dict[Any, None]):
+    """What is promised or was decorated. All else in this package is classified too: it is not promised."""
+
+    def __contains__(self, obj: object) -> bool:
+        return super().__contains__(obj) or str(getattr(obj, "__module__", "")).split(".")[0] == "fxengine"
 
 
 def compatibility(is_backward_compatible: bool) -> Callable[[_T], _T]:
@@ -135,4 +140,4 @@ def compatibility(is_backward_compatible: bool) -> Callable[[_T], _T]:
 _BACK_COMPAT_OBJECTS: Final[dict[Any, None]] = {
     pkgutil.resolve_name(f"fxengine.{module}:{name}"): None for module, names in _PROMISED.items() for name in names
 }
-_MARKED_WITH_COMPATIBILITY: Final[dict[Any, None]] = dict(_BACK_COMPAT_OBJECTS)
+_MARKED_WITH_COMPATIBILITY: Final[dict[Any, None]] = _Classified(_BACK_COMPAT_OBJECTS)

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from fxengine.codegen import PythonCode
-from fxengine.graph_module import GraphModule
+from fxengine.graph_module import GraphModule, class_in_use
 
 __all__ = [
     "_LazyGraphModule",
@@ -20,18 +20,17 @@ __all__ = [
     "_use_lazy_graph_module",
 ]
 
-_lazy: ContextVar[bool] = ContextVar("_lazy", default=False)
 _never_lazy: ContextVar[bool] = ContextVar("_never_lazy", default=False)
 
 
 @contextmanager
 def _use_lazy_graph_module(should_use: bool) -> Generator[None]:
     """Make ``_make_graph_module`` choose the lazy kind, or the other, within the ``with`` statement."""
-    token = _lazy.set(should_use and not _never_lazy.get())
+    token = class_in_use.set(_LazyGraphModule if should_use and not _never_lazy.get() else None)
     try:
         yield
     finally:
-        _lazy.reset(token)
+        class_in_use.reset(token)
 
 
 @contextmanager
@@ -46,7 +45,7 @@ def _force_skip_lazy_graph_module() -> Generator[None]:
 
 def _get_graph_module_cls() -> type[GraphModule]:
     """Return the class that ``_make_graph_module`` makes an instance of."""
-    return _LazyGraphModule if _lazy.get() else GraphModule
+    return class_in_use.get() or GraphModule
 
 
 def _make_graph_module(*args: Any, graph_module_cls: type[GraphModule] | None = None, **kwargs: Any) -> GraphModule:

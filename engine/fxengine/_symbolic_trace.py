@@ -1,4 +1,7 @@
-"""The names of torch.fx's module of this name; their definitions are in modules with one purpose each."""
+"""The names of torch.fx's module of this name; their definitions are in modules with one purpose each.
+
+What users may rely on calls itself after this module, where they find it: in tracebacks and in what they save.
+"""
 
 from fxengine.interception import _orig_module_call, _orig_module_getattr
 from fxengine.placeholders import PH, PHBase, PHWithMeta
@@ -22,3 +25,6 @@ __all__ = [
     "symbolic_trace",
     "wrap",
 ]
+
+for _defined in (ProxyableClassMeta, Tracer, symbolic_trace, wrap):
+    _defined.__module__ = __name__

@@ -88,6 +88,8 @@ __all__ = [
     "reflectable_magic_methods",
 ]
 
+PythonCode.__module__ = __name__  # It calls itself after the module where users find it.
+
 _NO_KWARGS: dict[str, Any] = immutable_dict()
 _CALLS = frozenset({"call_function", "call_method", "call_module"})
 

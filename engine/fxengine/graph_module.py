@@ -10,6 +10,7 @@ import itertools
 import os
 import pkgutil
 from collections.abc import Callable, Generator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -19,6 +20,7 @@ from torch.package.importer import sys_importer
 from torch.package.package_exporter import PackageExporter
 from torch.package.package_importer import PackageImporter
 
+from fxengine import profiler_metadata
 from fxengine.codegen import CodeGen, _BoxedCodeGen, _PyTreeCodeGen
 from fxengine.graph import Graph, PythonCode
 from fxengine.module_state import (
@@ -75,6 +77,8 @@ _PRESERVED_HOOKS = (
     "_erase_node_hooks",
     "_deepcopy_hooks",
 )
+class_in_use: ContextVar["type[GraphModule] | None"] = ContextVar("class_in_use", default=None)
+"""The class of graph modules that are made and restored in this context, if not ``GraphModule`` itself."""
 _ReplaceHook = Callable[[Node, str, Node], object]
 _NodeHook = Callable[[Node], object]
 
@@ -199,14 +203,18 @@ class GraphModule(torch.nn.Module):
         if isinstance(codegen, _PyTreeCodeGen):
             self._in_spec = codegen.pytree_info.in_spec
             self._out_spec = codegen.pytree_info.out_spec
-        python_code = self._graph.python_code(root_module="self")
+        enriched = profiler_metadata.is_wanted()
+        python_code = self._graph.python_code(root_module="self", record_func=enriched)
+        source, co_fields = python_code.src, self._graph._co_fields
+        if enriched:
+            source, co_fields = profiler_metadata.register(self._graph, python_code)
         self.__dict__.update(
-            _code=python_code.src,
+            _code=source,
             _lineno_map=python_code._lineno_map,
             _prologue_start=python_code._prologue_start,
         )
         cls: Any = type(self)
-        forward = CompiledOnDemand(self._code, python_code.globals, self._graph._co_fields)
+        forward = CompiledOnDemand(source, python_code.globals, co_fields)
         # Code that registers wrapped functions does so at once, like the module that it was traced from.
         cls.forward = forward if self._code.startswith("\n\n") else forward.__get__(None, cls)
         if "_wrapped_call" not in vars(cls):
@@ -453,7 +461,9 @@ def _deserialize_graph_module(
         if stack_traces.get(node._name) is not None:
             node.meta["stack_trace"] = stack_traces[node._name]
     graph._tracer_cls = tracer_cls
-    restored = (graph_module_cls or GraphModule)(root, graph, body.get("_graphmodule_cls_name", "GraphModule"))
+    restored = (graph_module_cls or class_in_use.get() or GraphModule)(
+        root, graph, body.get("_graphmodule_cls_name", "GraphModule")
+    )
     # The constructor keeps what the graph refers to; the module had more than that.
     for name, value in body.items():
         if not hasattr(restored, name):

@@ -23,7 +23,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 _HELP = """\
-If you are attempting to modify the args or kwargs of a Node,
+If you are attempting to modify the kwargs or args of a fxengine.Node object,
 instead create a new copy of it and assign the copy to the node:
 
     new_args = ...  # copy and mutate args

@@ -2,23 +2,49 @@
 
 An ``Interpreter`` is the basis of everything that executes a graph and looks at it while it runs: shape
 propagation, profiling, ``Transformer``. It holds the values of a run in ``env`` and frees each after its last use.
-It does not optimise, reorder or check the graph; ``verify`` does the latter.
+It does not optimise, reorder or check the graph; ``verify`` does the latter. A ``Transformer`` is an interpreter that
+runs on proxies and so builds a new graph in place of values: the shortest way to write a pass that replaces operations
+one by one. It does not look inside submodules (each is a leaf) and does not copy parameters: the new module shares
+them with the old one.
 
 What can be known before the run is worked out once for each node and kept: where its argument's nodes stand. A plan
 is used only as long as the node still has the very argument objects it was made from, so a graph may be edited
 between runs and during them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import copy
+import inspect
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias, cast
 
 import torch
 
+from fxengine import traceback as replay
 from fxengine.graph import Graph
-from fxengine.node import Argument, Node, Target, map_arg
+from fxengine.graph_module import GraphModule
+from fxengine.node import Argument, Node, Target, map_aggregate, map_arg
+from fxengine.proxy import Proxy
+from fxengine.tracer import Tracer
 
-__all__ = ["Interpreter"]
+__all__ = ["Interpreter", "Transformer"]
+
+_INHERITED_META = (
+    "nn_module_stack",
+    "stack_trace",
+    "torch_fn",
+    "source_fn_stack",
+    "original_aten",
+    "recompute",
+    "ac_graph_id",
+    "has_backward_hook",
+    "from_node",
+    "quantization_tag",
+    "custom",
+    "partitioner_tag",
+)
+"""The entries of ``meta`` that say where a node comes from, and thus hold for whatever replaces it."""
 
 _Env: TypeAlias = dict[Node, Any]
 _Loader: TypeAlias = Callable[[Mapping[Node, Any]], Any]
@@ -147,8 +173,18 @@ class Interpreter:
 
     def run_node(self, n: Node) -> Any:
         """Execute one node on the values in ``env``, by the method that ``n.op`` names, and return its result."""
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        if not replay.has_preserved_node_meta():
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            return getattr(self, n.op)(n.target, args, kwargs)
+        with self._set_current_node(n):
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            return getattr(self, n.op)(n.target, args, kwargs)
+
+    @contextmanager
+    def _set_current_node(self, node: Node) -> Generator[None]:
+        """Let the nodes that are traced within the ``with`` statement inherit the ``meta`` of ``node``."""
+        with replay.set_current_meta(node, f"Interpreter_{type(self).__name__}"):
+            yield
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         """Return the next argument of the run, all that are left for ``*args``, or the parameter's default.
@@ -246,6 +282,87 @@ class Interpreter:
         return map_arg(args, value_of)
 
 
+class _TransformerTracer(Tracer):
+    """Records calls of modules as they are, whatever they are."""
+
+    def __init__(self, graph: Graph, root: torch.nn.Module) -> None:
+        super().__init__()
+        self.graph = graph
+        self.root = root
+        self.tensor_attrs = {}
+
+    def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
+        return True
+
+
+class Transformer(Interpreter):
+    """Produces a new ``GraphModule`` by running the old one on proxies.
+
+    Example:
+        Exchange ``torch.neg`` and ``torch.sigmoid``::
+
+            class Swap(Transformer):
+                def call_function(self, target, args, kwargs):
+                    swapped = {torch.neg: torch.sigmoid, torch.sigmoid: torch.neg}
+                    return super().call_function(swapped.get(target, target), args, kwargs)
+
+
+            swapped = Swap(symbolic_trace(lambda x: torch.sigmoid(torch.neg(x)))).transform()
+
+    Attributes:
+        new_graph: The graph that is being built.
+        tracer: The tracer behind the proxies.
+    """
+
+    def __init__(self, module: GraphModule) -> None:
+        super().__init__(module)
+        self.new_graph = Graph()
+        self.new_graph.set_codegen(module.graph._codegen)
+        self.tracer = _TransformerTracer(self.new_graph, module)
+
+    def run_node(self, n: Node) -> Any:
+        """Execute ``n`` on proxies; the nodes that this creates inherit where ``n`` came from."""
+        before = self.new_graph._root.prev
+        result = super().run_node(n)
+        created = self.new_graph._root.prev
+        while created is not before and created.op != "root":
+            _inherit(created, n)
+            created = created.prev
+        return result
+
+    def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
+        """Return a proxy for a new placeholder."""
+        assert isinstance(target, str)
+        default = args[0] if args else inspect.Signature.empty
+        return Proxy(self.new_graph.placeholder(target, default_value=default), self.tracer)
+
+    def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
+        """Return a proxy for a new ``get_attr`` node."""
+        assert isinstance(target, str)
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the tracer makes of the call: a proxy for a ``call_module`` node where the module is a leaf."""
+        assert isinstance(target, str)
+        submodule = self.fetch_attr(target)
+        return self.tracer.call_module(submodule, submodule.forward, args, kwargs)
+
+    def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Return a proxy for a new ``call_function`` node, so that wrapped functions stay wrapped."""
+        assert not isinstance(target, str)
+        return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def transform(self) -> GraphModule:
+        """Return the new module; the old one is left as it was."""
+        result = super().run(enable_io_processing=False)
+        if result is not None:
+            output = self.new_graph.output(map_aggregate(result, _strip_proxy))
+            old_output = next(iter(reversed(self.graph.nodes)))
+            assert old_output.op == "output"
+            output.meta.update(old_output.meta)
+        return GraphModule(self.module, self.new_graph)
+
+
 def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
     """Return for each node which values nobody needs once it has run."""
     seen: set[Node] = set()
@@ -333,3 +450,14 @@ def _sequence_loader(items: tuple[Any, ...]) -> _Loader | None:
         return tuple(values)
 
     return load_some
+
+
+def _strip_proxy(value: Any) -> Any:
+    return value.node if isinstance(value, Proxy) else value
+
+
+def _inherit(created: Node, old: Node) -> None:
+    created._origin = old._origin
+    for key in _INHERITED_META:
+        if key in old.meta:
+            created.meta[key] = copy.copy(old.meta[key])

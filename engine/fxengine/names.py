@@ -162,8 +162,9 @@ def _snake_case(name: str) -> str:
 
 def _target_to_str(target: Callable[..., Any] | str) -> str:
     """Return what the value of a node with this target is called before its name is made unique."""
-    if not isinstance(target, str):
+    if callable(target):
         return _snake_case(target.__name__)
+    assert isinstance(target, str), f"Expected target to be str, got {type(target)}"
     return _snake_case(target[2:-2] if _is_magic(target) else target)
 
 

@@ -51,6 +51,9 @@ __all__ = [
     "map_arg",
 ]
 
+for _defined in (map_arg, map_aggregate):  # They call themselves after the module where users find them.
+    _defined.__module__ = __name__
+
 _legal_ops = dict.fromkeys(
     (
         "placeholder",

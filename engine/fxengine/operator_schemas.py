@@ -246,9 +246,9 @@ def _normalize_function_or_error(
 
 def _python_signature(function: Callable[..., Any]) -> Signature | None:
     """Return the signature of a Python function; None where it depends on the value of an argument."""
-    branches = boolean_dispatched.get(function)  # As for `max_pool2d(return_indices=...)`.
-    if branches is None:
+    if function not in boolean_dispatched:
         return inspect.signature(inspect.unwrap(function))
+    branches = boolean_dispatched[function]  # As for `max_pool2d(return_indices=...)`.
     signature = inspect.signature(inspect.unwrap(branches["if_true"]))
     other = inspect.signature(inspect.unwrap(branches["if_false"]))
     return signature if signature.parameters == other.parameters else None

@@ -50,6 +50,8 @@ __all__ = [
     "TracerBase",
 ]
 
+TraceError.__module__ = __name__  # It calls itself after the module where users find it.
+
 log = logging.getLogger(__name__)
 
 

@@ -4,8 +4,8 @@ import torch
 from torch import nn
 
 from fxengine._symbolic_trace import symbolic_trace as trace
+from fxengine.interpreter import Transformer
 from fxengine.proxy import Proxy
-from fxengine.transformer import Transformer
 
 
 class Swap(Transformer):

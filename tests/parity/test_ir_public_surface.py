@@ -27,10 +27,7 @@ MODULES = (
 
 
 def place(obj):
-    module = obj.__module__.removeprefix("torch.fx.")
-    if obj.__qualname__.startswith("Transformer"):
-        module = "transformer"
-    return f"{module}:{obj.__qualname__}"
+    return f"{obj.__module__.removeprefix('torch.fx.')}:{obj.__qualname__}"
 
 
 def names():
@@ -41,7 +38,7 @@ def names():
 @pytest.mark.parametrize("name", names())
 def test_same_parameters(name):
     ours = pkgutil.resolve_name(f"fxengine.{name}")
-    theirs = pkgutil.resolve_name(f"torch.fx.{name.replace('transformer:', 'interpreter:')}")
+    theirs = pkgutil.resolve_name(f"torch.fx.{name}")
     if isinstance(theirs, type):
         assert isinstance(ours, type)
         return
@@ -58,7 +55,7 @@ def parameters(function):
 def test_promised_names_are_listed():
     for name in {place(obj) for obj in PROMISED} - NOT_HERE:
         assert pkgutil.resolve_name(f"fxengine.{name}") in _BACK_COMPAT_OBJECTS, name
-    assert set(torch.fx.__all__) <= {*fxengine.__all__, "replace_pattern"}
+    assert set(torch.fx.__all__) <= {*fxengine.__all__}
 
 
 def test_the_decorator_notes_objects():

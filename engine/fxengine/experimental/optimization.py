@@ -10,8 +10,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from fxengine._symbolic_trace import symbolic_trace
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
+from fxengine.interpreter import Transformer
 from fxengine.node import Argument, Node, Target
-from fxengine.transformer import Transformer
 
 __all__ = ["extract_subgraph", "fuse", "matches_module_pattern", "remove_dropout", "replace_node_module"]
 
