@@ -10,11 +10,18 @@ import ast
 import functools
 import linecache
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+_KEPT: Final = 64
+"""Files whose syntax trees are remembered."""
+
+_trees: "Final[dict[str, tuple[list[str], ast.Module | None]]]" = {}
+"""The tree of each file with the lines that it was made from, the very list that `linecache` holds."""
 
 
 class Span(NamedTuple):
@@ -41,7 +48,16 @@ def span_of(node: ast.AST) -> Span | None:
 
 def tree_of(path: str) -> ast.Module | None:
     """The syntax tree of a file as `linecache` has it; None if there is no text, or it does not parse."""
-    return _parsed("".join(linecache.getlines(path)))
+    lines = linecache.getlines(path)
+    known = _trees.get(path)
+    if known is None or known[0] is not lines:
+        known = _keep(path, lines, _parsed("".join(lines)))
+    return known[1]
+
+
+def know_tree(path: str, tree: ast.Module) -> None:
+    """Take the syntax tree of a file as `linecache` has it from somebody who has parsed it already."""
+    _keep(path, linecache.getlines(path), tree)
 
 
 def nodes_around(path: str, span: Span) -> list[ast.AST]:
@@ -60,9 +76,10 @@ def nodes_around(path: str, span: Span) -> list[ast.AST]:
 def definition_of(path: str, first_line: int, name: str) -> Definition | None:
     """The function whose code begins at `first_line`, its first decorator's line if it has one."""
     tree = tree_of(path)
-    if tree is None:
-        return None
-    for node in ast.walk(tree):
+    pending = deque[ast.AST]([] if tree is None else [tree])
+    while pending:
+        node = pending.popleft()
+        pending.extend(child for child in ast.iter_child_nodes(node) if _may_hold_line(child, first_line))
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name == name:
                 lines = [node.lineno, *(decorator.lineno for decorator in node.decorator_list)]
@@ -250,7 +267,25 @@ def _contains(node: ast.AST, span: Span) -> bool:
     return own.contains(span) or any(_contains(decorator, span) for decorator in decorators)
 
 
-@functools.lru_cache(maxsize=64)
+def _may_hold_line(node: ast.AST, line: int) -> bool:
+    """Whether a definition that begins on a line may be within a syntax node, or be it."""
+    if not isinstance(node, ast.stmt | ast.expr):
+        return True
+    first = node.lineno
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    if decorators:
+        first = min(first, decorators[0].lineno)
+    return first <= line <= (node.end_lineno or node.lineno)
+
+
+def _keep(path: str, lines: list[str], tree: ast.Module | None) -> "tuple[list[str], ast.Module | None]":
+    if path not in _trees and len(_trees) >= _KEPT:
+        del _trees[next(iter(_trees))]
+    known = _trees[path] = (lines, tree)
+    return known
+
+
+@functools.lru_cache(maxsize=_KEPT)
 def _parsed(text: str) -> ast.Module | None:
     if not text:
         return None

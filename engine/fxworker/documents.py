@@ -89,6 +89,7 @@ class DocumentTemplate:
         self._spare: Child | None = None
         self._job: Job | None = None
         self._late: list[str] = []
+        self._traced: TraceRequest | None = None
 
     def run(self) -> None:
         """Serve until the parent has gone."""
@@ -212,6 +213,7 @@ class DocumentTemplate:
         if job.child is not None:
             job.child = None
         self._job = None
+        self._traced = job.request
         self._loop.after(0.0, self._prepare)
 
     def _answer(self, job: Job, line: bytes, printed: str) -> None:
@@ -242,6 +244,9 @@ class DocumentTemplate:
             self._drop_spare()
             self._document.import_late(self._late)
             self._late = []
+        if self._traced is not None:
+            self._document.read_ahead(self._traced)
+            self._traced = None
         if self._spare is None:
             self._spare = self._fork()
 

@@ -17,19 +17,25 @@ import os
 import re
 import sys
 import types
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from fxengine.classification import moments_of
-from fxengine.syntax import tree_of
+from fxengine.syntax import know_tree, tree_of
 from fxworker.meta import OnMeta
 from fxworker.overlays import OverlayFinder, remember_text
+from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Definition, Slice, Statement, imports_of, names_in, slice_of
 from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest
 
 Source = TraceRequest | ProfileRequest
+
+_NO_PROGRAM: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What parsing and compiling raise for a text that is no program."""
 
 _RELATIVE: Final = re.compile(r"^\s*from\s+\.", re.MULTILINE)
 
@@ -119,6 +125,9 @@ class Document:
     hints: dict[str, Hint] = field(default_factory=dict)
     _stamps: dict[str, str] = field(default_factory=dict)
     _last: str = ""
+    _parsed: Parsed | None = None
+    _statements: dict[ast.stmt, Statement] = field(default_factory=dict)
+    _codes: "WeakKeyDictionary[Statement, tuple[int, types.CodeType]]" = field(default_factory=WeakKeyDictionary)
 
     @classmethod
     def of(cls, request: Source) -> "Document":
@@ -141,20 +150,65 @@ class Document:
         """Import what the file imports. What fails now fails again, and is told, when the file is executed."""
         self._import_package()
         try:
-            tree = ast.parse(request.text)
-            slice_ = slice_of(tree, request.text, self.path, wanted(request))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            slice_ = self.slice(request)
+        except _NO_PROGRAM:
             return
         scratch = self._module()
         before = sys.modules.get(self.name)
         sys.modules[self.name] = scratch
         for node in imports_of(slice_.statements):
-            _attempt(compile(ast.Module([node], []), self.path, "exec", dont_inherit=True), scratch.__dict__)
+            _attempt(_compiled(node, self.path), scratch.__dict__)
         if before is not None:
             sys.modules[self.name] = before
         else:
             sys.modules.pop(self.name, None)
         self._stamp()
+
+    def read_ahead(self, request: Source) -> None:
+        """Parse and compile a text that was traced, for the next one is mostly the same. Nothing is executed."""
+        try:
+            slice_ = self.slice(request)
+            for statement, flags in _with_flags(slice_):
+                self.code(statement, flags)
+        except _NO_PROGRAM:
+            return
+
+    def slice(self, request: Source) -> Slice:
+        """Return the slice of a file's text that the targets of a request need.
+
+        Raises:
+            SyntaxError: The text is no program; the other errors of `_NO_PROGRAM` are possible, too.
+        """
+        remember_text(self.path, request.text)
+        self._parsed = parsed(self.path, request.text, self._parsed)
+        # The engine looks for expressions in the same tree: the text is parsed once.
+        know_tree(self.path, self._parsed.tree)
+        return slice_of(
+            self._parsed.tree,
+            request.text,
+            self.path,
+            wanted(request),
+            again=self.is_imported(),
+            known=self._statements,
+        )
+
+    def code(self, statement: Statement, flags: int) -> types.CodeType:
+        """Return a statement compiled, as it was before if it is the same.
+
+        Raises:
+            SyntaxError: It cannot be compiled; the other errors of `_NO_PROGRAM` are possible, too.
+        """
+        known = self._codes.get(statement)
+        if known is not None and known[0] == flags:
+            return known[1]
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            code = _compiled(statement.node, self.path, flags)
+        if told:
+            # The person is told at each trace, by the process that traces.
+            return _compiled(statement.node, self.path, flags)
+        self._codes[statement] = flags, code
+        return code
 
     def import_late(self, names: Iterable[str]) -> None:
         """Import modules that an earlier trace had to import itself."""
@@ -240,18 +294,17 @@ class Document:
 
 def load(request: Source, document: Document) -> Loaded:
     """Execute what the targets of a request need, and return the module with what failed."""
-    remember_text(document.path, request.text)
     module = document._module()
     document._import_package()
     try:
-        # The engine reads the same tree when it looks for expressions: the text is parsed once.
-        tree = tree_of(document.path) or ast.parse(request.text, document.path)
-        slice_ = slice_of(tree, request.text, document.path, wanted(request), again=document.is_imported())
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        slice_ = document.slice(request)
+    except _NO_PROGRAM as error:
         return Loaded(module, None, (Failure(error, None),))
+    tree = tree_of(document.path)
+    assert tree is not None
     sys.modules[document.name] = module
     module.__doc__ = ast.get_docstring(tree, clean=False)
-    failures, broken = _execute(slice_, document.path, module.__dict__)
+    failures, broken = _execute(slice_, document, module.__dict__)
     missing = tuple(each for node in slice_.unneeded_imports for each in _not_installed(node))
     mentions = {
         name: each.later for each in slice_.statements for name in each.binds if isinstance(each.node, Definition)
@@ -302,24 +355,35 @@ def import_key(request: Source) -> str:
     try:
         tree = ast.parse(request.text)
         slice_ = slice_of(tree, request.text, request.path, wanted(request))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except _NO_PROGRAM:
         return ""
     return digest("\n".join(ast.dump(node) for node in imports_of(slice_.statements)))
 
 
-def _execute(slice_: Slice, path: str, namespace: dict[str, Any]) -> tuple[tuple[Failure, ...], frozenset[str]]:
+def _with_flags(slice_: Slice) -> Iterator[tuple[Statement, int]]:
+    """Yield the statements of a slice, each with the flags that it is compiled with."""
     flags = 0  # Of the future statements, none but this one is still to come.
-    failures: list[Failure] = []
-    broken = set[str]()
     for statement in slice_.statements:
         if isinstance(statement.node, ast.ImportFrom) and statement.node.module == "__future__":
             flags = __future__.annotations.compiler_flag if "annotations" in statement.binds else 0
+        yield statement, flags
+
+
+def _compiled(node: ast.stmt, path: str, flags: int = 0) -> types.CodeType:
+    return compile(ast.Module([node], []), path, "exec", flags=flags, dont_inherit=True)
+
+
+def _execute(
+    slice_: Slice, document: Document, namespace: dict[str, Any]
+) -> tuple[tuple[Failure, ...], frozenset[str]]:
+    failures: list[Failure] = []
+    broken = set[str]()
+    for statement, flags in _with_flags(slice_):
         if statement.now & broken:
             broken |= statement.binds
             continue
         try:
-            code = compile(ast.Module([statement.node], []), path, "exec", flags=flags, dont_inherit=True)
-            _run(code, statement, namespace)
+            _run(document.code(statement, flags), statement, namespace)
         except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.
             broken |= statement.binds
             if not (isinstance(error, NameError) and error.name in broken - statement.binds):

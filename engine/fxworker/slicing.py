@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from fxworker.reparsing import first_line, last_line
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 _REGISTERING: Final = ("register", "_register", "define", "impl", "add_safe_globals")
@@ -57,6 +59,9 @@ _CONFIGURATION: Final = re.compile(r"(Config|Configuration|Args|Arguments|Params
 """How classes end that hold the arguments of a model, with which one can be built that nothing else says how to."""
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
+
+_POSTPONED: Final = "from __future__ import annotations"
+"""What lets names in annotations be looked up later."""
 
 _DYNAMIC: Final = frozenset({"globals", "locals", "vars", "eval", "exec", "__import__"})
 """Names whose use means that any definition of the file may be looked up by its name."""
@@ -102,6 +107,11 @@ class Statement:
             names |= _annotations(self.node)
         return frozenset(names)
 
+    @cached_property
+    def unregistered(self) -> "Statement":
+        """The statement without what it registers."""
+        return _without_registration(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Slice:
@@ -111,7 +121,15 @@ class Slice:
     unneeded_imports: tuple[ast.Import | ast.ImportFrom, ...]
 
 
-def slice_of(tree: ast.Module, text: str, path: str, wanted: Iterable[str], *, again: bool = False) -> Slice:
+def slice_of(
+    tree: ast.Module,
+    text: str,
+    path: str,
+    wanted: Iterable[str],
+    *,
+    again: bool = False,
+    known: dict[ast.stmt, Statement] | None = None,
+) -> Slice:
     """Return the slice that the names in `wanted` depend on.
 
     Args:
@@ -120,20 +138,20 @@ def slice_of(tree: ast.Module, text: str, path: str, wanted: Iterable[str], *, a
         path: Its path.
         wanted: The names.
         again: Whether the file was executed once already, as a part of its package: what it registers is registered.
+        known: What is known of the statements of an older tree that this one may share; that of this tree afterwards.
     """
-    statements = list(_statements(tree, text, path))
+    statements = _statements(tree, text, path, {} if known is None else known)
     if again:
-        statements = [_without_registration(each) for each in statements]
+        statements = [each.unregistered for each in statements]
     binders = _binders(statements)
     chosen: set[Statement] = set()
     _choose([each for each in statements if _is_root(each)], statements, binders, chosen)
     _choose([each for name in wanted for each in binders.get(name, ())], statements, binders, chosen)
     unneeded: list[ast.Import | ast.ImportFrom] = []
-    lines = text.split("\n")
     for statement in statements:
         node = statement.node
         if statement not in chosen and isinstance(node, ast.Import | ast.ImportFrom):
-            if _is_mentioned(statement, lines):
+            if _is_mentioned(statement, text):
                 unneeded.append(node)
             else:
                 # Nothing in the file speaks of it: it is there for what it does.
@@ -194,29 +212,58 @@ def _is_root(statement: Statement) -> bool:
     return isinstance(statement.node, ast.ClassDef) and _CONFIGURATION.search(statement.node.name) is not None
 
 
-def _is_mentioned(statement: Statement, lines: list[str]) -> bool:
+def _is_mentioned(statement: Statement, text: str) -> bool:
     """Whether the file speaks anywhere else of a name that an import binds."""
     node = statement.node
-    rest = "\n".join((*lines[: node.lineno - 1], *lines[node.end_lineno or node.lineno :]))
-    return any(re.search(rf"\b{re.escape(name)}\b", rest) for name in statement.binds)
+    for name in statement.binds:
+        for match in re.finditer(rf"\b{re.escape(name)}\b", text):
+            line = text.count("\n", 0, match.start()) + 1
+            if not node.lineno <= line <= last_line(node):
+                return True
+    return False
 
 
-def _statements(tree: ast.Module, text: str, path: str) -> Iterator[Statement]:
+def _statements(tree: ast.Module, text: str, path: str, known: dict[ast.stmt, Statement]) -> list[Statement]:
+    """Return the statements of a file, of which those that are known need not be looked at, and know them all."""
+    every = [node for node in tree.body if not _is_main_block(node)]
+    new = [node for node in every if node not in known]
+    if new:
+        first, last = first_line(new[0]), last_line(new[-1])
+        lines = text.split("\n")
+        # What a statement's scopes are does not depend on the statements around it, but for this one.
+        header = _POSTPONED if first > 1 and any(map(_postpones, tree.body)) else ""
+        part = header + "\n" * (first - 1) + "\n".join(lines[first - 1 : last]) + "\n"
+        found = _found(new, text if len(new) == len(every) else part, path)
+    else:
+        found = {}
+    statements = [known.get(node) or found[node] for node in every]
+    known.clear()
+    known.update(zip(every, statements, strict=True))
+    return statements
+
+
+def _found(nodes: list[ast.stmt], text: str, path: str) -> dict[ast.stmt, Statement]:
+    """Return what statements are, which stand in a text in this order."""
     table = symtable.symtable(text, path, "exec")
     walrus = ":=" in text
     scopes = sorted(table.get_children(), key=lambda each: each.get_lineno())
     position = 0
-    for node in tree.body:
-        first = min((each.lineno for each in getattr(node, "decorator_list", ())), default=node.lineno)
-        last = node.end_lineno or node.lineno
-        while position < len(scopes) and scopes[position].get_lineno() < first:
+    found: dict[ast.stmt, Statement] = {}
+    for node in nodes:
+        while position < len(scopes) and scopes[position].get_lineno() < first_line(node):
             position += 1
         inner: list[symtable.SymbolTable] = []
-        while position < len(scopes) and scopes[position].get_lineno() <= last:
+        while position < len(scopes) and scopes[position].get_lineno() <= last_line(node):
             inner.append(scopes[position])
             position += 1
-        if not _is_main_block(node):
-            yield _statement(node, inner, walrus=walrus)
+        found[node] = _statement(node, inner, walrus=walrus)
+    return found
+
+
+def _postpones(node: ast.stmt) -> bool:
+    """Whether a statement is `from __future__ import annotations`."""
+    names = node.names if isinstance(node, ast.ImportFrom) and node.module == "__future__" else []
+    return any(each.name == "annotations" for each in names)
 
 
 def _statement(node: ast.stmt, scopes: list[symtable.SymbolTable], *, walrus: bool) -> Statement:
