@@ -98,9 +98,9 @@ def run(engine: ModuleType, root: Any, case: Case) -> Outcome:
         name = type(root).__name__ if isinstance(root, nn.Module) else root.__name__
         module = engine.GraphModule(tracer.root, graph, name)
     except BaseException as error:  # noqa: BLE001 - whatever a model raises is compared.
-        return Outcome(error=type(error).__name__, message=_neutral(str(error)), place=_user_line(error))
+        return Outcome(error=type(error).__name__, message=neutral(str(error)), place=_user_line(error))
     nodes = tuple(_described(node) for node in graph.nodes)
-    return Outcome(nodes=nodes, code=_neutral(module.code), module=module)
+    return Outcome(nodes=nodes, code=neutral(module.code), module=module)
 
 
 def _described(node: Any) -> tuple[Any, ...]:
@@ -110,7 +110,7 @@ def _described(node: Any) -> tuple[Any, ...]:
         _plain(node.target),
         _plain(node.args),
         _plain(node.kwargs),
-        _neutral(str(node.type)),
+        neutral(str(node.type)),
         tuple(user.name for user in node.users),
         tuple(used.name for used in node.all_input_nodes),
         [(path, entry) for path, entry in node.meta.get("nn_module_stack", {}).items()],
@@ -129,14 +129,14 @@ def _plain(value: Any) -> Any:
         case slice():
             return ("slice", _plain(value.start), _plain(value.stop), _plain(value.step))
         case _ if inspect.isfunction(value) or inspect.isclass(value):
-            return _neutral(f"{value.__module__}.{value.__qualname__}")
+            return neutral(f"{value.__module__}.{value.__qualname__}")
         case float() | int() | str() | None:
             return (type(value).__name__, repr(value))
         case _:
-            return _neutral(repr(value))
+            return neutral(repr(value))
 
 
-def _neutral(text: str) -> str:
+def neutral(text: str) -> str:
     """A text in which the engine's own names read as torch.fx's."""
     for ours, theirs in _ENGINE_NAMES:
         text = text.replace(ours, theirs)
@@ -163,7 +163,7 @@ def _different_numbers(
         try:
             outputs.append(function(*make_inputs()))
         except Exception as error:  # noqa: BLE001 - whatever a model raises is compared.
-            outputs.append(_neutral(f"{type(error).__name__}: {error}"))
+            outputs.append(neutral(f"{type(error).__name__}: {error}"))
     found = []
     if not _same(outputs[0], outputs[1]):
         found.append(f"numbers: torch.fx's module gives {outputs[0]!r}, the engine's {outputs[1]!r}")
