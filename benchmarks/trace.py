@@ -118,6 +118,9 @@ def main() -> int:
             f"{name:52} {nodes:6} {theirs / nodes * 1e6:17.1f} {costs[-1]:15.1f} {theirs / ours:6.2f}",
             flush=True,
         )
+    if not ratios:
+        print("no model of this name can be traced")
+        return 1
     worst = min(ratios, key=lambda name: ratios[name])
     print(
         f"{len(ratios)} models: {statistics.median(ratios.values()):.2f} times as fast at the median, "

@@ -345,19 +345,19 @@ class Tracer(TracerBase):
 
     def _enter_root(self, root: nn.Module | Callable[..., Any]) -> Any:
         """Make `root` the root, start an empty graph, and return the function to trace."""
+        self.graph = Graph(tracer_cls=type(self))
+        self.root = root if isinstance(root, nn.Module) else nn.Module()
         if isinstance(root, nn.Module):
             _recompile_lazy_module(root)
             assert hasattr(type(root), self.traced_func_name), (
                 f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}"
             )
-            self.root = root
             function: Any = getattr(type(root), self.traced_func_name)
             self.root_module_name = root._get_name()
             known = survey(root)
             self.submodule_paths, self.tensor_attrs = known.paths, known.constants
             self._hierarchy = Hierarchy(root, known)
         else:
-            self.root = nn.Module()
             self.tensor_attrs = {}
             self._hierarchy = Hierarchy(self.root)
             function = root
@@ -366,7 +366,6 @@ class Tracer(TracerBase):
         self._failure = None
         self._stack_snapshot = None
         self._records_plainly = self._is_plain()
-        self.graph = Graph(tracer_cls=type(self))
         code = getattr(function, "__code__", None)
         if code is not None:
             self.graph._co_fields = {

@@ -399,6 +399,15 @@ def test_a_root_that_cannot_be_traced_at_all() -> None:
     assert problem.site is None
 
 
+def test_a_method_that_is_not_there_is_a_problem_too() -> None:
+    tracer = fxengine.Tracer()
+    assert diagnose(Router().gate, tracer=tracer).complete
+    tracer.traced_func_name = "backwards"
+    diagnosis = diagnose(Router(), tracer=tracer)
+    assert diagnosis.problems[0].code == "FX009"
+    assert [node.op for node in diagnosis.graph.nodes] == ["output"]
+
+
 def test_rules_have_distinct_codes() -> None:
     assert [rule.code for rule in RULES] == [f"FX00{number}" for number in range(1, 10)]
     assert all(rule.title for rule in RULES)
