@@ -3,6 +3,7 @@
 The libraries are those of `make corpus`; nothing here imports them before a model is built.
 """
 
+import contextlib
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
@@ -72,6 +73,42 @@ VIT_PYTORCH = """
     vit_with_patch_merger.ViT vivit.ViViT vivit_with_moss.ViViT wwt.AutoencodingHead xcit.XCiT
 """.split()  # noqa: SIM905 - a list literal would fill pages.
 
+# Default configurations of two layers.
+TRANSFORMERS = """
+    AlbertModel ASTModel BartModel BeitModel BertModel BigBirdModel BitModel BlipVisionModel
+    BloomModel CLIPModel CLIPTextModel CLIPVisionModel CanineModel CodeGenModel ConvNextModel
+    ConvNextV2Model CvtModel DPTModel DebertaModel DebertaV2Model DeiTModel Dinov2Model
+    DistilBertModel EfficientNetModel ElectraModel ErnieModel FNetModel FalconModel FocalNetModel
+    FunnelModel GPT2Model GPTNeoModel GPTNeoXModel GPTJModel GemmaModel HieraModel HubertModel
+    IBertModel LayoutLMModel LevitModel LlamaModel MPNetModel MambaModel MistralModel
+    MobileBertModel MobileNetV2Model MobileViTModel NystromformerModel OPTModel PhiModel
+    PoolFormerModel PvtModel Qwen2Model RegNetModel ResNetModel RobertaModel RoFormerModel
+    SegformerModel SqueezeBertModel SwinModel Swinv2Model T5EncoderModel ViTModel ViTMAEModel
+    VideoMAEModel Wav2Vec2Model XLNetModel YolosModel
+""".split()  # noqa: SIM905 - a list literal would fill pages.
+
+DIFFUSERS = """
+    AutoencoderKL UNet2DModel UNet2DConditionModel VQModel AutoencoderTiny ControlNetModel
+    DiTTransformer2DModel PixArtTransformer2DModel UNet1DModel AsymmetricAutoencoderKL
+    ConsistencyDecoderVAE PriorTransformer T2IAdapter UVit2DModel
+""".split()  # noqa: SIM905 - a list literal would fill pages.
+
+KORNIA = """
+    feature.SIFTDescriptor feature.LAFOrienter feature.DISK feature.BlobDoG feature.BlobHessian
+    feature.CornerGFTT filters.Sobel filters.SpatialGradient filters.Canny color.RgbToGrayscale
+    color.RgbToHsv color.HsvToRgb color.RgbToLab color.RgbToYcbcr color.RgbToLuv color.RgbToXyz
+    color.RgbToHls color.BgrToRgb color.RgbToYuv
+""".split()  # noqa: SIM905 - a list literal would fill pages.
+
+OPEN_CLIP = """
+    RN50 RN101 RN50-quickgelu ViT-B-32 ViT-B-16 ViT-L-14 ViT-S-32-alt ViT-B-32-quickgelu
+    ViT-M-32-alt ViT-H-14 ViT-g-14 convnext_base convnext_tiny
+""".split()  # noqa: SIM905 - a list literal would fill pages.
+
+SEGMENTATION_MODELS = """
+    Unet UnetPlusPlus MAnet Linknet FPN PSPNet DeepLabV3 DeepLabV3Plus PAN UPerNet Segformer DPT
+""".split()  # noqa: SIM905 - a list literal would fill pages.
+
 _OPTIONS: dict[str, Any] = {
     "image_size": 64,
     "patch_size": 16,
@@ -129,6 +166,11 @@ def models() -> Iterator[tuple[str, Callable[[], nn.Module]]]:
         ("torchvision", TORCHVISION, _torchvision),
         ("timm", TIMM, _timm),
         ("vit_pytorch", VIT_PYTORCH, _vit_pytorch),
+        ("transformers", TRANSFORMERS, _transformers),
+        ("diffusers", DIFFUSERS, _without_arguments("diffusers")),
+        ("kornia", KORNIA, _without_arguments("kornia")),
+        ("open_clip", OPEN_CLIP, _open_clip),
+        ("segmentation_models_pytorch", SEGMENTATION_MODELS, _segmentation_model),
     ):
         for name in names:
             yield f"{library}:{name}", lambda build=build, name=name: _on_meta(build, name)
@@ -162,3 +204,33 @@ def _vit_pytorch(name: str) -> nn.Module:
         if parameter.default is parameter.empty and parameter.kind != parameter.VAR_KEYWORD
     ]
     return cls(**{name: _OPTIONS[name] for name in required})
+
+
+def _transformers(name: str) -> nn.Module:
+    cls = getattr(importlib.import_module("transformers"), name)
+    configuration = cls.config_class()
+    for depth in ("num_hidden_layers", "num_layers", "n_layer", "n_layers"):
+        # Some configurations compute their depth from the widths of the stages.
+        with contextlib.suppress(AttributeError, NotImplementedError):
+            if hasattr(configuration, depth):
+                setattr(configuration, depth, 2)
+    return cls(configuration)
+
+
+def _without_arguments(library: str) -> Callable[[str], nn.Module]:
+    def build(name: str) -> nn.Module:
+        module, _, class_name = f"{library}.{name}".rpartition(".")
+        return getattr(importlib.import_module(module), class_name)()
+
+    return build
+
+
+def _open_clip(name: str) -> nn.Module:
+    library = importlib.import_module("open_clip")
+    configuration = library.get_model_config(name)
+    configuration.pop("custom_text", None)
+    return library.CLIP(**configuration)
+
+
+def _segmentation_model(name: str) -> nn.Module:
+    return getattr(importlib.import_module("segmentation_models_pytorch"), name)(encoder_weights=None)
