@@ -21,11 +21,11 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import torch
 
-from fxengine import traceback as replay
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.node import Argument, Node, Target, map_aggregate, map_arg
 from fxengine.proxy import Proxy
+from fxengine.traceback import has_preserved_node_meta, set_current_meta
 from fxengine.tracer import Tracer
 
 __all__ = ["Interpreter", "Transformer"]
@@ -173,7 +173,7 @@ class Interpreter:
 
     def run_node(self, n: Node) -> Any:
         """Execute one node on the values in ``env``, by the method that ``n.op`` names, and return its result."""
-        if not replay.has_preserved_node_meta():
+        if not has_preserved_node_meta():
             args, kwargs = self.fetch_args_kwargs_from_env(n)
             return getattr(self, n.op)(n.target, args, kwargs)
         with self._set_current_node(n):
@@ -183,7 +183,7 @@ class Interpreter:
     @contextmanager
     def _set_current_node(self, node: Node) -> Generator[None]:
         """Let the nodes that are traced within the ``with`` statement inherit the ``meta`` of ``node``."""
-        with replay.set_current_meta(node, f"Interpreter_{type(self).__name__}"):
+        with set_current_meta(node, f"Interpreter_{type(self).__name__}"):
             yield
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
