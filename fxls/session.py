@@ -99,6 +99,14 @@ class Terms:
     run: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """A trace that was begun before it was known whether its request is the right one."""
+
+    request: TraceRequest
+    report: "asyncio.Task[TraceReport]"
+
+
 class Session:
     """The server's state. Mutable; belongs to one event loop.
 
@@ -311,19 +319,39 @@ class Session:
 
     async def _work(self, document: Document) -> None:
         """Look for models, trace them, show the report. Cancelled as soon as the text's code changes."""
+        ahead = self._ahead(document)
+        try:
+            if ahead is not None:
+                await asyncio.sleep(0)  # The request is sent before the search begins to compete with it.
+            await self._look_and_trace(document, ahead)
+        finally:
+            if ahead is not None:
+                ahead.report.cancel()
+        self._client.refresh()
+
+    async def _look_and_trace(self, document: Document, ahead: "_Ahead | None") -> None:
         effect = document.indexed(await self._discovered(document))
         if effect is not Effect.BROKEN and document.uri in self._edited:
             self._edited.remove(document.uri)
             self._follow(document.path)
         match effect:
             case Effect.CODE if document.index.targets and self._trusted:
-                await self._trace(document)
+                await self._trace(document, ahead)
             case Effect.CODE:
                 document.forget()
                 self._show(document)
             case _:
                 self._show(document)
-        self._client.refresh()
+
+    def _ahead(self, document: Document) -> "_Ahead | None":
+        """Begin to trace a long text whose models are still looked for: mostly they are those of the text before."""
+        index, environment = document.index, document.environment
+        known = index.parsed and index.targets and environment is not None and not environment.problem
+        if not (known and self._trusted) or len(document.text) < _LONG:
+            return None
+        request = self._request(document)
+        trace = self._pool.client(self._environment(document)).trace(request)
+        return _Ahead(request, asyncio.get_running_loop().create_task(trace, name=f"fxls trace of {document.uri}"))
 
     async def _discovered(self, document: Document) -> ModelIndex:
         """Return the models in a document's text; a long text is searched beside the event loop."""
@@ -338,8 +366,8 @@ class Session:
             self._warn(f"{problem.location.path}:{problem.location.span.line}: {problem.message}")
         return found
 
-    async def _trace(self, document: Document) -> None:
-        """Trace a document and show the report."""
+    async def _trace(self, document: Document, ahead: "_Ahead | None") -> None:
+        """Trace a document and show the report, that of the trace which was begun ahead if it was the right one."""
         worker = self._pool.client(self._environment(document))
         if document.environment is None and document.uri == self._active:
             self._say(status(None))
@@ -349,7 +377,9 @@ class Session:
             self._show(document)
             return
         document.asked()
-        report = await worker.trace(self._request(document))
+        request = self._request(document)
+        answer = ahead.report if ahead is not None and ahead.request == request else worker.trace(request)
+        report = await answer
         if document.answer(report):
             self._watcher.depend(document.uri, self._dependencies(document, report))
             self._show(document)

@@ -214,13 +214,18 @@ def _is_root(statement: Statement) -> bool:
 
 def _is_mentioned(statement: Statement, text: str) -> bool:
     """Whether the file speaks anywhere else of a name that an import binds."""
-    node = statement.node
-    for name in statement.binds:
-        for match in re.finditer(rf"\b{re.escape(name)}\b", text):
-            line = text.count("\n", 0, match.start()) + 1
-            if not node.lineno <= line <= last_line(node):
-                return True
-    return False
+    first, last = statement.node.lineno, last_line(statement.node)
+    return any(not first <= line <= last for name in statement.binds for line in _lines_with(name, text))
+
+
+def _lines_with(name: str, text: str) -> Iterator[int]:
+    """Yield the lines of a text in which a name stands as a word."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    at = text.find(name)
+    while at >= 0:
+        if word.match(text, at) is not None:
+            yield text.count("\n", 0, at) + 1
+        at = text.find(name, at + 1)
 
 
 def _statements(tree: ast.Module, text: str, path: str, known: dict[ast.stmt, Statement]) -> list[Statement]:
