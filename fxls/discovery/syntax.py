@@ -20,11 +20,19 @@ def parse(path: str, text: str) -> ast.Module | Problem:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return ast.parse(text.removeprefix("\ufeff"))
+            return _parsed(text.removeprefix("\ufeff"))
         except SyntaxError as error:
             return _syntax_problem(path, f"{type(error).__name__}: {error.msg}", _error_span(error))
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:
             return _syntax_problem(path, f"{type(error).__name__}: {error}", Span(1, 0, 1, 0))
+
+
+def _parsed(text: str) -> ast.Module:
+    """Return the syntax tree; once more where CPython 3.11 took a collection in between for a fault of its own."""
+    try:
+        return ast.parse(text)
+    except SystemError:  # "AST constructor recursion depth mismatch": something else was parsed while this was.
+        return ast.parse(text)
 
 
 def span_of(node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Span:
