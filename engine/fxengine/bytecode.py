@@ -6,6 +6,7 @@ execution, so they cost the same in a function of ten lines and of ten thousand.
 """
 
 import dis
+import sys
 from types import CodeType, FrameType
 from typing import Final
 
@@ -17,6 +18,9 @@ _FALLS_THROUGH_WHEN_FALSE: Final = frozenset(
     code for name, code in dis.opmap.items() if name in {"POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE"}
 )
 _CONVERTS_TO_BOOL: Final = dis.opmap.get("TO_BOOL", -1)
+_COMPARES: Final = dis.opmap["COMPARE_OP"]
+_AND_CONVERTS: Final = 16 if sys.version_info >= (3, 13) else 0
+"""The flag of a comparison that leaves a bool."""
 _UNIT: Final = 2
 
 
@@ -33,7 +37,7 @@ def decides_assert(frame: FrameType) -> bool:
     """Whether the truth value asked for in `frame` is the condition of an `assert` statement."""
     bytecode = frame.f_code.co_code
     at = frame.f_lasti
-    if bytecode[at] == _CONVERTS_TO_BOOL:
+    if bytecode[at] == _CONVERTS_TO_BOOL or (bytecode[at] == _COMPARES and bytecode[at + 1] & _AND_CONVERTS):
         at = _next_instruction(bytecode, at)
     if bytecode[at] not in _FALLS_THROUGH_WHEN_FALSE:
         return False

@@ -141,6 +141,8 @@ def operand_span(verdict: Verdict, moment: Moment) -> Span:
         candidates = truth_operands(around)
     elif verdict.rule is DynamicIteration:
         candidates = iterated_operands(around)
+    elif isinstance(around[-1], ast.With | ast.AsyncWith):
+        candidates = operands_of(around)
     else:
         return whole
     chosen = next((c for c in candidates if _is_subject(c, verdict, moment)), None)

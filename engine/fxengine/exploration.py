@@ -178,7 +178,7 @@ def _case(
     provenance = way_to(verdict.subject)
     purpose = ""
     if verdict.rule is DynamicBool and site is not None and shown:
-        purpose = purpose_of(nodes_around(site.path, shown[-1].source.span), site.span)
+        purpose = purpose_of(nodes_around(site.path, shown[-1].source.span), site.span, shown[-1].opname)
     return Case(
         rule=verdict.rule,
         error=error,

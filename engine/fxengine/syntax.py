@@ -20,7 +20,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _KEPT: Final = 64
 """Files whose syntax trees are remembered."""
 
-_trees: "Final[dict[str, tuple[list[str], ast.Module | None]]]" = {}
+_trees: Final[dict[str, tuple[list[str], ast.Module | None]]] = {}
 """The tree of each file with the lines that it was made from, the very list that `linecache` holds."""
 
 
@@ -142,16 +142,22 @@ def truth_operands(around: list[ast.AST]) -> list[ast.expr]:
             return []
 
 
-def purpose_of(around: list[ast.AST], operand: Span) -> str:
-    """What the truth of an operand is wanted for: `branch`, `loop`, `assert`, `choice`, or `call` of something."""
+def purpose_of(around: list[ast.AST], operand: Span, opname: str) -> str:
+    """What the truth of an operand is wanted for: `branch`, `loop`, `assert`, `choice`, or `call` of something.
+
+    Args:
+        around: Nested syntax nodes, of which the innermost is the instruction's.
+        operand: The span of the expression that gave the value.
+        opname: The name of the instruction.
+    """
+    if opname.startswith(("CALL", "CONTAINS")):
+        return "call"
     for node in reversed(around):
         match node:
             case ast.While() if _is_in(operand, node.test):
                 return "loop"
             case ast.Assert():
                 return "assert"
-            case ast.Call() | ast.Compare(ops=[ast.In() | ast.NotIn()]):
-                return "call"
             case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
                 outer = [n for n in around if isinstance(n, ast.If | ast.While | ast.Assert | ast.IfExp)]
                 if not any(_is_in(operand, n.test) for n in outer):
@@ -278,7 +284,7 @@ def _may_hold_line(node: ast.AST, line: int) -> bool:
     return first <= line <= (node.end_lineno or node.lineno)
 
 
-def _keep(path: str, lines: list[str], tree: ast.Module | None) -> "tuple[list[str], ast.Module | None]":
+def _keep(path: str, lines: list[str], tree: ast.Module | None) -> tuple[list[str], ast.Module | None]:
     if path not in _trees and len(_trees) >= _KEPT:
         del _trees[next(iter(_trees))]
     known = _trees[path] = (lines, tree)
