@@ -128,11 +128,18 @@ def receive(fd: int) -> Frame | None:
 def pipe() -> tuple[int, int]:
     """Return the reading and the writing end of a wide pipe; no process that user code starts inherits them."""
     reading, writing = os.pipe()
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
-        # Where the user's share of pipe memory is spent, a narrow pipe is slower, no more.
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+    widen(writing)
     return reading, writing
+
+
+def widen(fd: int) -> None:
+    """Let a pipe hold a whole message, so that neither end waits for the other to take it in parts.
+
+    Where the user's share of pipe memory is spent, or `fd` is no pipe, it stays as it is, slower and no more.
+    """
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
 
 
 def _exactly(fd: int, size: int) -> bytes | None:

@@ -6,6 +6,9 @@ from typing import Any, Final, TypeAlias
 
 import torch
 
+from fxengine._lazy_graph_module import (
+    _LazyGraphModule as LazyGraphModule,  # pyright: ignore[reportPrivateUsage] — torch.fx's name for it.
+)
 from fxengine.exploration import Diagnosis
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import infer_inputs
@@ -75,7 +78,8 @@ class Feeder:
         try:
             # What user code compiles is run as it is: compiling takes longer than anything else here.
             with torch.compiler.set_stance("force_eager"):
-                module = GraphModule(self.diagnosis.root, self.diagnosis.graph)
+                # Its nodes are run one by one: nobody asks for its code.
+                module = LazyGraphModule(self.diagnosis.root, self.diagnosis.graph)
                 return self._said(module) or self._guessed(module)
         except BaseException:  # noqa: BLE001 — User code runs on inputs that need not fit; then nothing is known.
             return Fed()

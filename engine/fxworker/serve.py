@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fxworker import documents, postmortem
-from fxworker.channel import Frame, Kind
+from fxworker.channel import Frame, Kind, widen
 from fxworker.children import Child, adopt_orphans, end_stragglers, fork, own
 from fxworker.loading import import_key
 from fxworker.loop import LineReader, Loop, Outbox, Timer
@@ -72,6 +72,8 @@ class Template:
 
     def __init__(self, requests: int, answers: int, report: EnvironmentReport, command: tuple[str, ...]) -> None:
         self._loop = Loop()
+        for fd in (requests, answers):
+            widen(fd)
         self._out = Outbox(self._loop, own(answers))
         self._documents: OrderedDict[str, _Document] = OrderedDict()
         self._profiles = Profiles(self._loop, self._out, command)

@@ -11,6 +11,8 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -406,12 +408,14 @@ class _Table:
         known = self._index.get(id(value))
         if known is not None:
             return known
-        known = self._equal.get(value)
+        row = codec.write(value, self)
+        # Of equal values the rows are equal, and those hold numbers where the values hold each other.
+        key = (codec.cls, *[tuple(each) if type(each) is list else each for each in row])
+        known = self._equal.get(key)
         if known is None:
-            row = [_TABLE_INDEX[codec.cls], codec.write(value, self)]
             known = len(self.rows)
-            self.rows.append(row)
-            self._equal[value] = known
+            self.rows.append([_TABLE_INDEX[codec.cls], row])
+            self._equal[key] = known
         self._index[id(value)] = known
         return known
 
@@ -425,24 +429,34 @@ class _Codec:
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
-        self._fields: list[tuple[str, _Writer | None, _Reader]] = []
+        self._values: Callable[[Any], tuple[Any, ...]] = tuple
+        self._writers: list[tuple[int, _Writer]] = []
+        self._readers: list[_Reader] = []
 
     def compile(self) -> None:
         """Resolve the fields' types; every class has its codec by now."""
         hints = get_type_hints(self.cls)
-        self._fields = [(f.name, _writer(hints[f.name]), _reader(hints[f.name])) for f in fields(self.cls)]
+        names = [field.name for field in fields(self.cls)]
+        self._values = attrgetter(*names) if len(names) > 1 else _only(names[0])
+        writers = [_writer(hints[name]) for name in names]
+        self._writers = [(place, writer) for place, writer in enumerate(writers) if writer is not None]
+        self._readers = [_reader(hints[name]) for name in names]
 
     def write(self, value: Any, table: _Table) -> list[Any]:
-        row: list[Any] = []
-        for name, writer, _ in self._fields:
-            item = getattr(value, name)
-            row.append(item if writer is None else writer(item, table))
+        row = list(self._values(value))
+        for place, writer in self._writers:
+            row[place] = writer(row[place], table)
         return row
 
     def read(self, row: Any, table: list[Any]) -> Any:
-        if type(row) is not list or len(row) != len(self._fields):
-            raise WireError(f"{self.cls.__name__} has {len(self._fields)} fields")
-        return self.cls(*[reader(item, table) for item, (_, _, reader) in zip(row, self._fields, strict=True)])
+        if type(row) is not list or len(row) != len(self._readers):
+            raise WireError(f"{self.cls.__name__} has {len(self._readers)} fields")
+        return self.cls(*[reader(item, table) for reader, item in zip(self._readers, row, strict=True)])
+
+
+def _only(name: str) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what gives the one field of a dataclass, as a tuple."""
+    return lambda value: (getattr(value, name),)
 
 
 def _writer(hint: Any) -> _Writer | None:
@@ -485,7 +499,14 @@ def _reader(hint: Any) -> _Reader:
         return lambda value, _: _one_of(value, allowed)
     if hint is float:
         return lambda value, _: float(value) if type(value) in {int, float} else _of_type(value, float)
-    return lambda value, _: _of_type(value, hint)
+    return partial(_plain, hint)
+
+
+def _plain(cls: Any, value: Any, _: list[Any]) -> Any:
+    """Return a value that JSON gives as it is; this is most of what is read."""
+    if type(value) is not cls:
+        raise WireError(f"{cls.__name__} expected, got {type(value).__name__}")
+    return value
 
 
 def _optional(hint: Any) -> Any:

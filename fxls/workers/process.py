@@ -22,16 +22,12 @@ import fxworker
 from fxls.workers.python_env import PythonEnv
 from fxworker.wire import Message, Request, WireError, decode, encode
 
-if sys.platform != "win32":
-    import fcntl
-
 _log = logging.getLogger(__name__)
 
 WORKER: Final = Path(fxworker.__file__).resolve().parent / "__main__.py"
 
 _LONGEST_LINE: Final = 256 << 20
 _STDERR_KEPT: Final = 50
-_PIPE_SIZE: Final = 1 << 20
 
 
 class Listener(Protocol):
@@ -81,8 +77,6 @@ class WorkerProcess:
         )
         process._transport = transport
         process._stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-        for number in (0, 1):
-            _widen(transport.get_pipe_transport(number))
         process.started_at = loop.time()
         _log.info("worker %s started: %s", transport.get_pid(), env.name)
         del protocol
@@ -196,14 +190,6 @@ class _Pipes(asyncio.SubprocessProtocol):
         assert self._transport is not None
         self._end(_ending(self._transport.get_returncode()))
         self._transport.close()
-
-
-def _widen(pipe: asyncio.BaseTransport | None) -> None:
-    """Let a pipe hold a whole message, so that neither side waits for the other to take it in parts."""
-    if sys.platform == "linux" and pipe is not None:
-        # Where the user's share of pipe memory is spent, a narrow pipe is slower, no more.
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe.get_extra_info("pipe").fileno(), fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
 
 
 def _ending(code: int | None) -> str:

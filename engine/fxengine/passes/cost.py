@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -142,6 +142,10 @@ class CostProp(ShapeProp):
         return super()._record(node, result)
 
 
+_PLAIN: Final = frozenset({bool, int, float, str, torch.Size, torch.dtype, torch.device})
+"""Types of arguments that hold no tensors."""
+
+
 def _cost_of_call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Cost:
     name = getattr(func, "__name__", "")
     if name in _VIEWS or name == "__get__":
@@ -160,6 +164,16 @@ def _cost_of_call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappi
 
 
 def _tensors(value: Any) -> list[Tensor]:
+    """Return the tensors in a value. Most containers are plain ones, which take no registry to look into."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return [tensor for each in value for tensor in _tensors(each)]
+    if kind is dict:
+        return [tensor for each in value.values() for tensor in _tensors(each)]
+    if isinstance(value, Tensor):
+        return [value]
+    if value is None or kind in _PLAIN:
+        return []
     return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
 
 
