@@ -73,7 +73,8 @@ def _above(body: list[ast.stmt], lines: list[str], head: int) -> int:
     count = len(body)
     while count and last_line(body[count - 1]) > head:
         count -= 1
-    if count and head < len(lines) and lines[head].startswith(_SPACES):
+    begun = count < len(body) and first_line(body[count]) <= head
+    if count and not begun and head < len(lines) and lines[head].startswith(_SPACES):
         count -= 1
     while count and (_shares_line(body, count) or lines[last_line(body[count - 1]) - 1].endswith("\\")):
         count -= 1
