@@ -65,6 +65,9 @@ class Hierarchy:
 
     def module_name(self, module: nn.Module) -> str | None:
         """The qualified name of a submodule, or None if it is not part of the root."""
+        path = self._survey.paths.get(module)
+        if path is not None and _at(self.root, path) is module:
+            return path
         return next((name for name, found in self.root.named_modules() if found is module), None)
 
     @cached_property
@@ -151,6 +154,14 @@ def _visit(module: nn.Module, path: str, found: Survey) -> None:
         for name, child in children.items():
             if child is not None and (child not in paths or _is_first_name(children, name, child)):
                 _visit(child, f"{prefix}{name}", found)
+
+
+def _at(root: nn.Module, path: str) -> nn.Module | None:
+    """The module at a path, or None if there is none any more."""
+    module: nn.Module | None = root
+    for name in path.split(".") if path else ():
+        module = module._modules.get(name) if module is not None else None
+    return module
 
 
 def _is_first_name(children: Mapping[str, nn.Module | None], name: str, child: nn.Module) -> bool:

@@ -476,3 +476,37 @@ def test_the_engine_does_not_import_torch_fx() -> None:
     ]
     assert offenders == []
     assert "fxengine" in sys.modules
+
+
+class TestHierarchy:
+    def test_modules_that_are_added_or_removed_later(self) -> None:
+        root = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        first, second = root
+        tracer = Tracer()
+        tracer.root = root
+        assert tracer.path_of_module(second) == "1"
+        added = nn.ReLU()
+        root.append(added)
+        assert tracer.path_of_module(added) == "2"
+        del root[0]
+        assert tracer.path_of_module(second) == "0"
+        with pytest.raises(NameError, match="module is not installed as a submodule"):
+            tracer.path_of_module(first)
+
+    def test_shared_modules_and_tensors_have_their_first_name(self) -> None:
+        class Sharing(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.a = Inner()
+                self.b = self.a
+                self.w = nn.Parameter(torch.ones(2))
+                self.v = self.w
+                self.constant = torch.ones(2)
+                self.alias = self.constant
+
+            def forward(self, x: Any) -> Any:
+                return self.b(x) * self.v + self.constant
+
+        ours, expected = Tracer().trace(Sharing()), torch.fx.Tracer().trace(Sharing())
+        assert [str(node.target) for node in ours.nodes] == [str(node.target) for node in expected.nodes]
+        assert [node.target for node in ours.nodes if node.op == "get_attr"] == ["w", "alias"]
