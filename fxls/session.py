@@ -347,7 +347,8 @@ class Session:
         """Begin to trace a long text whose models are still looked for: mostly they are those of the text before."""
         index, environment = document.index, document.environment
         known = index.parsed and index.targets and environment is not None and not environment.problem
-        if not (known and self._trusted) or len(document.text) < _LONG:
+        restored = document.report is not None and document.report.digest == document.digest
+        if not (known and self._trusted) or restored or len(document.text) < _LONG:
             return None
         request = self._request(document)
         trace = self._pool.client(self._environment(document)).trace(request)
