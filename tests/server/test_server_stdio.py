@@ -124,7 +124,7 @@ async def test_an_edit_taken_back_is_not_traced_again(client, uri, log):
     await client.initialize()
     client.open(uri, NET + "y = 1  # fake: problem\n")
     await client.diagnostics(uri, 1)
-    client.insert(uri, 2, 0, 0, "z = 1; ")
+    client.insert(uri, 2, 0, 0, "w = 0  # fake: sleep 30\n")
     client.change(uri, 3, NET + "y = 1  # fake: problem\n")
     assert codes(await client.diagnostics(uri, 3)) == ["FX001"]
     client.change(uri, 4, NET + "y = 2  # fake: problem\n")
