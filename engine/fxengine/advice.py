@@ -18,6 +18,7 @@ from fxengine.errors import (
     ItemAssignment,
     Rule,
     UnsupportedArgument,
+    text_of,
 )
 from fxengine.provenance import METADATA_ATTRIBUTES, Kind, Step
 
@@ -138,7 +139,7 @@ def _foreign_call(case: Case) -> str:
 
 
 def _foreign_module(case: Case) -> str:
-    what = "parameter" if "parameter" in str(case.error) else "module"
+    what = "parameter" if "parameter" in text_of(case.error) else "module"
     return f"`{case.expression}` uses a {what} that is not registered in the model"
 
 
@@ -157,11 +158,11 @@ def _raised(case: Case) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), "")
+    return next(iter(text_of(error).strip().splitlines()), "")
 
 
 def _hides_parameters(error: BaseException) -> bool:
-    return isinstance(error, ValueError) and "co_varnames is too small" in str(error)
+    return isinstance(error, ValueError) and "co_varnames is too small" in text_of(error)
 
 
 def _for_other(case: Case) -> list[str]:

@@ -22,6 +22,7 @@ from fxengine.errors import (
     RaisedWhileTracing,
     Refusal,
     Rule,
+    text_of,
 )
 from fxengine.graph import Graph
 from fxengine.node import Node
@@ -115,7 +116,7 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
         return Verdict(RaisedWhileTracing, None)
     raising = moments[-1]
     symbolic = symbolic_operand(raising, graph)
-    message = str(error)
+    message = text_of(error)
     mentioned = bool(_MENTIONS_PROXY.search(message)) or any(isinstance(arg, Proxy) for arg in error.args)
     if raising.opname in _RAISES:
         own = is_user_file(raising.path)

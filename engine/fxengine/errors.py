@@ -112,3 +112,11 @@ class Refusal:
     rule: type[Rule]
     subject: Any
     error: BaseException
+
+
+def text_of(error: BaseException) -> str:
+    """Return an exception's message; the class may be the user's own, and asking for its text may raise anything."""
+    try:
+        return str(error)
+    except BaseException as second:  # noqa: BLE001 — It is the user's code that runs here.
+        return f"<its text cannot be had: {type(second).__name__}>"

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from fxengine.advice import Case, headline, hints, on_one_line
 from fxengine.classification import Moment, Verdict, classify, moments_of, node_of, operand_span
-from fxengine.errors import DynamicBool, Rule, UnsupportedArgument
+from fxengine.errors import DynamicBool, Rule, UnsupportedArgument, text_of
 from fxengine.graph import Graph
 from fxengine.node import Node
 from fxengine.placeholders import PHBase
@@ -153,7 +153,7 @@ def _problem(
     case = _case(error, verdict, site, shown, tracer)
     problem = TracingProblem(
         rule=verdict.rule,
-        message=str(error),
+        message=text_of(error),
         headline=headline(case),
         exception=error,
         frames=frames,

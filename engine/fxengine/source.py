@@ -229,7 +229,15 @@ def _belongs_to_user(path: str) -> bool:
     installed = _installed_package(path)
     if installed:
         return installed not in HELPER_PACKAGES
-    return not path.startswith(stdlib)
+    return not path.startswith(stdlib) and _outermost_package(path) not in HELPER_PACKAGES
+
+
+def _outermost_package(path: str) -> str:
+    """The package that a file outside `site-packages` belongs to, such as one in a folder of `pip install --target`."""
+    name, folder = "", Path(path).parent
+    while (folder / "__init__.py").is_file():
+        name, folder = folder.name, folder.parent
+    return name
 
 
 def _installed_package(path: str) -> str:

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from fxengine.classification import moments_of
+from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxworker.arguments import Search
 from fxworker.loading import Loaded
@@ -220,11 +221,11 @@ def _wants_arguments(error: BaseException | None) -> bool:
     It did so if it raised by `raise` or `assert`, a check of its own and no mistake, or handed `**kwargs` on to a
     constructor that needs some.
     """
-    if isinstance(error, TypeError) and " missing " in str(error):
+    if isinstance(error, TypeError) and " missing " in text_of(error):
         return True
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
     return bool(moments) and is_user_file(moments[-1].path) and moments[-1].opname == "RAISE_VARARGS"
 
 
 def _same(error: BaseException, other: BaseException) -> bool:
-    return type(error) is type(other) and str(error) == str(other)
+    return type(error) is type(other) and text_of(error) == text_of(other)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from fxengine.classification import moments_of
-from fxengine.errors import Rule
+from fxengine.errors import Rule, text_of
 from fxengine.exploration import TracingProblem
 from fxengine.graph import Graph
 from fxengine.names import dtype_abbreviation
@@ -324,10 +324,7 @@ def described(error: BaseException) -> str:
         return f"the program ended itself: SystemExit({error.code!r})"
     if isinstance(error, SyntaxError):
         return f"{name}: {error.msg}"
-    try:
-        text = str(error)
-    except BaseException as second:  # noqa: BLE001 — An exception class of the user's own may raise anything.
-        text = f"<its text cannot be had: {type(second).__name__}>"
+    text = text_of(error)
     return f"{name}: {text}" if text else name
 
 
