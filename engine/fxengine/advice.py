@@ -194,7 +194,7 @@ def _for_bool(case: Case) -> list[str]:
     if case.purpose == "call":
         return ["`torch.maximum`, `torch.minimum` or `torch.where` work on tensors", *_keep_out(case)]
     return [
-        f"`torch.where({case.expression}, a, b)` computes both and picks; `torch.cond` runs one of them",
+        f"`torch.where({case.expression}, a, b)` computes both and picks",
         *_keep_out(case),
     ]
 
