@@ -21,7 +21,8 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     linked = [page.parent / path for path, _ in _LINK.findall(text) if path]
     named = [ROOT / path for path in _PATH.findall(text)]
-    assert [str(path) for path in linked + named if not path.exists()] == []
+    made = {ROOT / "vscode-extension/fxls.vsix"}  # By `make extension`.
+    assert [str(path) for path in linked + named if not path.exists() and path not in made] == []
     anchors = [(path or page.name, anchor) for path, anchor in _LINK.findall(text) if anchor]
     assert [(path, anchor) for path, anchor in anchors if anchor not in headings(page.parent / path)] == []
 

@@ -238,16 +238,16 @@ def _live(
         run(ends)
         status = 0
     finally:
-        _flush()
+        flush_output()
         leave(status)
 
 
-def _flush() -> None:
+def flush_output() -> None:
     """Bring out what user code printed; its own stream may raise anything."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BaseException:  # noqa: BLE001 — The process ends in the next instruction.
+        except BaseException:  # noqa: BLE001 — What was printed is then lost, and nothing else.
             return
 
 

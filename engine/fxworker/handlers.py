@@ -6,7 +6,7 @@ import os
 import traceback
 
 from fxworker.channel import Frame, Kind
-from fxworker.children import Ends, bound_memory
+from fxworker.children import Ends, bound_memory, flush_output
 from fxworker.loading import Document, Hint, modules_since, newest_module
 from fxworker.measuring import failed, measure
 from fxworker.rules import WorkerDied
@@ -50,6 +50,8 @@ def serve_trace(ends: Ends, document: Document) -> None:
     report = _traced(request, document, ends)
     if os.getpid() != mine:
         return  # User code forked, and its child came back here as well.
+    # The answer goes out with what was printed before it.
+    flush_output()
     ends.send(Frame(Kind.HINTS, pack_hints(document.hints)))
     ends.send(Frame(Kind.ANSWER, encode(report)))
     late = [name for name in modules_since(newest) if name != document.name]
