@@ -51,7 +51,8 @@ parity: corpus
 	$(PYTEST) -m corpus tests $(ARGS)
 
 bench: corpus
-	$(BIN)/python benchmarks/trace.py
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/case_studies.py
 	$(BIN)/python benchmarks/latency.py
 
 # The VS Code extension with the server inside it: vscode-extension/fxls.vsix.
