@@ -24,18 +24,13 @@ from torch._ops import HigherOrderOperator
 from torch.utils import _pytree as pytree
 
 from fxengine.bytecode import decides_assert, unpack_count
-from fxengine.errors import (
-    DynamicBool,
-    DynamicIteration,
-    DynamicLength,
-    ItemAssignment,
-    TraceError,
-    UnsupportedArgument,
-)
+from fxengine.errors import DynamicBool, DynamicIteration, TraceError, UnsupportedArgument
 from fxengine.graph import Graph
-from fxengine.node import Node
+from fxengine.immutable_collections import immutable_list
+from fxengine.node import Argument, Node, Target
+from fxengine.operator_schemas import check_for_mutable_operation
 from fxengine.operators import magic_methods, reflectable_magic_methods
-from fxengine.recording import PLAIN_TYPES, Recorder, Scope, ScopeContextManager, SymbolicValue
+from fxengine.recording import PLAIN_TYPES, Recorder, Scope, ScopeContextManager, SymbolicValue, create_arg_dict
 from fxengine.source import OriginRecord
 
 __all__ = [
@@ -54,13 +49,93 @@ TraceError.__module__ = __name__  # It calls itself after the module where users
 
 log = logging.getLogger(__name__)
 
+_CALLS_BY_NAME: Final = frozenset({"call_method", "call_module"})
+
 
 class TracerBase(Recorder):
-    """A recorder that answers what symbolic values are asked; subclasses may know more than this one."""
+    """Records operations in a graph, and answers what symbolic values are asked; subclasses may know more than it does.
+
+    Attributes:
+        graph: Where nodes go.
+        record_stack_traces: Store Python's stack, as text, with each node.
+        check_mutable_operations: Refuse operations that change their arguments.
+        trace_asserts: Record `assert x` for a symbolic `x` instead of refusing it.
+        proxy_buffer_attributes: Reading a buffer from a module gives a symbolic value.
+        traced_func_name: The method of the root that is traced.
+        scope: The module whose operations are being recorded.
+        module_stack: The modules that are running, outermost first, with path and type.
+        node_name_to_scope: Path and type of the module that each node belongs to.
+    """
+
+    record_stack_traces: bool = False
+    check_mutable_operations: bool = False
+    trace_asserts: bool = False
+    proxy_buffer_attributes: bool = False
+    traced_func_name: str = "forward"
+
+    def create_node(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Any | None = None,
+    ) -> Node:
+        """Return a new node at the end of the graph, with origin and scope. May be overridden to check or change it."""
+        if self.check_mutable_operations and kind == "call_function":
+            assert callable(target)
+            check_for_mutable_operation(target, args, kwargs)
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        self._describe(node, sys._getframe(1))
+        return node
 
     def proxy(self, node: Node) -> "Proxy":
         """Return the symbolic value of `node`."""
         return Proxy(node, self)
+
+    def create_proxy(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any | None = None,
+        proxy_factory_fn: Callable[[Node], "Proxy"] | None = None,
+    ) -> "Proxy":
+        """Return the symbolic value of a new node, whose arguments may contain symbolic values.
+
+        A placeholder's default value, if any, is its one positional argument.
+        """
+        if self._records_plainly and (
+            callable(target) if kind == "call_function" else kind in _CALLS_BY_NAME and type(target) is str
+        ):
+            node = self._record(kind, target, args, kwargs, name, type_expr)
+            return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+        node_args = self.create_arg(args)
+        node_kwargs = self.create_arg(kwargs)
+        assert isinstance(node_args, tuple), f"Expected args_ to be tuple, got {type(node_args)}"
+        assert isinstance(node_kwargs, dict), f"Expected kwargs_ to be dict, got {type(node_kwargs)}"
+        node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
+        return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+
+    def create_arg(self, a: Any) -> Argument:
+        """Return what stands for `a` in a node's arguments: nodes for symbolic values, containers converted inside.
+
+        Raises:
+            NotImplementedError: The graph cannot hold such an object.
+        """
+        kind = type(a)
+        if kind in PLAIN_TYPES:
+            return a
+        if isinstance(a, SymbolicValue):
+            return a.node
+        if kind is tuple:
+            return tuple([self.create_arg(item) for item in a])
+        if kind is list or kind is immutable_list:
+            return [self.create_arg(item) for item in a]
+        return create_arg_dict(self, a) if kind is dict else self._create_unusual_arg(a)
 
     def to_bool(self, obj: "Proxy") -> bool:
         """The truth value of `obj`. May be overridden by tracers that know more than this one.
@@ -88,36 +163,6 @@ class TracerBase(Recorder):
     def keys(self, obj: "Proxy") -> Any:
         """What `obj.keys()` gives, which is also what `**obj` asks for: here a symbolic value."""
         return Attribute(obj, "keys")()
-
-    def length(self, obj: "Proxy") -> int:
-        """The length of `obj`. May be overridden by tracers that know more than this one.
-
-        Raises:
-            RuntimeError: Always, here.
-        """
-        error = RuntimeError(
-            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
-            "please call torch.fx.wrap('len') at module scope"
-        )
-        self.refuse(DynamicLength, obj, error)
-
-    def set_item(self, obj: "Proxy", key: Any, value: Any) -> None:  # noqa: ARG002 - for those who override it.
-        """Assign `obj[key]`. May be overridden.
-
-        Raises:
-            TypeError: Always, here; what Python raises for objects without items.
-        """
-        error = TypeError(f"'{type(obj).__name__}' object does not support item assignment")
-        self.refuse(ItemAssignment, obj, error)
-
-    def delete_item(self, obj: "Proxy", key: Any) -> None:  # noqa: ARG002 - for those who override it.
-        """Delete `obj[key]`. May be overridden.
-
-        Raises:
-            TypeError: Always, here; what Python raises for objects without items.
-        """
-        error = TypeError(f"'{type(obj).__name__}' object doesn't support item deletion")
-        self.refuse(ItemAssignment, obj, error)
 
 
 class GraphAppendingTracer(TracerBase):

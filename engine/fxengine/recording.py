@@ -1,7 +1,8 @@
 """How calls become nodes: what a recorder does with their arguments, and what it notes on the new node.
 
-A `Recorder` knows symbolic values only as things with a node; what they are, what they answer to the user's code, and
-how a module is run is the business of `proxy` and `tracer`. Nodes are described as they are made: with the scope and
+A `Recorder` is what all tracers have beneath the methods that their users call and override, which `TracerBase` has. It
+knows symbolic values only as things with a node; what they are, what they answer to the user's code, and how a module
+is run is the business of `proxy` and `tracer`. Nodes are described as they are made: with the scope and
 the stack of modules, with their origin, and on demand with Python's stack.
 """
 
@@ -12,25 +13,21 @@ import sys
 import traceback
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._traceback import CapturedTraceback
 
-from fxengine.errors import Refusal, Rule, UnsupportedArgument
+from fxengine.errors import DynamicLength, ItemAssignment, Refusal, Rule, UnsupportedArgument
 from fxengine.graph import _NO_KWARGS, Graph, _warn_of_symbolic_numbers
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.names import _target_to_str
 from fxengine.node import Argument, Node, Target, _freeze, base_types, map_arg
-from fxengine.operator_schemas import check_for_mutable_operation
 from fxengine.source import ModuleSite, OriginRecord, is_engine_file, walk_user_frames
-
-if TYPE_CHECKING:
-    from fxengine.proxy import Proxy
 
 try:
     from torch._library.opaque_object import is_opaque_value_type
@@ -43,8 +40,6 @@ except ImportError:  # torch before 2.10 has no opaque objects.
 
 _fx_traceback = sys.modules.get("torch.fx.traceback")
 """Where torch keeps the metadata that `torch.fx.traceback.annotate` and its like want on new nodes."""
-
-_CALLS_BY_NAME: Final = frozenset({"call_method", "call_module"})
 
 _SYMBOLIC_NUMBERS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -91,27 +86,11 @@ class ScopeContextManager:
 
 
 class Recorder:
-    """Records operations in a graph.
-
-    Attributes:
-        graph: Where nodes go.
-        record_stack_traces: Store Python's stack, as text, with each node.
-        check_mutable_operations: Refuse operations that change their arguments.
-        trace_asserts: Record `assert x` for a symbolic `x` instead of refusing it.
-        proxy_buffer_attributes: Reading a buffer from a module gives a symbolic value.
-        traced_func_name: The method of the root that is traced.
-        scope: The module whose operations are being recorded.
-        module_stack: The modules that are running, outermost first, with path and type.
-        node_name_to_scope: Path and type of the module that each node belongs to.
-    """
+    """What `TracerBase` does to record operations in a graph, and to refuse what no graph can hold."""
 
     graph: Graph
-    record_stack_traces: bool = False
+    record_stack_traces: bool
     _record_forward_stack_traces_only: bool = False
-    check_mutable_operations: bool = False
-    trace_asserts: bool = False
-    proxy_buffer_attributes: bool = False
-    traced_func_name: str = "forward"
     scope: Scope
     module_stack: OrderedDict[str, tuple[str, Any]]
     node_name_to_scope: dict[str, tuple[str, type]]
@@ -130,27 +109,24 @@ class Recorder:
         """What this tracer refused to do for symbolic values, in order, even if the exception was caught."""
         return []
 
-    def refuse(self, rule: type[Rule], subject: Any, error: BaseException) -> NoReturn:
-        """Raise `error`, and note that it was raised for `rule` on behalf of `subject`."""
-        self.refusals.append(Refusal(rule, subject, error))
-        raise error
-
     def create_node(
         self,
         kind: str,
         target: Target,
         args: tuple[Argument, ...],
         kwargs: dict[str, Argument],
-        name: str | None = None,
-        type_expr: Any | None = None,
     ) -> Node:
-        """Return a new node at the end of the graph, with origin and scope. May be overridden to check or change it."""
-        if self.check_mutable_operations and kind == "call_function":
-            assert callable(target)
-            check_for_mutable_operation(target, args, kwargs)
-        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-        self._describe(node, sys._getframe(1))
-        return node
+        """Return a new node at the end of the graph."""
+        raise NotImplementedError
+
+    def create_arg(self, a: Any) -> Any:
+        """Return what stands for `a` in a node's arguments."""
+        raise NotImplementedError
+
+    def refuse(self, rule: type[Rule], subject: Any, error: BaseException) -> NoReturn:
+        """Raise `error`, and note that it was raised for `rule` on behalf of `subject`."""
+        self.refusals.append(Refusal(rule, subject, error))
+        raise error
 
     def _describe(self, node: Node, caller: FrameType) -> None:
         """Note on a new node where it comes from and which modules are running."""
@@ -184,36 +160,6 @@ class Recorder:
             first = next((i for i, frame in enumerate(frames) if frame.name == "forward"), len(frames))
             kept = frames[first:]
         return traceback.StackSummary.from_list(kept)
-
-    def proxy(self, node: Node) -> "Proxy":
-        """Return the symbolic value of `node`."""
-        raise NotImplementedError
-
-    def create_proxy(
-        self,
-        kind: str,
-        target: Target,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        name: str | None = None,
-        type_expr: Any | None = None,
-        proxy_factory_fn: Callable[[Node], "Proxy"] | None = None,
-    ) -> "Proxy":
-        """Return the symbolic value of a new node, whose arguments may contain symbolic values.
-
-        A placeholder's default value, if any, is its one positional argument.
-        """
-        if self._records_plainly and (
-            callable(target) if kind == "call_function" else kind in _CALLS_BY_NAME and type(target) is str
-        ):
-            node = self._record(kind, target, args, kwargs, name, type_expr)
-            return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
-        node_args = self.create_arg(args)
-        node_kwargs = self.create_arg(kwargs)
-        assert isinstance(node_args, tuple), f"Expected args_ to be tuple, got {type(node_args)}"
-        assert isinstance(node_kwargs, dict), f"Expected kwargs_ to be dict, got {type(node_kwargs)}"
-        node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
-        return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
 
     def _record(
         self,
@@ -254,23 +200,6 @@ class Recorder:
         self._describe(node, sys._getframe(2))
         return node
 
-    def create_arg(self, a: Any) -> Any:
-        """Return what stands for `a` in a node's arguments: nodes for symbolic values, containers converted inside.
-
-        Raises:
-            NotImplementedError: The graph cannot hold such an object.
-        """
-        kind = type(a)
-        if kind in PLAIN_TYPES:
-            return a
-        if isinstance(a, SymbolicValue):
-            return a.node
-        if kind is tuple:
-            return tuple([self.create_arg(item) for item in a])
-        if kind is list or kind is immutable_list:
-            return [self.create_arg(item) for item in a]
-        return _create_arg_dict(self, a) if kind is dict else self._create_unusual_arg(a)
-
     def _create_unusual_arg(self, a: Any) -> Any:
         """The argument for `a`, which is neither of the most frequent types nor a symbolic value."""
         if hasattr(a, "__fx_create_arg__"):
@@ -283,7 +212,7 @@ class Recorder:
             case list():
                 argument = [self.create_arg(item) for item in a]
             case dict():
-                argument = _create_arg_dict(self, a)
+                argument = create_arg_dict(self, a)
             case slice() | range():
                 argument = type(a)(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
             case _ if isinstance(a, OpOverload | HigherOrderOperator) or is_opaque_value_type(type(a)):
@@ -296,6 +225,36 @@ class Recorder:
             case _:
                 pass
         return argument
+
+    def length(self, obj: SymbolicValue) -> int:
+        """The length of `obj`. May be overridden by tracers that know more than this one.
+
+        Raises:
+            RuntimeError: Always, here.
+        """
+        error = RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
+            "please call torch.fx.wrap('len') at module scope"
+        )
+        self.refuse(DynamicLength, obj, error)
+
+    def set_item(self, obj: SymbolicValue, key: Any, value: Any) -> None:  # noqa: ARG002 - for those who override it.
+        """Assign `obj[key]`. May be overridden.
+
+        Raises:
+            TypeError: Always, here; what Python raises for objects without items.
+        """
+        error = TypeError(f"'{type(obj).__name__}' object does not support item assignment")
+        self.refuse(ItemAssignment, obj, error)
+
+    def delete_item(self, obj: SymbolicValue, key: Any) -> None:  # noqa: ARG002 - for those who override it.
+        """Delete `obj[key]`. May be overridden.
+
+        Raises:
+            TypeError: Always, here; what Python raises for objects without items.
+        """
+        error = TypeError(f"'{type(obj).__name__}' object doesn't support item deletion")
+        self.refuse(ItemAssignment, obj, error)
 
 
 def _flat_items(values: Sequence[Any]) -> list[Any] | None:
@@ -314,7 +273,8 @@ def _flat_items(values: Sequence[Any]) -> list[Any] | None:
     return items
 
 
-def _create_arg_dict(tracer: Recorder, values: dict[Any, Any]) -> dict[Any, Argument]:
+def create_arg_dict(tracer: Recorder, values: dict[Any, Any]) -> dict[Any, Argument]:
+    """Return what stands for the items of a dict in a node's arguments; no key may contain a symbolic value."""
     result: dict[Any, Argument] = {}
     for given, value in values.items():
         key = given

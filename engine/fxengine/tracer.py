@@ -29,8 +29,9 @@ from fxengine.errors import ForeignModule
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, survey
+from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import call_as_torch_does, intercept_modules
-from fxengine.node import base_types
+from fxengine.node import Argument, base_types
 from fxengine.patching import Patches
 from fxengine.placeholders import (
     PH,
@@ -42,6 +43,7 @@ from fxengine.placeholders import (
     with_plain_parameters,
 )
 from fxengine.proxy import ParameterProxy, Proxy, Scope, TracerBase
+from fxengine.recording import PLAIN_TYPES, SymbolicValue
 from fxengine.running import is_proxyable, running_tracer
 from fxengine.source import ModuleSite, OriginRecord, parameter_place, walk_user_frames
 from fxengine.wrapping import patch_autowrapped, patch_wrapped_functions, wrap
@@ -56,6 +58,9 @@ except ImportError:  # torch before 2.10 has no opaque objects.
 
     is_opaque_type = is_opaque_reference_type
 
+
+_NEVER_IN_ROOT: Final = PLAIN_TYPES | {tuple, list, dict, slice, immutable_list, immutable_dict}
+"""Types whose values are not looked up in the root before anything else is tried."""
 
 __all__ = ["PH", "PHBase", "PHWithMeta", "Tracer", "symbolic_trace"]
 
@@ -128,23 +133,30 @@ class Tracer(TracerBase):
         self._qualname_counter[prefix] = number + 1
         return f"{prefix}{number}"
 
-    def _create_unusual_arg(self, a: Any) -> Any:
+    def create_arg(self, a: Any) -> "Argument":
+        """Return what stands for `a` in a node's arguments: for parts of the root and for constants, reads of them.
+
+        A constant that the root does not have becomes an attribute of it.
+
+        Raises:
+            NameError: It is a parameter, and not one of the root's.
+            NotImplementedError: The graph cannot hold such an object.
+        """
+        kind = type(a)
+        if kind in _NEVER_IN_ROOT or issubclass(kind, SymbolicValue):
+            return super().create_arg(a)
+        name = None
         if isinstance(a, torch.Tensor | nn.Module):
             name = self._name_in_root(a)
-            if name is not None:
-                return self.create_node("get_attr", name, (), {})
-        if isinstance(a, tuple) and hasattr(a, "_fields"):
+        elif isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple(self.create_arg(item) for item in a)
             return self.create_node("call_function", a.__class__, items, {})
-        if type(a) is slice:
-            return super()._create_unusual_arg(a)
-        if isinstance(a, CONSTANT_TYPES) or is_opaque_reference_type(type(a)):
-            return self.create_node("get_attr", self._constant_name(a), (), {})
-        if is_proxyable(type(a)):
-            qualname = self.get_fresh_qualname(f"_{a.__class__.__name__}_constant_")
-            setattr(self.root, qualname, a)
-            return self.create_node("get_attr", qualname, (), {})
-        return super()._create_unusual_arg(a)
+        if name is None and (isinstance(a, CONSTANT_TYPES) or is_opaque_reference_type(kind)):
+            name = self._constant_name(a)
+        if name is None and is_proxyable(kind):
+            name = self.get_fresh_qualname(f"_{a.__class__.__name__}_constant_")
+            setattr(self.root, name, a)
+        return super().create_arg(a) if name is None else self.create_node("get_attr", name, (), {})
 
     def _name_in_root(self, value: torch.Tensor | nn.Module) -> str | None:
         """The qualified name of a module, parameter or buffer; None if the root has none for it.
