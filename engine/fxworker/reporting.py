@@ -230,6 +230,7 @@ class Reporter:
             original=f"{type(problem.exception).__name__}: {problem.message}",
             target=target,
             kind=problem.kind,
+            instances=(problem.module_path,),
             origin=Origin(frames, problem.module_path, module_type),
             related=tuple(related),
         )
@@ -267,12 +268,13 @@ class Reporter:
         )
 
     def merged(self, problems: Sequence[Problem]) -> tuple[Problem, ...]:
-        """Return problems with those of the same site, reached by several instances, as one that counts them."""
+        """Return problems with those of the same site, reached by several instances, as one that names them."""
         found: dict[tuple[str, Location, str], Problem] = {}
         for problem in problems:
             key = (problem.code, problem.location, problem.message)
             first = found.get(key)
-            found[key] = problem if first is None else replace(first, count=first.count + 1)
+            instances = problem.instances if first is None else (*first.instances, *problem.instances)
+            found[key] = replace(first or problem, instances=tuple(dict.fromkeys(instances)))
         return tuple(found.values())
 
     def profile_rows(self, result: ProfileResult) -> tuple[ProfileRow, ...]:

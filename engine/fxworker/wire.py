@@ -135,8 +135,9 @@ class Problem:
     `message` is one line in the user's own terms; `explanation` is what the hover adds (why, what the value is, how
     it got there); `hint` says what to do; `original` is what torch.fx would have raised (`TraceError: …`). `location`
     lies in the file that was edited where a user frame of it exists, otherwise at the guilty library line. `target`
-    is the qualified name of the model that was traced, "" for a problem of the whole file. `count` says how many
-    instances (module paths) reach the same site.
+    is the qualified name of the model that was traced, "" for a problem of the whole file. `value` is what the
+    expression in question is for the inputs in use, in print, "" where that is not known; `instances` are the paths of
+    the modules that reach the site, the first of which `origin` and `related` are about.
     """
 
     code: str
@@ -148,10 +149,16 @@ class Problem:
     original: str = ""
     target: str = ""
     kind: ValueKind = ""
-    count: int = 1
+    value: str = ""
+    instances: tuple[str, ...] = ()
     origin: Origin | None = None
     related: tuple[Related, ...] = ()
     fixes: tuple[Fix, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many instances reach the site."""
+        return max(len(self.instances), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +238,15 @@ class ModuleFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """Something that a captured graph holds true, because it was made for that case: `x.shape[0] > 4` is `False`."""
+
+    expression: str
+    value: str
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Timings:
     """Milliseconds that the phases of a trace took."""
 
@@ -245,7 +261,8 @@ class Timings:
 class TargetReport:
     """The answer for one target: nodes AND problems always, as far as the trace came.
 
-    `enclosed_by` names the target inside which this class was traced, when it needed no instance of its own.
+    `guards` is what the graph was specialised on. `cut` says why not every way through the model was looked at, "" when
+    all were. `enclosed_by` names the target inside which this class was traced, when it needed no instance of its own.
     `module_path` is then the path of its first instance there.
     """
 
@@ -259,6 +276,8 @@ class TargetReport:
     nodes: tuple[NodeInfo, ...] = ()
     code: str = ""
     problems: tuple[Problem, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    cut: str = ""
     enclosed_by: str = ""
     module_path: str = ""
     timings: Timings = Timings()
@@ -553,6 +572,7 @@ _CODECS: dict[Any, _Codec] = {
         Limits,
         TraceRequest,
         ModuleFacts,
+        Guard,
         Timings,
         TargetReport,
         TraceReport,

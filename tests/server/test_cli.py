@@ -251,7 +251,7 @@ def test_notes_say_what_to_do_and_where_it_leads():
         hint="first\nsecond",
         fixes=(Fix("ready", (), verified=True),),
         original="TypeError: x",
-        count=3,
+        instances=("a.0", "a.1", "a.2"),
         related=(Related(Location("/lib/ops.py", Span(3, 0, 3, 1)), "called here"),),
     )
     assert render(one, sources, Paint(on=False)).splitlines()[4:] == [

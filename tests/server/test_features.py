@@ -135,7 +135,7 @@ def test_a_problem_whose_expression_was_edited_is_not_shown_and_others_move():
 
 
 def test_the_same_site_in_several_models_is_one_diagnostic():
-    shot = snapshot(TEXT, net(problem()), net(problem(target="Other", count=12), qualname="Other"))
+    shot = snapshot(TEXT, net(problem()), net(problem(target="Other", instances=tuple(f"layers.{i}" for i in range(12))), qualname="Other"))
     (found,) = diagnostics(shot)
     assert found.message.endswith("(12 instances)")
     assert found.data["targets"] == ["Net", "Other"]
@@ -231,7 +231,7 @@ def test_a_call_that_leaves_several_values_has_no_shape():
 
 
 def test_a_problem_is_explained():
-    text = hovered(snapshot(TEXT, net(problem(count=3))), "y.sum() > 0", 2)
+    text = hovered(snapshot(TEXT, net(problem(instances=("a.0", "a.1", "a.2")))), "y.sum() > 0", 2)
     assert "**FX001** · data-dependent · reached by 3 instances" in text
     assert "`x` → `y` → `y.sum()`" in text
     assert "use `torch.where`" in text
