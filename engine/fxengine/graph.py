@@ -4,6 +4,8 @@ Code generation (``codegen``) and the rules of well-formedness (``verify``) are 
 offers them as methods because that is where users of torch.fx look for them.
 """
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 import operator
@@ -130,8 +132,8 @@ class Graph:
 
     def __init__(
         self,
-        owning_module: "GraphModule | None" = None,
-        tracer_cls: "type[Tracer] | None" = None,
+        owning_module: GraphModule | None = None,
+        tracer_cls: type[Tracer] | None = None,
         tracer_extras: dict[str, Any] | None = None,
     ) -> None:
         """Make an empty graph.
@@ -154,12 +156,12 @@ class Graph:
         self._co_fields: dict[str, Any] = {}
 
     @property
-    def owning_module(self) -> "GraphModule | None":
+    def owning_module(self) -> GraphModule | None:
         """The module that the graph's targets refer to."""
         return self._owning_module
 
     @owning_module.setter
-    def owning_module(self, mod: "GraphModule | None") -> None:
+    def owning_module(self, mod: GraphModule | None) -> None:
         self._owning_module = mod
 
     @property
@@ -417,7 +419,7 @@ class Graph:
         return with_facts_of(node, self.create_node(node._op, node._target, args, kwargs, node._name, node.type))
 
     def graph_copy(
-        self, g: "Graph", val_map: dict[Node, Node], return_output_node: bool = False
+        self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
     ) -> Argument | tuple[Argument, Node] | None:
         """Copy the nodes of ``g`` to the insertion point and return what ``g`` returns, as a value of this graph.
 
@@ -428,7 +430,7 @@ class Graph:
         """
         return copy_into(self, g, val_map, return_output_node=return_output_node)
 
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Graph":
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
         """Return a copy, made without recursion, whose nodes share what is in ``meta``; it has no module yet."""
         return deep_copy(self, Graph(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras), memo)
 

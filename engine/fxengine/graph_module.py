@@ -4,6 +4,8 @@ It holds what the graph refers to, compiles the graph's code into a class of its
 graph is traced anew when it is loaded. How code is made is the matter of ``codegen``.
 """
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import itertools
@@ -77,7 +79,7 @@ _PRESERVED_HOOKS = (
     "_erase_node_hooks",
     "_deepcopy_hooks",
 )
-class_in_use: ContextVar["type[GraphModule] | None"] = ContextVar("class_in_use", default=None)
+class_in_use: ContextVar[type[GraphModule] | None] = ContextVar("class_in_use", default=None)
 """The class of graph modules that are made and restored in this context, if not ``GraphModule`` itself."""
 _ReplaceHook = Callable[[Node, str, Node], object]
 _NodeHook = Callable[[Node], object]
@@ -105,7 +107,7 @@ class GraphModule(torch.nn.Module):
         _replace_hooks: list[_ReplaceHook]
         _create_node_hooks: list[_NodeHook]
         _erase_node_hooks: list[_NodeHook]
-        _deepcopy_hooks: list[Callable[["GraphModule"], object]]
+        _deepcopy_hooks: list[Callable[[GraphModule], object]]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make an instance of a class of its own, on which its ``forward`` is put.
@@ -351,7 +353,7 @@ class GraphModule(torch.nn.Module):
     def _deepcopy_init(self) -> Callable[..., None]:
         return GraphModule.__init__
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "GraphModule":
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         """Return a copy with a copy of the graph, without the detour over generated code that saving takes."""
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
@@ -367,13 +369,13 @@ class GraphModule(torch.nn.Module):
             hook(copied)
         return copied
 
-    def __copy__(self) -> "GraphModule":
+    def __copy__(self) -> GraphModule:
         """Return a module with the same graph, attributes and ``meta``; it becomes the graph's owner."""
         copied = GraphModule(self, self.graph)
         copied.meta = getattr(self, "meta", {})
         return copied
 
-    def _replicate_for_data_parallel(self) -> "GraphModule":
+    def _replicate_for_data_parallel(self) -> GraphModule:
         replica = self.__copy__()
         object.__setattr__(replica, "_is_replica", True)
         return replica
@@ -408,11 +410,11 @@ class GraphModule(torch.nn.Module):
     def _unregister_erase_node_hook(self, f: _NodeHook) -> None:
         self._erase_node_hooks.remove(_checked(f, "erase_node"))
 
-    def _register_deepcopy_hook(self, f: "Callable[[GraphModule], object]") -> None:
+    def _register_deepcopy_hook(self, f: Callable[[GraphModule], object]) -> None:
         """Call ``f`` with each deep copy that is made of the module."""
         self._deepcopy_hooks.append(_checked(f, "deepcopy"))
 
-    def _unregister_deepcopy_hook(self, f: "Callable[[GraphModule], object]") -> None:
+    def _unregister_deepcopy_hook(self, f: Callable[[GraphModule], object]) -> None:
         self._deepcopy_hooks.remove(_checked(f, "deepcopy"))
 
 
