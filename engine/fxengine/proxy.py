@@ -144,7 +144,7 @@ class TracerBase(Recorder):
             TraceError: Always, here.
         """
         error = TraceError("symbolically traced variables cannot be used as inputs to control flow")
-        self.refuse(DynamicBool, obj, error)
+        return self.refuse(DynamicBool, obj, error)
 
     def iter(self, obj: "Proxy") -> Iterator[Any]:
         """The items of `obj`. May be overridden by tracers that know more than this one.
@@ -158,7 +158,7 @@ class TracerBase(Recorder):
             "explanation of what types of control flow can be traced, and check out the Proxy docstring for "
             "help troubleshooting Proxy iteration errors"
         )
-        self.refuse(DynamicIteration, obj, error)
+        return self.refuse(DynamicIteration, obj, error)
 
     def keys(self, obj: "Proxy") -> Any:
         """What `obj.keys()` gives, which is also what `**obj` asks for: here a symbolic value."""

@@ -9,6 +9,7 @@ the stack of modules, with their origin, and on demand with Python's stack.
 import copy
 import enum
 import functools
+import operator
 import sys
 import traceback
 import types
@@ -16,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from types import CodeType, FrameType
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
@@ -123,8 +124,18 @@ class Recorder:
         """Return what stands for `a` in a node's arguments."""
         raise NotImplementedError
 
-    def refuse(self, rule: type[Rule], subject: Any, error: BaseException) -> NoReturn:
-        """Raise `error`, and note that it was raised for `rule` on behalf of `subject`."""
+    def refuse(
+        self,
+        rule: type[Rule],
+        subject: Any,
+        error: BaseException,
+        instead: Callable[[], Any] | None = None,  # noqa: ARG002 - for who goes on.
+    ) -> Any:
+        """Raise `error`, and note that it was raised for `rule` on behalf of `subject`.
+
+        Who wants to know what comes after it replaces this method, and returns what the code goes on with; `instead`
+        records what was asked for, where that can be done.
+        """
         self.refusals.append(Refusal(rule, subject, error))
         raise error
 
@@ -236,25 +247,27 @@ class Recorder:
             "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
             "please call torch.fx.wrap('len') at module scope"
         )
-        self.refuse(DynamicLength, obj, error)
+        return self.refuse(DynamicLength, obj, error)
 
-    def set_item(self, obj: SymbolicValue, key: Any, value: Any) -> None:  # noqa: ARG002 - for those who override it.
+    def set_item(self, obj: SymbolicValue, key: Any, value: Any) -> None:
         """Assign `obj[key]`. May be overridden.
 
         Raises:
             TypeError: Always, here; what Python raises for objects without items.
         """
         error = TypeError(f"'{type(obj).__name__}' object does not support item assignment")
-        self.refuse(ItemAssignment, obj, error)
+        instead = functools.partial(self.create_proxy, "call_function", operator.setitem, (obj, key, value), {})
+        self.refuse(ItemAssignment, obj, error, instead)
 
-    def delete_item(self, obj: SymbolicValue, key: Any) -> None:  # noqa: ARG002 - for those who override it.
+    def delete_item(self, obj: SymbolicValue, key: Any) -> None:
         """Delete `obj[key]`. May be overridden.
 
         Raises:
             TypeError: Always, here; what Python raises for objects without items.
         """
         error = TypeError(f"'{type(obj).__name__}' object doesn't support item deletion")
-        self.refuse(ItemAssignment, obj, error)
+        instead = functools.partial(self.create_proxy, "call_function", operator.delitem, (obj, key), {})
+        self.refuse(ItemAssignment, obj, error, instead)
 
 
 def _flat_items(values: Sequence[Any]) -> list[Any] | None:
@@ -285,7 +298,7 @@ def create_arg_dict(tracer: Recorder, values: dict[Any, Any]) -> dict[Any, Argum
     return result
 
 
-def _no_nodes_error(tracer: Recorder, node: Node) -> NoReturn:
+def _no_nodes_error(tracer: Recorder, node: Node) -> None:
     error = RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {node}")
     tracer.refuse(UnsupportedArgument, None, error)
 
