@@ -2,12 +2,16 @@
 
 The exceptions and their messages are torch.fx's. The rules (`FX001` to `FX009`) are the engine's own: whoever raises on
 behalf of a symbolic value says at once which rule it is, in a `Refusal`, so that nothing has to be guessed from the
-text of a message afterwards.
+text of a message afterwards. The rules from `FX301` on are about what raises nothing and makes a graph that does
+something else than the model.
 """
 
 import sys
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+Severity = Literal["error", "warning", "information", "hint"]
+"""How much a problem matters to whoever has not said otherwise."""
 
 # Code that catches torch.fx's exception means ours too.
 _Counterpart: Any = getattr(sys.modules.get("torch.fx.proxy"), "TraceError", ValueError)
@@ -23,10 +27,12 @@ class Rule:
     Attributes:
         code: The stable name, never renumbered.
         title: What the rule is about, in a few words.
+        severity: How much it matters, unless a problem says otherwise of itself.
     """
 
     code: ClassVar[str]
     title: ClassVar[str]
+    severity: ClassVar[Severity] = "error"
 
 
 class DynamicBool(Rule):
@@ -102,6 +108,91 @@ RULES: tuple[type[Rule], ...] = (
     ForeignModule,
     UnsupportedArgument,
     RaisedWhileTracing,
+)
+
+
+class BakedTraining(Rule):
+    """User code asks whether it is training, and the graph keeps the answer of the mode that it was traced in."""
+
+    code = "FX301"
+    title = "the training mode is baked in"
+    severity = "warning"
+
+
+class EmbeddedConstructor(Rule):
+    """A tensor that `forward` makes is made once, while tracing, although its size or device may change."""
+
+    code = "FX302"
+    title = "a constructor's tensor is embedded"
+    severity = "information"
+
+
+class EmbeddedDraw(Rule):
+    """A random number or tensor is drawn once, while tracing, and the graph keeps it."""
+
+    code = "FX303"
+    title = "a random draw is embedded"
+    severity = "warning"
+
+
+class WrapWithoutEffect(Rule):
+    """A function that is registered as a leaf was traced through, as it was called by a name of another module."""
+
+    code = "FX304"
+    title = "`wrap` has no effect on a call"
+    severity = "warning"
+
+
+class UnusedInput(Rule):
+    """An input that nothing in the graph uses."""
+
+    code = "FX305"
+    title = "an input is never used"
+    severity = "hint"
+
+
+class SpecialisedValue(Rule):
+    """The graph holds for one value of something that could have others."""
+
+    code = "FX306"
+    title = "a value is specialised"
+    severity = "information"
+
+
+class InPlaceChange(Rule):
+    """A buffer, a parameter, an argument or an attribute is changed in place; the graph may repeat that or not."""
+
+    code = "FX307"
+    title = "an in-place change"
+    severity = "warning"
+
+
+class ChangingAttribute(Rule):
+    """A branch depends on an attribute of a module that changes between calls."""
+
+    code = "FX308"
+    title = "a branch on an attribute that changes between calls"
+    severity = "warning"
+
+
+class SwallowedError(Rule):
+    """User code caught a tracing error, and the graph follows the handler."""
+
+    code = "FX309"
+    title = "a tracing error is swallowed"
+    severity = "warning"
+
+
+SILENT_RULES: tuple[type[Rule], ...] = (
+    BakedTraining,
+    EmbeddedConstructor,
+    EmbeddedDraw,
+    WrapWithoutEffect,
+    UnusedInput,
+    SpecialisedValue,
+    InPlaceChange,
+    ChangingAttribute,
+    SwallowedError,
 )
 
 
