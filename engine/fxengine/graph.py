@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.types import py_sym_types
 
 from fxengine import verify
 from fxengine.arguments import ATOMS, first_symbolic_number, freeze
@@ -23,10 +24,11 @@ from fxengine.codegen import (
     TransformCodeFunc,
     _BoxedCodeGen,
     _ExportCodeGen,
+    _override_sym_repr,
     _PyTreeCodeGen,
     _PyTreeInfo,
 )
-from fxengine.codegen.commentary import _color_fns, _parse_stack_trace, _ParsedStackTrace
+from fxengine.codegen.commentary import _color_codes, _color_fns, _parse_stack_trace, _ParsedStackTrace
 from fxengine.codegen.expressions import _format_target
 from fxengine.copying import copy_into, deep_copy, with_facts_of
 from fxengine.dead_code import eliminate_dead_code
@@ -34,6 +36,7 @@ from fxengine.graph_state import blank_graph, restore_state, saved_state
 from fxengine.immutable_collections import immutable_dict
 from fxengine.names import (
     _custom_builtins,
+    _CustomBuiltin,
     _illegal_names,
     _is_from_torch,
     _is_magic,
@@ -41,6 +44,7 @@ from fxengine.names import (
     _register_custom_builtin,
     _snake_case,
     _target_to_str,
+    dtype_abbrs,
 )
 from fxengine.node import (
     Argument,
@@ -48,6 +52,7 @@ from fxengine.node import (
     Target,
     _check_target,
     _get_qualified_name,
+    _legal_ops,
     _type_repr,
     map_arg,
 )
@@ -66,6 +71,7 @@ __all__ = [
     "PythonCode",
     "TransformCodeFunc",
     "_BoxedCodeGen",
+    "_CustomBuiltin",
     "_ExportCodeGen",
     "_FindNodesLookupTable",
     "_InsertPoint",
@@ -73,6 +79,7 @@ __all__ = [
     "_ParsedStackTrace",
     "_PyTreeCodeGen",
     "_PyTreeInfo",
+    "_color_codes",
     "_color_fns",
     "_custom_builtins",
     "_format_target",
@@ -80,13 +87,17 @@ __all__ = [
     "_illegal_names",
     "_is_from_torch",
     "_is_magic",
+    "_legal_ops",
     "_node_list",
+    "_override_sym_repr",
     "_parse_stack_trace",
     "_register_custom_builtin",
     "_snake_case",
     "_type_repr",
+    "dtype_abbrs",
     "inplace_methods",
     "magic_methods",
+    "py_sym_types",
     "reflectable_magic_methods",
 ]
 
@@ -418,9 +429,7 @@ class Graph:
         assert isinstance(kwargs, dict), f"Expected kwargs to be dict, got {type(kwargs)}"
         return with_facts_of(node, self.create_node(node._op, node._target, args, kwargs, node._name, node.type))
 
-    def graph_copy(
-        self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
-    ) -> Argument | tuple[Argument, Node] | None:
+    def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Argument | None:
         """Copy the nodes of ``g`` to the insertion point and return what ``g`` returns, as a value of this graph.
 
         Args:

@@ -23,13 +23,14 @@ from torch.package.package_exporter import PackageExporter
 from torch.package.package_importer import PackageImporter
 
 from fxengine import profiler_metadata
-from fxengine.codegen import CodeGen, _BoxedCodeGen, _PyTreeCodeGen
+from fxengine.codegen import _BoxedCodeGen, _override_sym_repr, _PyTreeCodeGen
 from fxengine.graph import Graph, PythonCode
 from fxengine.module_state import (
     _assign_attr,
     _copy_attr,
     _del_attr,
     _get_attr,
+    _get_attr_via_attr_list,
     _has_attr,
 )
 from fxengine.node import Node
@@ -60,9 +61,11 @@ __all__ = [
     "_format_import_statement",
     "_forward_from_src",
     "_get_attr",
+    "_get_attr_via_attr_list",
     "_has_attr",
     "_loader",
     "_method_from_src",
+    "_print_readable",
     "reduce_graph_module",
     "reduce_package_graph_module",
 ]
@@ -313,17 +316,17 @@ class GraphModule(torch.nn.Module):
             expanded_def: Put each parameter on a line of its own.
             additional_meta: Entries of nodes' ``meta`` to say.
         """
-        options: dict[str, Any] = {
-            "include_stride": include_stride,
-            "include_device": include_device,
-            "colored": colored,
-            "additional_meta": additional_meta,
-        }
-        with _symbols_written_as_stored() if fast_sympy_print else contextlib.nullcontext():
-            text = _readable(self, self._get_name(), expanded_def=expanded_def, **options)
-        if print_output:
-            print(text)  # noqa: T201 - it is what was asked for.
-        return text
+        with _override_sym_repr(_stored_expression) if fast_sympy_print else contextlib.nullcontext():
+            return _print_readable(
+                self,
+                self._get_name(),
+                print_output,
+                include_stride,
+                include_device,
+                colored,
+                expanded_def,
+                additional_meta,
+            )
 
     def __str__(self) -> str:
         reminder = "# To see more debug info, please use `graph_module.print_readable()`"
@@ -498,12 +501,32 @@ def _readable(module: GraphModule, name: str, *, expanded_def: bool = False, **o
     return own_text + _addindent("\n".join(["", *children]), 4)
 
 
-@contextlib.contextmanager
-def _symbols_written_as_stored() -> Generator[None]:
-    """Write symbolic numbers as their expression is stored, which spares simplification."""
-    usual = CodeGen._sym_repr
-    CodeGen._sym_repr = lambda number: str(number.node.expr)
-    try:
-        yield
-    finally:
-        CodeGen._sym_repr = usual
+def _print_readable(
+    module: GraphModule,
+    module_name: str,
+    print_output: bool = True,
+    include_stride: bool = False,
+    include_device: bool = False,
+    colored: bool = False,
+    expanded_def: bool = False,
+    additional_meta: list[str] | None = None,
+) -> str:
+    """Return the code of ``module``, which needs only a ``graph``, as a class with a name of the caller's choice."""
+    assert isinstance(module.graph, Graph), "print_readable must be used on a module with a graph"
+    text = _readable(
+        module,
+        module_name,
+        expanded_def=expanded_def,
+        include_stride=include_stride,
+        include_device=include_device,
+        colored=colored,
+        additional_meta=additional_meta,
+    )
+    if print_output:
+        print(text)  # noqa: T201 - as it says.
+    return text
+
+
+def _stored_expression(number: Any) -> str:
+    """Return a symbolic number's expression as it is stored, which spares simplification."""
+    return str(number.node.expr)

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["_assign_attr", "_copy_attr", "_del_attr", "_get_attr", "_has_attr"]
+__all__ = ["_assign_attr", "_copy_attr", "_del_attr", "_get_attr", "_get_attr_via_attr_list", "_has_attr"]
 
 
 def _copy_attr(from_module: torch.nn.Module, to_module: torch.nn.Module, target: str) -> None:
@@ -43,6 +43,11 @@ def _get_attr(model: torch.nn.Module, attr_name: str) -> Any:
     """
     *prefix, field = attr_name.split(".")
     return getattr(_descend(model, prefix), field)
+
+
+def _get_attr_via_attr_list(model: torch.nn.Module, attr_list: list[str]) -> Any:
+    """Return the attribute of ``model`` with the qualified name ``attr_list``, which is ``model`` itself if empty."""
+    return _get_attr(model, ".".join(attr_list)) if attr_list else model
 
 
 def _del_attr(model: torch.nn.Module, attr_name: str) -> None:

@@ -13,7 +13,7 @@ import math
 import re
 import types
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -34,6 +34,7 @@ __all__ = [
     "_target_to_str",
     "_type_repr",
     "dtype_abbreviation",
+    "dtype_abbrs",
 ]
 
 _SPLIT_NUMBER = re.compile(r"([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?").fullmatch
@@ -49,6 +50,7 @@ _DTYPE_LETTERS = (
     ("uint", "u"),
     ("int", "i"),
     ("bool", "b8"),
+    ("bits", "b"),
 )
 
 
@@ -249,5 +251,12 @@ def dtype_abbreviation(dtype: torch.dtype) -> str:
     name = str(dtype).removeprefix("torch.")
     for word, letter in _DTYPE_LETTERS:
         if name.startswith(word):
-            return letter + name.removeprefix(word).replace("_", "")
+            short = letter + name.removeprefix(word).replace("_", "")
+            return short if word != "bits" or "x" in short else f"{short}x1"
     return name
+
+
+dtype_abbrs: Final[dict[torch.dtype, str]] = {
+    dtype: dtype_abbreviation(dtype) for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)
+}
+"""All dtypes in short."""

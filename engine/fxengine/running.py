@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ProxyableClassMeta", "is_fx_symbolic_tracing", "is_fx_tracing", "running_tracer"]
 
+_proxyable_classes: Final[dict[type, None]] = {}
+"""The classes whose construction is recorded; instances of them become attributes of the root."""
+
 running_tracer: Final[ContextVar["Tracer | None"]] = ContextVar("fxengine_running_tracer", default=None)
 """The innermost tracer that is running in this context."""
 
@@ -41,6 +44,10 @@ class ProxyableClassMeta(type):
                     self.left, self.right = left, right
     """
 
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
+        super().__init__(name, bases, attrs)
+        _proxyable_classes[cls] = None
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Return an instance, or a symbolic value that stands for it."""
         instance = cls.__new__(cls)  # pyright: ignore[reportCallIssue]
@@ -54,5 +61,5 @@ class ProxyableClassMeta(type):
 
 def is_proxyable(cls: type) -> bool:
     """Whether the class is made by `ProxyableClassMeta`, ours or torch.fx's."""
-    theirs = getattr(sys.modules.get("torch.fx._symbolic_trace"), "ProxyableClassMeta", ProxyableClassMeta)
-    return isinstance(cls, ProxyableClassMeta | theirs)
+    theirs = getattr(sys.modules.get("torch.fx._symbolic_trace"), "_proxyable_classes", ())
+    return cls in _proxyable_classes or cls in theirs

@@ -11,16 +11,17 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, overload
 
 import torch
 
+from fxengine.node import map_aggregate
 from fxengine.patching import Patches
 from fxengine.proxy import Proxy
 
-__all__ = ["wrap"]
+__all__ = ["_find_proxy", "wrap"]
 
-_Wrapped = TypeVar("_Wrapped", bound=str | Callable[..., Any])
+_Wrapped = TypeVar("_Wrapped", bound=Callable[..., Any])
 
 _wrapped_fns_to_patch: dict[tuple[int, str], dict[str, Any]] = {}
 """The wrap registry: the globals in which a name stands for a leaf function, by the globals' id and the name."""
@@ -32,7 +33,11 @@ if os.environ.get("FX_PATCH_GETITEM") == "1":
     _wrapped_methods_to_patch.append((torch.Tensor, "__getitem__"))
 
 
-def wrap(fn_or_name: _Wrapped) -> _Wrapped:
+@overload
+def wrap(fn_or_name: str) -> str: ...
+@overload
+def wrap(fn_or_name: _Wrapped) -> _Wrapped: ...
+def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     """Return `fn_or_name`, after making that global function of the calling module a leaf: calls of it are recorded.
 
     To be called at the top level of the module that calls the function, with its name, with the function, or as a
@@ -69,13 +74,13 @@ def wrap(fn_or_name: _Wrapped) -> _Wrapped:
 
 def patch_wrapped_functions(patches: Patches) -> None:
     """Put stand-ins in place of every registered function and method, ours and torch.fx's."""
-    for name, namespace in _registered_functions():
+    for name, namespace in registered_functions():
         if name not in namespace and hasattr(builtins, name):
             patches.item(namespace, name, getattr(builtins, name), _stand_in_for)
         else:
             patches.item(namespace, name, namespace[name], _stand_in_for)
-    for owner, name in _registered_methods():
-        patches.attribute(owner, name, functools.partial(_create_wrapped_method, name))
+    for owner, name in registered_methods():
+        patches.attribute(owner, name, lambda _, owner=owner, name=name: _create_wrapped_method(owner, name))
 
 
 def patch_autowrapped(patches: Patches, namespace: dict[str, Any], function_ids: frozenset[int]) -> None:
@@ -95,14 +100,16 @@ def patch_autowrapped(patches: Patches, namespace: dict[str, Any], function_ids:
     patches.items(namespace, function_ids, stand_ins)
 
 
-def _registered_functions() -> Iterator[tuple[str, dict[str, Any]]]:
+def registered_functions() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give each registered name with the globals in which it is one, ours and torch.fx's."""
     theirs = sys.modules.get("torch.fx._symbolic_trace")
     for registry in (_wrapped_fns_to_patch, getattr(theirs, "_wrapped_fns_to_patch", {})):
         for (_, name), namespace in list(registry.items()):
             yield name, namespace
 
 
-def _registered_methods() -> Iterator[tuple[type, str]]:
+def registered_methods() -> Iterator[tuple[type, str]]:
+    """Give each class with the name of a method whose calls are recorded, ours and torch.fx's."""
     theirs = sys.modules.get("torch.fx._symbolic_trace")
     yield from list(_wrapped_methods_to_patch)
     yield from list(getattr(theirs, "_wrapped_methods_to_patch", ()))
@@ -135,8 +142,9 @@ def _create_wrapped_func(orig_fn: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _create_wrapped_method(name: str, orig_fn: Callable[..., Any]) -> Callable[..., Any]:
+def _create_wrapped_method(cls: type, name: str) -> Callable[..., Any]:
     """Return the stand-in for a method of a class."""
+    orig_fn: Callable[..., Any] = getattr(cls, name)
 
     @functools.wraps(orig_fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -146,6 +154,18 @@ def _create_wrapped_method(name: str, orig_fn: Callable[..., Any]) -> Callable[.
         return proxy.tracer.create_proxy("call_method", name, args, kwargs)
 
     return wrapped
+
+
+def _find_proxy(*objects_to_search: object) -> Proxy | None:
+    """Return the last symbolic value within the objects, or None if there is none."""
+    found: list[Proxy] = []
+
+    def note(value: Any) -> None:
+        if isinstance(value, Proxy):
+            found.append(value)
+
+    map_aggregate(cast("Any", objects_to_search), note)
+    return found[-1] if found else None
 
 
 def find_proxy(value: Any) -> Proxy | None:

@@ -1,6 +1,6 @@
 """From a graph to Python source: nodes become statements, statements lines, lines a function with its globals."""
 
-from fxengine.codegen.code_gen import CodeGen, _BoxedCodeGen
+from fxengine.codegen.code_gen import CodeGen, _BoxedCodeGen, _override_sym_repr
 from fxengine.codegen.python_code import PythonCode, TransformCodeFunc
 from fxengine.codegen.pytree import _ExportCodeGen, _PyTreeCodeGen, _PyTreeInfo
 
@@ -12,4 +12,5 @@ __all__ = [
     "_ExportCodeGen",
     "_PyTreeCodeGen",
     "_PyTreeInfo",
+    "_override_sym_repr",
 ]

@@ -5,10 +5,11 @@ transformer may rewrite them, chunks become numbered lines (``lines``), and the 
 Subclasses change the function's signature, its return statement, and how a caller's arguments become the graph's.
 """
 
+import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterable, Reversible, Sequence
+from collections.abc import Callable, Generator, Iterable, Reversible, Sequence
 from typing import Any, ClassVar, Final
 
 from fxengine.codegen.body import Body, framed
@@ -21,7 +22,7 @@ from fxengine.codegen.statements import Statements
 from fxengine.names import _Namespace
 from fxengine.node import Argument, Node
 
-__all__ = ["CodeGen", "_BoxedCodeGen"]
+__all__ = ["CodeGen", "_BoxedCodeGen", "_override_sym_repr"]
 
 _WRAP: Final = "torch.fx._symbolic_trace.wrap"
 """Where generated code registers wrapped functions: with torch.fx, whose registrations the tracer reads, so that the
@@ -202,3 +203,14 @@ def _python_code(
         _nodes=tuple(nodes),
         _skipped=lines.leading(),
     )
+
+
+@contextlib.contextmanager
+def _override_sym_repr(override: Callable[[Any], str]) -> Generator[None]:
+    """Let ``override`` write the symbolic numbers in annotations within the ``with`` statement."""
+    usual = CodeGen._sym_repr
+    CodeGen._sym_repr = override
+    try:
+        yield
+    finally:
+        CodeGen._sym_repr = usual
