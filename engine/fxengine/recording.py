@@ -14,7 +14,7 @@ import sys
 import traceback
 import types
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from types import CodeType, FrameType
 from typing import Any, ClassVar, Final
