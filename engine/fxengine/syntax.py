@@ -60,6 +60,25 @@ def know_tree(path: str, tree: ast.Module) -> None:
     _keep(path, linecache.getlines(path), tree)
 
 
+def is_known(path: str) -> bool:
+    """Whether the syntax tree of a file is at hand, so that nothing has to be parsed for it."""
+    known = _trees.get(path)
+    return known is not None and known[0] is linecache.getlines(path)
+
+
+def parsed_block(text: str, first_line: int) -> ast.stmt | None:
+    """The statement that is the text of some lines of a file, `first_line` being the first; None if it is none."""
+    # The head is for lines that are indented; the positions in them stay what they are.
+    indented = text[:1].isspace()
+    tree = _parsed_anew(f"if 1:\n{text}" if indented else text)
+    body = tree.body if tree is not None else []
+    if indented and body and isinstance(body[0], ast.If):
+        body = body[0].body
+    if len(body) != 1:
+        return None
+    return ast.increment_lineno(body[0], first_line - (2 if indented else 1))
+
+
 def nodes_around(path: str, span: Span) -> list[ast.AST]:
     """The syntax nodes that contain a span, outermost first; empty if the file's text is not to be had."""
     tree = tree_of(path)
@@ -293,6 +312,10 @@ def _keep(path: str, lines: list[str], tree: ast.Module | None) -> tuple[list[st
 
 @functools.lru_cache(maxsize=_KEPT)
 def _parsed(text: str) -> ast.Module | None:
+    return _parsed_anew(text)
+
+
+def _parsed_anew(text: str) -> ast.Module | None:
     if not text:
         return None
     try:
