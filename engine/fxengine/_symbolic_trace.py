@@ -12,6 +12,7 @@ from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.hierarchy import CONSTANT_TYPES
 from fxengine.interception import _orig_module_call, _orig_module_getattr
+from fxengine.names import found_in
 from fxengine.node import base_types, map_aggregate
 from fxengine.patcher import (
     _autowrap_check,
@@ -95,8 +96,7 @@ _constant_attribute_types: Final = CONSTANT_TYPES
 _ConstantAttributeType: Final[Any] = functools.reduce(operator.or_, _constant_attribute_types)
 """The types of what a graph refers to as an attribute of the root."""
 
-for _defined in (ProxyableClassMeta, Tracer, symbolic_trace, wrap):
-    _defined.__module__ = __name__
+found_in(__name__, ProxyableClassMeta, Tracer, symbolic_trace, wrap)
 
 
 def __getattr__(name: str) -> Any:

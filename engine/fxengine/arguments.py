@@ -73,22 +73,8 @@ ATOMS: frozenset[type[Any]] = frozenset(
 """The types of what is in an argument most often and is neither a node nor contains one."""
 
 
-def map_arg(a: ArgumentT, fn: Callable[["Node"], Argument]) -> ArgumentT:
-    """Return ``a`` with every node in it replaced by ``fn(node)``; lists and dicts come back immutable."""
-    assert callable(fn), "torch.fx.map_arg(a, fn): fn must be a callable"
-    return map_nodes(a, fn)
-
-
-def map_aggregate(a: ArgumentT, fn: Callable[[Argument], Argument]) -> ArgumentT:
-    """Return ``a`` with everything in it that is not a container replaced by ``fn`` of it.
-
-    Containers are tuples, named tuples, lists, dicts and slices; lists and dicts come back immutable.
-    """
-    return map_leaves(a, fn)
-
-
 def map_leaves(value: Any, fn: Callable[[Any], Any]) -> Any:
-    """Do what ``map_aggregate`` does."""
+    """Return ``value`` with everything in it that is not a container replaced by ``fn`` of it."""
     match value:
         case tuple():
             items = [map_leaves(item, fn) for item in value]
@@ -104,7 +90,7 @@ def map_leaves(value: Any, fn: Callable[[Any], Any]) -> Any:
 
 
 def map_nodes(value: Any, fn: Callable[["Node"], Any]) -> Any:
-    """Do what ``map_arg`` does; the kinds that are most frequent come first."""
+    """Return ``value`` with every node in it replaced by ``fn`` of it; the kinds that are most frequent come first."""
     kind = type(value)
     if isinstance(value, Node):
         return fn(value)

@@ -6,9 +6,9 @@ import gc
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from fxengine.arguments import Argument, copy_argument, map_arg
+from fxengine.arguments import Argument, copy_argument
 from fxengine.immutable_collections import immutable_dict
-from fxengine.node import Node
+from fxengine.node import Node, map_arg
 
 if TYPE_CHECKING:
     from fxengine.graph import Graph

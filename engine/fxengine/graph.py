@@ -197,7 +197,7 @@ class Graph:
         assert last._op == "output", f"Expected output node, got op={last._op}"
         return last
 
-    def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
+    def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Any]:
         """Return the nodes with this opcode and target, without looking at the others.
 
         Args:
@@ -408,7 +408,7 @@ class Graph:
 
     _get_tensor_meta_val = staticmethod(tensor_in_meta)
 
-    def output(self, result: Argument, type_expr: Any | None = None) -> Node:
+    def output(self, result: Argument, type_expr: Any | None = None):  # noqa: ANN201 - as torch.fx has it.
         """Add the return of ``result`` and return its node."""
         return self.create_node("output", "output", args=(result,), type_expr=type_expr)
 

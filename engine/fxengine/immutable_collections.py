@@ -30,7 +30,7 @@ instead create a new copy of it and assign the copy to the node:
     node.args = new_args"""
 
 
-def _no_mutation(self: object, *_args: object, **_kwargs: object) -> NoReturn:
+def _no_mutation(self: Any, *args: Any, **kwargs: Any) -> NoReturn:  # noqa: ARG001
     raise TypeError(f"{type(self).__name__!r} object does not support mutation. {_HELP}")
 
 

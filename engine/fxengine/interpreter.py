@@ -12,7 +12,6 @@ is used only as long as the node still has the very argument objects it was made
 between runs and during them.
 """
 
-import copy
 import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,37 +20,33 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import torch
 
+from fxengine._lazy_graph_module import _make_graph_module
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.node import Argument, Node, Target, map_aggregate, map_arg
 from fxengine.proxy import Proxy
-from fxengine.traceback import has_preserved_node_meta, set_current_meta
+from fxengine.traceback import has_preserved_node_meta, preserve_node_meta, set_current_meta
 from fxengine.tracer import Tracer
 
 __all__ = ["Interpreter", "Transformer"]
-
-_INHERITED_META = (
-    "nn_module_stack",
-    "stack_trace",
-    "torch_fn",
-    "source_fn_stack",
-    "original_aten",
-    "recompute",
-    "ac_graph_id",
-    "has_backward_hook",
-    "from_node",
-    "quantization_tag",
-    "custom",
-    "partitioner_tag",
-)
-"""The entries of ``meta`` that say where a node comes from, and thus hold for whatever replaces it."""
 
 _Env: TypeAlias = dict[Node, Any]
 _Loader: TypeAlias = Callable[[Mapping[Node, Any]], Any]
 _ArgumentPlan: TypeAlias = tuple[Any, Any, _Loader | None, _Loader | None]
 
 
-class Interpreter:
+class _OnModule:
+    """What works on the state of a module."""
+
+    module: torch.nn.Module
+
+    @cached_property
+    def submodules(self) -> dict[str, torch.nn.Module]:
+        """The modules of ``module`` by qualified name, as they were when first asked for."""
+        return dict(self.module.named_modules())
+
+
+class Interpreter(_OnModule):
     """Executes a graph and returns what its output node returns.
 
     The methods that a subclass may override, as they call each other::
@@ -109,11 +104,6 @@ class Interpreter:
         self.args_iter: Iterator[Any] = iter(())
         self._plans: dict[Node, _ArgumentPlan] = {}
         self.user_to_last_uses: dict[Node, list[Node]] = _last_uses(self.graph) if garbage_collect_values else {}
-
-    @cached_property
-    def submodules(self) -> dict[str, torch.nn.Module]:
-        """The modules of ``module`` by qualified name, as they were when first asked for."""
-        return dict(self.module.named_modules())
 
     def run(
         self,
@@ -186,7 +176,7 @@ class Interpreter:
         with set_current_meta(node, f"Interpreter_{type(self).__name__}"):
             yield
 
-    def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+    def placeholder(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         """Return the next argument of the run, all that are left for ``*args``, or the parameter's default.
 
         Raises:
@@ -204,28 +194,28 @@ class Interpreter:
                 f"Expected positional argument for parameter {target}, but one was not passed in!"
             ) from stop
 
-    def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+    def get_attr(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         """Return the attribute of ``module`` that ``target`` names."""
         assert isinstance(target, str)
         return self.fetch_attr(target)
 
-    def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+    def call_function(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the function ``target`` returns."""
         assert not isinstance(target, str)
         return target(*args, **kwargs)
 
-    def call_method(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+    def call_method(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the method ``target`` of the first argument returns."""
         assert isinstance(target, str)
         owner, *rest = args
         return getattr(owner, target)(*rest, **kwargs)
 
-    def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+    def call_module(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the submodule that ``target`` names returns."""
         assert isinstance(target, str)
         return self.fetch_attr(target)(*args, **kwargs)
 
-    def output(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+    def output(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         """Return the value that the graph returns."""
         return args[0]
 
@@ -315,52 +305,55 @@ class Transformer(Interpreter):
     """
 
     def __init__(self, module: GraphModule) -> None:
+        """Prepare to make a new module out of ``module``."""
         super().__init__(module)
         self.new_graph = Graph()
         self.new_graph.set_codegen(module.graph._codegen)
         self.tracer = _TransformerTracer(self.new_graph, module)
 
-    def run_node(self, n: Node) -> Any:
-        """Execute ``n`` on proxies; the nodes that this creates inherit where ``n`` came from."""
+    @contextmanager
+    def _set_current_node(self, node: Node) -> Generator[None]:
+        """Let the nodes that are created within the ``with`` statement inherit where ``node`` comes from."""
         before = self.new_graph._root.prev
-        result = super().run_node(n)
+        with super()._set_current_node(node):
+            yield
         created = self.new_graph._root.prev
         while created is not before and created.op != "root":
-            _inherit(created, n)
+            created._origin = node._origin
             created = created.prev
-        return result
 
-    def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
+    def placeholder(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
         """Return a proxy for a new placeholder."""
         assert isinstance(target, str)
         default = args[0] if args else inspect.Signature.empty
         return Proxy(self.new_graph.placeholder(target, default_value=default), self.tracer)
 
-    def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
+    def get_attr(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
         """Return a proxy for a new ``get_attr`` node."""
         assert isinstance(target, str)
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
-    def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+    def call_module(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the tracer makes of the call: a proxy for a ``call_module`` node where the module is a leaf."""
         assert isinstance(target, str)
         submodule = self.fetch_attr(target)
         return self.tracer.call_module(submodule, submodule.forward, args, kwargs)
 
-    def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+    def call_function(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         """Return a proxy for a new ``call_function`` node, so that wrapped functions stay wrapped."""
         assert not isinstance(target, str)
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self) -> GraphModule:
         """Return the new module; the old one is left as it was."""
-        result = super().run(enable_io_processing=False)
+        with preserve_node_meta():
+            result = super().run(enable_io_processing=False)
         if result is not None:
             output = self.new_graph.output(map_aggregate(result, _strip_proxy))
             old_output = next(iter(reversed(self.graph.nodes)))
             assert old_output.op == "output"
             output.meta.update(old_output.meta)
-        return GraphModule(self.module, self.new_graph)
+        return _make_graph_module(self.module, self.new_graph)
 
 
 def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
@@ -454,10 +447,3 @@ def _sequence_loader(items: tuple[Any, ...]) -> _Loader | None:
 
 def _strip_proxy(value: Any) -> Any:
     return value.node if isinstance(value, Proxy) else value
-
-
-def _inherit(created: Node, old: Node) -> None:
-    created._origin = old._origin
-    for key in _INHERITED_META:
-        if key in old.meta:
-            created.meta[key] = copy.copy(old.meta[key])

@@ -156,6 +156,14 @@ def _is_magic(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
+def found_in(module: str, *objects: Any) -> None:
+    """Let classes and functions call themselves after the module where users find them."""
+    for defined in objects:
+        defined.__module__ = module
+        if isinstance(defined, type):
+            found_in(module, *(member for member in vars(defined).values() if isinstance(member, types.FunctionType)))
+
+
 @functools.lru_cache(maxsize=8192)
 def _snake_case(name: str) -> str:
     """Return ``name`` as a variable's name: ``pascalCase`` is ``pascal_case``, ``ALL_CAPS`` is ``all_caps``."""

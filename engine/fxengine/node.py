@@ -6,7 +6,7 @@ names or code.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,14 +17,13 @@ from fxengine.arguments import (
     BaseArgumentTypes,
     base_types,
     freeze,
-    map_aggregate,
-    map_arg,
+    map_leaves,
     map_nodes,
 )
 from fxengine.arguments import freeze as _freeze
 from fxengine.effects import _side_effectful_functions, has_side_effect, is_impure_function
 from fxengine.names import _find_module_of_method, _get_qualified_name, _type_repr
-from fxengine.node_fields import Target, TensorFacts, _NodeBase, fill
+from fxengine.node_fields import Target, TensorFacts, _NodeBase, fill, replace_hooks
 from fxengine.node_text import _format_arg, format_node, pretty_target
 from fxengine.operator_schemas import ArgsKwargsPair, normalize_function, normalize_module
 
@@ -50,9 +49,6 @@ __all__ = [
     "map_aggregate",
     "map_arg",
 ]
-
-for _defined in (map_arg, map_aggregate):  # They call themselves after the module where users find them.
-    _defined.__module__ = __name__
 
 _legal_ops = dict.fromkeys(
     (
@@ -99,9 +95,9 @@ class Node(_NodeBase):
         graph: "Graph",
         name: str,
         op: str,
-        target: Target,
-        args: tuple[Argument, ...],
-        kwargs: dict[str, Argument],
+        target: "Target",
+        args: tuple["Argument", ...],
+        kwargs: dict[str, "Argument"],
         return_type: Any | None = None,
     ) -> None:
         """Make a node that is in no list yet; what one wants is mostly ``Graph.create_node`` and its companions.
@@ -115,17 +111,14 @@ class Node(_NodeBase):
         fill(self, graph, name, op, target, freeze(args, inputs), freeze(kwargs, inputs), return_type, inputs)
 
     @property
-    def name(self) -> str:
-        """The name of the value, unique in the graph; what is assigned to in generated code."""
-        return self._name
+    def next(self) -> "Node":
+        """The node after this one; after the last comes the graph's root."""
+        return self._next
 
-    @name.setter
-    def name(self, name: str) -> None:
-        hooks = _replace_hooks(self)
-        for user in self.users if hooks else ():
-            for hook in hooks:
-                hook(old=self, new=name, user=user)
-        self._name = name
+    @property
+    def prev(self) -> "Node":
+        """The node before this one; before the first comes the graph's root."""
+        return self._prev
 
     @property
     def args(self) -> tuple[Argument, ...]:
@@ -193,7 +186,7 @@ class Node(_NodeBase):
 
     def replace_input_with(self, old_input: "Node", new_input: "Node") -> None:
         """Use ``new_input`` wherever ``old_input`` is used in the arguments."""
-        for hook in _replace_hooks(self):
+        for hook in replace_hooks(self):
             hook(old=old_input, new=new_input._name, user=self)
         self._replace_input_with(old_input, new_input)
 
@@ -217,7 +210,7 @@ class Node(_NodeBase):
                 "but replace_with already has .meta keys"
             )
             replace_with.meta.update(self.meta)
-        hooks = _replace_hooks(self)
+        hooks = replace_hooks(self)
         changed: list[Node] = []
         for user in list(self.users):
             if delete_user_cb is not None and not delete_user_cb(user):
@@ -365,6 +358,20 @@ class Node(_NodeBase):
             self.name = self.graph._graph_namespace.create_name(candidate, None)
 
 
+def map_arg(a: ArgumentT, fn: Callable[[Node], Argument]) -> ArgumentT:
+    """Return ``a`` with every node in it replaced by ``fn(node)``; lists and dicts come back immutable."""
+    assert callable(fn), "torch.fx.map_arg(a, fn): fn must be a callable"
+    return map_nodes(a, fn)
+
+
+def map_aggregate(a: ArgumentT, fn: Callable[[Argument], Argument]) -> ArgumentT:
+    """Return ``a`` with everything in it that is not a container replaced by ``fn`` of it.
+
+    Containers are tuples, named tuples, lists, dicts and slices; lists and dicts come back immutable.
+    """
+    return map_leaves(a, fn)
+
+
 _FIELDS = {"name": "_name", "op": "_op", "target": "_target"}
 """What stands behind the properties of a node."""
 
@@ -404,7 +411,3 @@ def _check_target(graph: "Graph", name: str, op: str, target: object) -> None:
         f"Node [graph = {graph}, name = '{name}'] target {target} has type {torch.typename(target)} "
         f"but a {expected} is expected"
     )
-
-
-def _replace_hooks(node: Node) -> Sequence[Callable[..., object]]:
-    return getattr(node.graph._owning_module, "_replace_hooks", None) or ()

@@ -3,7 +3,7 @@
 What a node means, and how its arguments are changed, is the matter of ``node``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fxengine.graph import Graph
     from fxengine.node import Node
 
-__all__ = ["Target", "TensorFacts", "_NodeBase", "fill"]
+__all__ = ["Target", "TensorFacts", "_NodeBase", "fill", "replace_hooks"]
 
 Target: TypeAlias = Callable[..., Any] | str
 
@@ -99,14 +99,17 @@ class _NodeBase:
         _set_indexed(cast("Node", self), "_target", target)
 
     @property
-    def next(self) -> "Node":
-        """The node after this one; after the last comes the graph's root."""
-        return self._next
+    def name(self) -> str:
+        """The name of the value, unique in the graph; what is assigned to in generated code."""
+        return self._name
 
-    @property
-    def prev(self) -> "Node":
-        """The node before this one; before the first comes the graph's root."""
-        return self._prev
+    @name.setter
+    def name(self, name: str) -> None:
+        hooks = replace_hooks(self)
+        for user in self.users if hooks else ():
+            for hook in hooks:
+                hook(old=self, new=name, user=user)
+        self._name = name
 
     @property
     def origin(self) -> Origin | None:
@@ -180,6 +183,11 @@ def fill(  # noqa: PLR0917 - called for each node there is; keywords cost time.
     node._repr_fn = None
     for used in inputs:
         used.users[node] = None
+
+
+def replace_hooks(node: _NodeBase) -> Sequence[Callable[..., object]]:
+    """Return whom the graph's module has tell when a node takes another's place or name."""
+    return getattr(node.graph._owning_module, "_replace_hooks", None) or ()
 
 
 def _sort_key_between(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:

@@ -30,10 +30,19 @@ from fxengine.immutable_collections import immutable_list
 from fxengine.node import Argument, Node, Target
 from fxengine.operator_schemas import check_for_mutable_operation
 from fxengine.operators import magic_methods, reflectable_magic_methods
-from fxengine.recording import PLAIN_TYPES, Recorder, Scope, ScopeContextManager, SymbolicValue, create_arg_dict
+from fxengine.recording import (
+    _COPY_META_FIELDS,
+    PLAIN_TYPES,
+    Recorder,
+    Scope,
+    ScopeContextManager,
+    SymbolicValue,
+    create_arg_dict,
+)
 from fxengine.source import OriginRecord
 
 __all__ = [
+    "_COPY_META_FIELDS",
     "Attribute",
     "GraphAppendingTracer",
     "MetaProxy",
@@ -146,7 +155,7 @@ class TracerBase(Recorder):
         error = TraceError("symbolically traced variables cannot be used as inputs to control flow")
         return self.refuse(DynamicBool, obj, error)
 
-    def iter(self, obj: "Proxy") -> Iterator[Any]:
+    def iter(self, obj: "Proxy") -> Iterator:  # pyright: ignore[reportMissingTypeArgument] - as torch.fx has it.
         """The items of `obj`. May be overridden by tracers that know more than this one.
 
         Raises:
@@ -160,7 +169,7 @@ class TracerBase(Recorder):
         )
         return self.refuse(DynamicIteration, obj, error)
 
-    def keys(self, obj: "Proxy") -> Any:
+    def keys(self, obj: "Proxy") -> "Proxy":
         """What `obj.keys()` gives, which is also what `**obj` asks for: here a symbolic value."""
         return Attribute(obj, "keys")()
 
@@ -203,7 +212,8 @@ class Proxy(SymbolicValue):
         # As all operators it is made below.
         def __getitem__(self, item: Any) -> "Proxy": ...
 
-    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+    def __init__(self, node: Node, tracer: "TracerBase | None" = None) -> None:
+        """Make the symbolic value of `node`; without a tracer, one whose operations go to the end of the graph."""
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 
@@ -259,7 +269,7 @@ class Proxy(SymbolicValue):
             return True
         return self.tracer.to_bool(self)
 
-    def keys(self) -> Any:
+    def keys(self) -> "Proxy":
         """What the tracer answers to `keys()`, and to `**x`."""
         return self.tracer.keys(self)
 
@@ -332,6 +342,7 @@ class Attribute(Proxy):
     """The instruction that read the attribute, which is often long before the node is made."""
 
     def __init__(self, root: Proxy, attr: str) -> None:
+        """Make the symbolic value of `root.attr`."""
         self.root = root
         self.attr = attr
         self.tracer = root.tracer

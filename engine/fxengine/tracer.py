@@ -83,7 +83,7 @@ class Tracer(TracerBase):
 
     def __init__(
         self,
-        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_modules: tuple[ModuleType] = (math,),
         autowrap_functions: tuple[Callable[..., Any], ...] = (),
         param_shapes_constant: bool = False,
     ) -> None:
@@ -278,7 +278,7 @@ class Tracer(TracerBase):
         root_fn: Callable[..., Any],
         is_module: bool,
         concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
-    ) -> tuple[Callable[..., Any], list[Any]]:
+    ) -> tuple[Any, list[Any]]:
         """Make the placeholders for a function's parameters; return what to call, and with which arguments.
 
         Args:
@@ -324,7 +324,7 @@ class Tracer(TracerBase):
     def trace(
         self,
         root: nn.Module | Callable[..., Any],
-        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
+        concrete_args: dict[str, Any] | None = None,
     ) -> Graph:
         """Return the graph of what `root` does with symbolic inputs.
 
@@ -332,7 +332,7 @@ class Tracer(TracerBase):
 
         Args:
             root: A module, or a function.
-            concrete_args: Values of parameters that are not to be symbolic.
+            concrete_args: Values of parameters that are not to be symbolic, by name; a tuple of them is taken too.
 
         Raises:
             TraceError: The code wants to know something of a symbolic value that it cannot know.
@@ -504,15 +504,13 @@ class Tracer(TracerBase):
         return result
 
 
-def symbolic_trace(
-    root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | tuple[Any, ...] | None = None
-) -> GraphModule:
+def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
     """Return a module that does what `root` does, as a graph.
 
     Args:
         root: A module, or a function.
-        concrete_args: Values of parameters that are not to be symbolic, by name. A value may be a pytree, in which `PH`
-            marks the inputs that stay symbolic.
+        concrete_args: Values of parameters that are not to be symbolic, by name; a tuple of them is taken too. A value
+            may be a pytree, in which `PH` marks the inputs that stay symbolic.
 
     Example:
         Fix a flag that decides a branch::

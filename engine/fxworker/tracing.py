@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
+from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
 from fxworker.feeding import Fed, Feeder
@@ -150,7 +151,7 @@ class _Session:
             built.construct,
             fed.inputs,
             replace(facts, flops=fed.flops) if facts is not None else None,
-            self.reporter.nodes(diagnosis.graph, code.node_lines),
+            self.reporter.nodes(diagnosis.graph, node_lines(code)),
             code.src,
             self._problems(target, diagnosis, fed),
         )

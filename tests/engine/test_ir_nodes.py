@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from fxengine import effects
+from fxengine.codegen import node_lines
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.node import Node, TensorFacts, has_side_effect
@@ -82,7 +83,7 @@ def test_lines_of_nodes(options):
     list(graph.nodes)[1].meta["stack_trace"] = 'File "m.py", line 3, in f\n    y\n'
     code = graph.python_code("self", **options)
     lines = code.src.split("\n")
-    numbers = {node.name: number for node, number in code.node_lines.items()}
+    numbers = {node.name: number for node, number in node_lines(code).items()}
     assert list(numbers) == ["add", "add_1", "add_2", "output"]
     for name, number in numbers.items():
         assert lines[number - 1].strip().startswith("return" if name == "output" else f"{name} = torch.add(")
@@ -93,7 +94,7 @@ def test_lines_of_nodes_in_a_transformed_body():
     graph.on_generate_code(lambda _: lambda body: ["print('a')\nprint('b')\n", *body])
     code = graph.python_code("self")
     add = list(graph.nodes)[1]
-    assert code.src.split("\n")[code.node_lines[add] - 1].strip().startswith("add = ")
+    assert code.src.split("\n")[node_lines(code)[add] - 1].strip().startswith("add = ")
 
 
 def test_saving_does_not_recurse():

@@ -1,61 +1,125 @@
-"""The names that torch.fx promises to keep are here, with the same parameters."""
+"""What torch.fx promises to keep, and what it marks otherwise, is here: same names, places, kinds and signatures.
+
+Texts are compared after `torch.fx` became `fxengine` in them, so an annotation that is a string there is one here.
+"""
 
 import inspect
 import pkgutil
+import types
 
 import pytest
 import torch.fx
+import torch.fx.passes.reinplace
+import torch.fx.passes.runtime_assert
 from torch.fx._compatibility import _BACK_COMPAT_OBJECTS as PROMISED
 from torch.fx._compatibility import _MARKED_WITH_COMPATIBILITY as MARKED
 
 import fxengine
 from fxengine._compatibility import _BACK_COMPAT_OBJECTS, _MARKED_WITH_COMPATIBILITY, compatibility
 
-NOT_HERE = {
-    "passes.reinplace:reinplace",  # About functionalised graphs of ATen operators.
-    "passes.runtime_assert:insert_deferred_runtime_asserts",  # About symbolic shapes.
+ADDED = {
+    "_NodeBase": {"origin", "tensor"},
+    "_OnModule": {"submodules"},  # Instances have it there.
+    "PartialShapeProp": {"propagate_partial"},
+    "Recorder": {"delete_item", "length", "refusals", "refuse", "set_item"},
 }
-MODULES = (
-    "immutable_collections",
-    "node",
-    "graph",
-    "graph_module",
-    "operator_schemas",
-    "_lazy_graph_module",
-    "tensor_type",
-)
+"""What classes inherit from bases that torch.fx's do not have."""
+PYTHON_2 = {"__div__", "__rdiv__"}
+"""Operators that Python does not have any more; torch.fx's raise when they are called."""
+NOT_HERE = {
+    "torch.fx.passes.reinplace:reinplace",
+    "torch.fx.passes.runtime_assert:insert_deferred_runtime_asserts",
+}
 
 
 def place(obj):
-    return f"{obj.__module__.removeprefix('torch.fx.')}:{obj.__qualname__}"
+    return f"{obj.__module__}:{obj.__qualname__}"
 
 
-def names():
-    marked = [obj for obj in MARKED if obj.__module__.removeprefix("torch.fx.") in MODULES]
-    return sorted({place(obj) for obj in (*PROMISED, *marked)} - NOT_HERE)
+def as_ours(text):
+    return text.split(" at 0x")[0].replace("torch.fx", "fxengine")
 
 
-@pytest.mark.parametrize("name", names())
-def test_same_parameters(name):
-    ours = pkgutil.resolve_name(f"fxengine.{name}")
-    theirs = pkgutil.resolve_name(f"torch.fx.{name}")
-    if isinstance(theirs, type):
-        assert isinstance(ours, type)
-        return
-    assert parameters(ours) == parameters(theirs)
+NAMES = sorted({*map(place, PROMISED)} - NOT_HERE)
+CLASSES = sorted(place(obj) for obj in PROMISED if isinstance(obj, type))
 
 
-def parameters(function):
-    return [
-        (parameter.name, parameter.kind, repr(parameter.default).split(" at 0x")[0].replace("torch.fx", "fxengine"))
-        for parameter in inspect.signature(function).parameters.values()
-    ]
+def both(name):
+    return pkgutil.resolve_name(name), pkgutil.resolve_name(as_ours(name))
 
 
-def test_promised_names_are_listed():
-    for name in {place(obj) for obj in PROMISED} - NOT_HERE:
-        assert pkgutil.resolve_name(f"fxengine.{name}") in _BACK_COMPAT_OBJECTS, name
+def signature(obj):
+    """The text of an object's signature; of what has none, why."""
+    try:
+        parts = str(inspect.signature(obj)).split(" at 0x")
+    except ValueError as error:
+        return as_ours(str(error))
+    return as_ours("".join(parts[:1] + [part.partition(">")[1] + part.partition(">")[2] for part in parts[1:]]))
+
+
+def kind(cls, name):
+    """Whether a member is a method, a property, a plain value or only declared; one in C is like one in Python."""
+    member = inspect.getattr_static(cls, name)
+    if isinstance(member, types.GetSetDescriptorType | types.MemberDescriptorType | property):
+        return "property"
+    if isinstance(member, types.MethodDescriptorType):
+        return "function"
+    return type(member).__name__
+
+
+def own(cls):
+    return {name for name in vars(cls) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_place_and_signature(name):
+    theirs, ours = both(name)
+    assert type(ours).__name__ == type(theirs).__name__
+    assert place(ours) == as_ours(name)
+    assert signature(ours) == signature(theirs)
+    assert bool(ours.__doc__) >= bool(theirs.__doc__)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_same_members(name):
+    theirs, ours = both(name)
+    assert own(ours) == own(theirs)
+    added = {member for base in ours.__mro__ for member in ADDED.get(base.__name__, ())}
+    assert {member for member in dir(ours) if not member.startswith("_")} - added == {
+        member for member in dir(theirs) if not member.startswith("_")
+    }
+    for member in dir(theirs):
+        if not member.startswith("_"):
+            assert kind(ours, member) == kind(theirs, member), member
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_members_with_same_signatures(name):
+    theirs, ours = both(name)
+    for member in sorted(own(theirs)):
+        function = inspect.getattr_static(theirs, member)
+        if isinstance(function, types.FunctionType | classmethod | staticmethod):
+            assert signature(getattr(ours, member)) == signature(getattr(theirs, member)), member
+            assert bool(getattr(ours, member).__doc__) >= bool(function.__doc__), member
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_special_methods_are_there(name):
+    theirs, ours = both(name)
+    special = {name for name in dir(theirs) if name.startswith("__") and callable(getattr(theirs, name, None))}
+    assert special - PYTHON_2 <= {*dir(ours)}
+
+
+def test_all_is_here():
     assert set(torch.fx.__all__) <= {*fxengine.__all__}
+    for name in torch.fx.__all__:
+        theirs, ours = getattr(torch.fx, name), getattr(fxengine, name)
+        assert type(theirs).__name__ == type(ours).__name__
+        assert not callable(theirs) or signature(ours) == signature(theirs)
+
+
+def test_promised_objects_are_listed():
+    assert {place(obj) for obj in _BACK_COMPAT_OBJECTS} == {as_ours(name) for name in NAMES}
 
 
 def test_the_decorator_notes_objects():

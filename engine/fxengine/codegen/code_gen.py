@@ -195,14 +195,15 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 def _python_code(
     wrapping: str, prologue: str, lines: Lines, global_values: dict[str, Any], nodes: Iterable[Node]
 ) -> PythonCode:
-    return PythonCode(
+    code = PythonCode(
         f"\n{wrapping}\n\n{prologue}\n{lines.source()}",
         global_values,
         _lineno_map=dict(enumerate(lines.owners, start=prologue.count("\n") + 1)),
         _prologue_start=wrapping.count("\n") + 4,
-        _nodes=tuple(nodes),
-        _skipped=lines.leading(),
     )
+    code._nodes = tuple(nodes)
+    code._skipped = lines.leading()
+    return code
 
 
 @contextlib.contextmanager

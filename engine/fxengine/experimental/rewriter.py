@@ -62,13 +62,14 @@ class RewritingTracer(Tracer):
     def trace(
         self,
         root: nn.Module | Callable[..., Any],
-        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
+        concrete_args: dict[str, Any] | None = None,
     ) -> Graph:
         """Return the graph of ``root`` rewritten; ``root`` itself is left as it is."""
-        return super().trace(_rewritten(root), concrete_args)
+        return super().trace(_rewrite(root), concrete_args)
 
 
-def _rewritten(root: nn.Module | Callable[..., Any]) -> nn.Module | Callable[..., Any]:
+def _rewrite(root: nn.Module | Callable[..., Any]) -> nn.Module | Callable[..., Any]:
+    """Return ``root`` with its functions rewritten, a copy where that is a module."""
     if isinstance(root, nn.Module):
         return _rewritten_module(root)
     return _rewritten_function(root) if isinstance(root, FunctionType) else root

@@ -20,7 +20,7 @@ from fxengine.names import dtype_abbreviation
 from fxengine.node import Node, TensorFacts, map_aggregate
 from fxengine.shapes_only import ShapesOnly, needs_data, to_meta
 
-__all__ = ["ShapeFailure", "ShapeProp", "ShapeReport", "TensorMetadata", "describe"]
+__all__ = ["PartialShapeProp", "ShapeFailure", "ShapeProp", "ShapeReport", "TensorMetadata", "describe"]
 
 
 _TRIAL_LIMIT = 1 << 24
@@ -77,17 +77,11 @@ class ShapeReport:
         return not self.failures
 
 
-class ShapeProp(Interpreter):
-    """Notes on each node the shape and type of its result.
+class PartialShapeProp(Interpreter):
+    """Notes on each node the shape and type of its result, which it finds without data, and goes on after an error.
 
     ``node.meta["tensor_meta"]`` gets the result with each tensor in it replaced by a ``TensorMetadata``,
     ``node.meta["type"]`` the type of the result, and ``node.tensor`` the facts of a result that is a tensor.
-
-    Example:
-        >>> traced = symbolic_trace(torch.nn.Linear(4, 8))
-        >>> _ = ShapeProp(traced).propagate(torch.randn(2, 4))
-        >>> [node.meta["tensor_meta"].shape for node in traced.graph.nodes]
-        [torch.Size([2, 4]), torch.Size([2, 8]), torch.Size([2, 8])]
     """
 
     def __init__(self, gm: GraphModule, fake_mode: Any = None) -> None:
@@ -96,17 +90,6 @@ class ShapeProp(Interpreter):
         self.fake_mode: Any = fake_mode or detect_fake_mode()
         self._fake_tensors: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._device: torch.device | None = None
-
-    def propagate(self, *args: Any) -> Any:
-        """Run the graph on ``args``, note the shapes, and return its result.
-
-        Raises:
-            RuntimeError: A node raised; its own exception is the cause.
-        """
-        if self.fake_mode is None:
-            return super().run(*args)
-        with self.fake_mode:
-            return super().run(*pytree.tree_map_only(torch.Tensor, self._fake, args))
 
     def propagate_partial(self, *args: Any, device: torch.device | None = None) -> ShapeReport:
         """Note the shapes of all nodes that can be run on ``args``, without their data, and report those that cannot.
@@ -139,14 +122,6 @@ class ShapeProp(Interpreter):
     def _shapes_only(self) -> ShapesOnly:
         """Return the mode in which shapes are found; a subclass may have one that finds more."""
         return ShapesOnly(self.module)
-
-    def run_node(self, n: Node) -> Any:
-        """Execute ``n`` and note what it made."""
-        try:
-            result = super().run_node(n)
-        except Exception as error:  # The user's operators raise whatever they like; it goes on as the cause.
-            raise RuntimeError(f"ShapeProp error for: node={n.format_node()} with meta={n.meta}") from error
-        return self._record(n, result)
 
     def fetch_attr(self, target: str) -> Any:
         """Return the attribute, as a fake tensor or a module of fake tensors if there is a fake mode."""
@@ -218,6 +193,36 @@ class ShapeProp(Interpreter):
             node.meta["tensor_meta"] = described
         node.meta["type"] = type(result)
         return result
+
+
+class ShapeProp(PartialShapeProp):
+    """Notes on each node the shape and type of its result, which it computes.
+
+    Example:
+        >>> traced = symbolic_trace(torch.nn.Linear(4, 8))
+        >>> _ = ShapeProp(traced).propagate(torch.randn(2, 4))
+        >>> [node.meta["tensor_meta"].shape for node in traced.graph.nodes]
+        [torch.Size([2, 4]), torch.Size([2, 8]), torch.Size([2, 8])]
+    """
+
+    def propagate(self, *args: Any) -> Any:
+        """Run the graph on ``args``, note the shapes, and return its result.
+
+        Raises:
+            RuntimeError: A node raised; its own exception is the cause.
+        """
+        if self.fake_mode is None:
+            return super().run(*args)
+        with self.fake_mode:
+            return super().run(*pytree.tree_map_only(torch.Tensor, self._fake, args))
+
+    def run_node(self, n: Node) -> Any:
+        """Execute ``n`` and note what it made."""
+        try:
+            result = super().run_node(n)
+        except Exception as error:  # The user's operators raise whatever they like; it goes on as the cause.
+            raise RuntimeError(f"ShapeProp error for: node={n.format_node()} with meta={n.meta}") from error
+        return self._record(n, result)
 
 
 def describe(value: Any) -> str:
