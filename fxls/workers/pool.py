@@ -112,12 +112,12 @@ class PooledWorker:
 
     async def environment(self) -> EnvironmentReport:
         """Return what the environment is; starts its worker."""
-        return await (await self._ready()).environment
+        return await (await self._ready()).described()
 
     async def trace(self, request: TraceRequest) -> TraceReport:
         """Return the report of a file's models. Cancelling ends the trace at once."""
         template = await self._ready()
-        environment = await template.environment
+        environment = await template.described()
         if environment.problem:
             return _dead_trace(request, environment.problem)
         return await template.trace(replace(request, id=next(self._ids)))
@@ -192,6 +192,10 @@ class _Template:
     @property
     def alive(self) -> bool:
         return self._process is not None and self._process.alive
+
+    async def described(self) -> EnvironmentReport:
+        """Return what the process runs on. Who is cancelled while waiting for it takes it from nobody else."""
+        return await asyncio.shield(self.environment)
 
     async def start(self, env: PythonEnv, start: _Start) -> None:
         try:

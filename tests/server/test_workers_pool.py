@@ -116,6 +116,19 @@ async def test_cancelling_a_trace_tells_the_worker_at_once(worker, log):
     assert (await worker.trace(request("x = 1"))).status == "complete"
 
 
+async def test_whoever_is_cancelled_while_the_worker_starts_spoils_it_for_nobody(log):
+    worker = PooledWorker(PythonEnv((sys.executable, FAKE), "test"))
+    asking = [asyncio.create_task(worker.environment()), asyncio.create_task(worker.trace(request("x = 1")))]
+    while worker._template is None or not worker._template.alive:
+        await asyncio.sleep(0)
+    for each in asking:
+        each.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await each
+    assert (await worker.trace(request("x = 2"))).status == "complete"
+    await worker.close()
+
+
 async def test_a_worker_that_does_not_keep_the_limit_is_ended(worker, log, monkeypatch):
     monkeypatch.setattr(pool_module, "_PATIENCE", 0.3)
     await worker.environment()
