@@ -1,0 +1,114 @@
+"""Whether a diagnosis reports the sites at which torch.fx raises, each of them and nothing else."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.parity.oracle.search import Budget, Inputs, Sites, confirm, sites
+from tests.parity.oracle.tracer import Site
+
+if TYPE_CHECKING:
+    import fxengine
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Where a diagnosis and torch.fx disagree.
+
+    Attributes:
+        false_problems: What is reported where torch.fx does not raise.
+        missing: Where torch.fx raises and nothing is reported.
+        unconfirmed: Where torch.fx, left alone at a site, did not raise what the search said.
+        undecided: Disagreements in a part of the model that one of the two did not come to, for want of time.
+        agreed: The number of sites that both have.
+        found: What torch.fx's side found.
+    """
+
+    false_problems: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    unconfirmed: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+    agreed: int = 0
+    found: Sites = field(default_factory=Sites)
+
+    def __bool__(self) -> bool:
+        """Whether they disagree."""
+        return bool(self.false_problems or self.missing or self.unconfirmed)
+
+    def __str__(self) -> str:
+        parts = ("false_problems", "missing", "unconfirmed", "undecided")
+        lines = [f"{name.replace('_', ' ')}: {each}" for name in parts for each in getattr(self, name)]
+        return "\n".join([*lines, f"agreed: {self.agreed}"])
+
+
+def compare(
+    root: Any,
+    diagnosis: "fxengine.Diagnosis | Callable[[], fxengine.Diagnosis]",
+    inputs: Inputs = None,
+    concrete_args: Any = None,
+    budget: Budget | None = None,
+    confirmations: int | None = None,
+) -> Comparison:
+    """Hold a diagnosis of a model against torch.fx.
+
+    Args:
+        root: The model.
+        diagnosis: What the engine says of it.
+        inputs: The inputs that it was diagnosed with.
+        concrete_args: The values of parameters that it was diagnosed with.
+        budget: How much to do.
+        confirmations: At how many sites torch.fx is made to raise; all of them if None.
+    """
+    found = sites(root, inputs, concrete_args, budget)
+    said = diagnosis() if callable(diagnosis) else diagnosis
+    problems = list(said.problems)
+    result = Comparison(found=found)
+    pairs = matched(found.sites, problems)
+    result.agreed = len(pairs)
+    missing = [str(site) for index, site in enumerate(found.sites) if index not in pairs]
+    false = [_described(problem) for problem in problems if not any(_fits(site, problem) for site in _allowed(found))]
+    result.undecided += missing if said.cut else []
+    result.undecided += false if found.cut else []
+    result.missing += [] if said.cut else missing
+    result.false_problems += [] if found.cut else false
+    for site in found.sites[:confirmations]:
+        raised = confirm(root, found.evidence[site.key], inputs, concrete_args)
+        if raised is None or raised.exception != site.exception:
+            result.unconfirmed.append(f"{site}, but: {raised}")
+    return result
+
+
+def matched(found: Sequence[Site], problems: Sequence[Any]) -> dict[int, int]:
+    """The most sites that can have a problem each, by their indices; a problem serves one site only."""
+    taken: dict[int, int] = {}
+
+    def place(index: int, tried: set[int]) -> bool:
+        for other, problem in enumerate(problems):
+            if other not in tried and _fits(found[index], problem):
+                tried.add(other)
+                if other not in taken or place(taken[other], tried):
+                    taken[other] = index
+                    return True
+        return False
+
+    for index in range(len(found)):
+        place(index, set())
+    return {site: problem for problem, site in taken.items()}
+
+
+def _allowed(found: Sites) -> Iterable[Site]:
+    return [*found.sites, *found.possible]
+
+
+def _fits(site: Site, problem: Any) -> bool:
+    """Whether a problem is reported at a site, for the same exception."""
+    if problem.exception is None or type(problem.exception).__name__ != site.exception:
+        return False
+    if site.place is None or problem.site is None:
+        return site.place is None and problem.site is None
+    return site.place.path == problem.site.path and site.place.contains(*problem.site.span)
+
+
+def _described(problem: Any) -> str:
+    place = "nowhere" if problem.site is None else f"{problem.site.path}:{':'.join(map(str, problem.site.span))}"
+    return f"{problem.code} {place}: {type(problem.exception).__name__}: {' '.join(problem.message.split())[:90]}"

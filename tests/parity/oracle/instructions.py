@@ -1,0 +1,224 @@
+"""Where code stood: instructions of functions, their positions in the source, and the handlers around them.
+
+Written for the oracle alone, from what CPython says about its code objects; nothing here comes from the engine.
+"""
+
+import dis
+import functools
+import itertools
+import os
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any, NamedTuple
+
+import torch
+
+_HELPERS = {"einops", "opt_einsum", "jaxtyping", "beartype", "typeguard"}
+_TORCH = f"{Path(torch.__file__).parent}{os.sep}"
+_FX = f"{_TORCH}fx{os.sep}"
+_STDLIB = f"{sysconfig.get_path('stdlib')}{os.sep}"
+_ORACLE = f"{Path(__file__).parent}{os.sep}"
+# They run what they are given inside a `with` that swallows nothing.
+_TRANSPARENT = tuple(
+    f"{_TORCH}{name}" for name in ("nn/modules/module.py", "utils/_contextlib.py", "amp/autocast_mode.py")
+)
+
+
+class Instruction(NamedTuple):
+    """An instruction of a function. CPython 3.11 does some calls in the instruction before `CALL`: see `at`."""
+
+    code: CodeType
+    offset: int
+
+    @classmethod
+    def at(cls, code: CodeType, offset: int) -> "Instruction":
+        """The instruction that is meant by where a frame stands, whether or not CPython has specialised it."""
+        return cls(code, _calls(code).get(offset, offset))
+
+    @property
+    def opname(self) -> str:
+        """The name of the instruction."""
+        return next((each.opname for each in _instructions(self.code) if each.offset == self.offset), "")
+
+
+class Moment(NamedTuple):
+    """A frame on the stack or in a traceback, at the instruction that it had come to."""
+
+    frame: FrameType
+    offset: int
+
+    @property
+    def instruction(self) -> Instruction:
+        """What the frame executed."""
+        return Instruction.at(self.frame.f_code, self.offset)
+
+
+class Handler(NamedTuple):
+    """The code that an exception goes to next, if the frame is not left."""
+
+    code: CodeType
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stretch of source, of an instruction or of a whole function: lines from 1, columns as UTF-8 offsets from 0."""
+
+    path: str
+    function: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def contains(self, line: int, column: int, end_line: int, end_column: int) -> bool:
+        """Whether a span lies within this place."""
+        inside = (self.line, self.column) <= (line, column)
+        return inside and (end_line, end_column) <= (self.end_line, self.end_column)
+
+    def within(self, other: "Place | None") -> "Place | None":
+        """This place if it is part of the other in the same function, else the other."""
+        if other is None or (self.path, self.function) != (other.path, other.function):
+            return other
+        return self if other.contains(self.line, self.column, self.end_line, self.end_column) else other
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}-{self.end_line}:{self.end_column} in {self.function}"
+
+
+def stack_of(frame: FrameType | None, boundary: FrameType | None) -> Iterator[Moment]:
+    """The frames from `frame` outwards to the boundary, innermost first."""
+    while frame is not None and frame is not boundary:
+        yield Moment(frame, frame.f_lasti)
+        frame = frame.f_back
+
+
+def traceback_of(traceback: TracebackType | None) -> list[Moment]:
+    """The frames of a traceback but for the oracle's and those of torch.fx's tracer, innermost first."""
+    found: list[Moment] = []
+    while traceback is not None:
+        found.append(Moment(traceback.tb_frame, traceback.tb_lasti))
+        traceback = traceback.tb_next
+    return [moment for moment in reversed(found) if not _is_ours(moment.frame)]
+
+
+def is_machinery(frame: FrameType) -> bool:
+    """Whether a frame belongs to torch.fx or to the oracle."""
+    return _is_machinery(frame.f_code.co_filename)
+
+
+def is_user(frame: FrameType) -> bool:
+    """Whether a frame runs code that a user would look at: not torch's, not Python's, not a helper package's."""
+    return _is_user(frame.f_code.co_filename, str(frame.f_globals.get("__name__", "")))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_user(path: str, module: str) -> bool:
+    if path.startswith(("<frozen", _TORCH, _ORACLE)):
+        return False
+    if module.partition(".")[0] in _HELPERS:
+        return False
+    return not path.startswith(_STDLIB) or "site-packages" in path or "dist-packages" in path
+
+
+def user_place(stack: Iterable[Moment]) -> Place | None:
+    """The place of the innermost user frame, or of the innermost at all if torch's own code is what is traced."""
+    moments = [moment for moment in stack if not is_machinery(moment.frame)]
+    shown = next((moment for moment in moments if is_user(moment.frame)), None) or next(iter(moments), None)
+    return None if shown is None else place_of(shown.instruction)
+
+
+def innermost_user(frame: FrameType | None, boundary: FrameType | None) -> Instruction | None:
+    """The instruction of the innermost user frame from `frame` outwards."""
+    while frame is not None and frame is not boundary:
+        if not is_machinery(frame) and is_user(frame):
+            return Instruction.at(frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+@functools.lru_cache(maxsize=4096)
+def place_of(instruction: Instruction) -> Place:
+    """The source of an instruction; the whole line where CPython knows no columns."""
+    code, offset = instruction
+    line, end_line, column, end_column = list(code.co_positions())[offset // 2]
+    start = line or code.co_firstlineno
+    if end_line is None or column is None or end_column is None:
+        column, end_line, end_column = 0, start + 1, 0
+    return Place(code.co_filename, code.co_qualname, start, column, end_line, end_column)
+
+
+def definition_place(code: CodeType) -> Place:
+    """A whole function."""
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    return Place(code.co_filename, code.co_qualname, code.co_firstlineno, 0, max(lines) + 1, 0)
+
+
+def handlers_of(stack: Iterable[Moment]) -> tuple[Handler, ...]:
+    """The handlers that an exception would meet on its way out, innermost first, torch.fx's own left out."""
+    found: list[Handler] = []
+    for frame, offset in stack:
+        if is_machinery(frame) or frame.f_code.co_filename.startswith(_TRANSPARENT):
+            continue
+        target = next((entry.target for entry in _entries(frame.f_code) if entry.start <= offset < entry.end), None)
+        if target is not None:
+            found.append(Handler(frame.f_code, target))
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def usual_answer(instruction: Instruction) -> bool:
+    """What a condition of which nothing is known is taken for: what does not raise at once, or else false."""
+    code, offset = instruction
+    following = [each for each in _instructions(code) if each.offset >= offset]
+    jump = next((each for each in following[:2] if "JUMP" in each.opname and "IF_" in each.opname), None)
+    if jump is None or (jump is not following[0] and following[0].opname != "TO_BOOL"):
+        return False
+    after = [each for each in following if each.offset > jump.offset]
+    ahead = [each for each in _instructions(code) if each.offset >= jump.argval]
+    jumps_if_true = "IF_TRUE" in jump.opname
+    if_true, if_false = (ahead, after) if jumps_if_true else (after, ahead)
+    return _raises_at_once(if_false) and not _raises_at_once(if_true)
+
+
+def _raises_at_once(instructions: list[dis.Instruction]) -> bool:
+    for each in instructions:
+        if each.opname == "RAISE_VARARGS":
+            return True
+        if "JUMP" in each.opname or each.opname.startswith(("RETURN", "YIELD", "FOR_ITER", "SEND", "STORE")):
+            return False
+    return False
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return _is_oracle(frame.f_code.co_filename)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_machinery(path: str) -> bool:
+    return _is_oracle(path) or path.startswith(_FX)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_oracle(path: str) -> bool:
+    return path.startswith(_ORACLE)
+
+
+@functools.lru_cache(maxsize=4096)
+def _instructions(code: CodeType) -> list[dis.Instruction]:
+    return list(dis.get_instructions(code))
+
+
+@functools.lru_cache(maxsize=4096)
+def _calls(code: CodeType) -> dict[int, int]:
+    """The `CALL` that follows each `PRECALL`."""
+    pairs = itertools.pairwise(_instructions(code))
+    return {first.offset: second.offset for first, second in pairs if first.opname == "PRECALL"}
+
+
+@functools.lru_cache(maxsize=4096)
+def _entries(code: CodeType) -> list[Any]:
+    return list(dis.Bytecode(code).exception_entries)  # type: ignore[attr-defined]

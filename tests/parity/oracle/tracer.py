@@ -1,0 +1,527 @@
+"""One run of torch.fx's tracer that goes on where torch.fx would stop, by a script and then by rules.
+
+Whatever the run decides is a `Step`; a run with the same script decides the same. Where torch.fx's refusal could be
+swallowed on its way out it is raised for real, and only if it has been seen to come out is it answered in later runs.
+"""
+
+import inspect
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import torch
+import torch.fx
+from torch import nn
+
+from tests.parity.oracle.instructions import (
+    Handler,
+    Instruction,
+    Moment,
+    Place,
+    definition_place,
+    handlers_of,
+    innermost_user,
+    is_machinery,
+    is_user,
+    place_of,
+    stack_of,
+    traceback_of,
+    usual_answer,
+    user_place,
+)
+from tests.parity.oracle.symbols import Gate, Proxy
+from tests.parity.oracle.values import UNKNOWN, Feed, Values
+
+_NAMES_SYMBOL = re.compile(r"\b(?:Parameter)?Proxy\b|(?:'|not |type |got \(?)Attribute\b")
+_ASSIGNS = re.compile(r"does(?: not|n't) support item (?:assignment|deletion)")
+
+
+_MOST_IN_A_ROW = 2
+"""How often a condition gets the same answer, one time after another, within one call of a function."""
+
+
+class OutOfTimeError(BaseException):
+    """The run has used up its time; not an `Exception`, so that few handlers catch it."""
+
+
+class Step(NamedTuple):
+    """A decision of a run: what was asked, by which instruction, and what was done about it.
+
+    `act` is the truth value given to a condition, or else `answer`, `raise` or `opaque`. A free one may be flipped.
+    """
+
+    kind: str
+    instruction: Instruction
+    act: bool | str
+    free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where torch.fx raises, and what.
+
+    Attributes:
+        place: The innermost user instruction; None if there is no user code at all.
+        exception: The name of the exception's type.
+        message: Its text.
+        cause: `symbolic` if a symbolic value is at fault, `own` if the model's code raised, else `unclear`.
+    """
+
+    place: Place | None
+    exception: str
+    message: str
+    cause: str
+
+    @property
+    def key(self) -> tuple[Place | None, str]:
+        """What makes it this site."""
+        return self.place, self.exception
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.exception}: {' '.join(self.message.split())[:90]} ({self.cause})"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How to make torch.fx raise at a site: the decisions up to there, and the instructions that are answered."""
+
+    script: tuple[Step, ...]
+    answered: frozenset[Instruction]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A site met by a run; `usual` if no answer before it was against what is known or usual."""
+
+    site: Site
+    evidence: Evidence
+    module_path: str
+    usual: bool
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What the runs of one search have found out so far.
+
+    Attributes:
+        covered: The conditions and the answers that they were given.
+        ways: The same with the calls that led to the condition.
+        passes: Whether exceptions of a type came past certain handlers.
+        answered: The instructions of C code that are given what they ask for.
+        refused: The instructions of C code that failed.
+    """
+
+    covered: set[tuple[Instruction, bool]] = field(default_factory=set)
+    ways: set[tuple[Any, bool]] = field(default_factory=set)
+    passes: dict[tuple[tuple[Handler, ...], type], bool] = field(default_factory=dict)
+    answered: frozenset[Instruction] = frozenset()
+    refused: dict[Instruction, BaseException] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is to do: replay a script, leave the step after it to torch.fx, and then explore or keep to usual."""
+
+    script: tuple[Step, ...] = ()
+    leave: bool = False
+    explore: bool = False
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run did.
+
+    Attributes:
+        steps: Its decisions.
+        ways: For each step the calls that led to it.
+        occurrences: The sites that it met.
+        completed: The paths of the modules whose forward came to its end; the root's is empty.
+        error: What ended it, or None.
+        again: How many of the steps to repeat, as the next was raised for real and is now known to come out.
+        diverged: Whether the script did not fit.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    ways: list[Any] = field(default_factory=list)
+    occurrences: list[Occurrence] = field(default_factory=list)
+    completed: set[str] = field(default_factory=set)
+    error: BaseException | None = None
+    again: int | None = None
+    diverged: bool = False
+
+
+def opaque(*args: Any, **kwargs: Any) -> Any:
+    """Stand, as a node's target, for a call that cannot be recorded."""
+    raise NotImplementedError
+
+
+class OracleTracer(torch.fx.Tracer):
+    """torch.fx's tracer, which asks before it refuses."""
+
+    def __init__(self, plan: Plan, knowledge: Knowledge, feed: Feed, deadline: float) -> None:
+        super().__init__()
+        self.plan, self.knowledge, self.feed, self.deadline = plan, knowledge, feed, deadline
+        self.outcome = Run()
+        self._boundary: FrameType | None = None
+        self._usual = True
+        self._evaluating = False
+        self._leaving = False
+        self._closed = False
+        self._code: CodeType | None = None
+        self._values: Values | None = None
+        self._made: dict[torch.fx.Node | None, Instruction | None] = {}
+        self._streaks: dict[tuple[FrameType, int], tuple[bool, int]] = {}
+        self._raised: list[tuple[BaseException, int, tuple[Handler, ...]]] = []
+
+    def run(self, root: Any, concrete_args: Any) -> Run:
+        """Trace, and say what happened."""
+        self._boundary = sys._getframe()
+        self._code = _traced_code(root)
+        gate = Gate(self.knowledge.answered, self._admits, self._number, self._assign)
+        run = self.outcome
+        try:
+            with gate:
+                self.trace(root, concrete_args)
+            run.completed.add("")
+        except OutOfTimeError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the model's code is called here.
+            run.error = error
+        self._weigh_raised()
+        if run.error is not None and not any(error is run.error for error, _, _ in self._raised):
+            self._note_failure(run.error, traceback_of(run.error.__traceback__), "", len(run.steps))
+        return run
+
+    # What torch.fx calls.
+
+    def proxy(self, node: torch.fx.Node) -> Proxy:
+        """Return a symbolic value that asks."""
+        return Proxy(node, self)
+
+    def create_node(self, *args: Any, **kwargs: Any) -> torch.fx.Node:
+        """Record an operation, if there is time."""
+        if time.monotonic() > self.deadline:
+            raise OutOfTimeError
+        node = super().create_node(*args, **kwargs)
+        self._made[node] = innermost_user(sys._getframe(1), self._boundary)
+        return node
+
+    def to_bool(self, obj: Any) -> bool:
+        """Choose the truth of a condition."""
+        return self._ask("bool", lambda: super(OracleTracer, self).to_bool(obj), lambda: self._truth(obj), obj)
+
+    def iter(self, obj: Any) -> Any:
+        """Iterate over the items of a value whose number is known."""
+        return self._ask("iter", lambda: super(OracleTracer, self).iter(obj), lambda: self._items(obj))
+
+    def length(self, obj: Proxy, refuse: Callable[[], int]) -> int:
+        """Say how long a value is."""
+        return self._ask("len", refuse, lambda: self._known(obj, len))
+
+    def call_module(self, m: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Trace a module through; its call becomes opaque if it fails."""
+        if self._evaluating:
+            return forward(*args, **kwargs)
+        whole = super().call_module
+        if self.submodule_paths is not None and m not in self.submodule_paths:
+            return self._ask(
+                "module", lambda: whole(m, forward, args, kwargs), lambda: lambda: self._opaque_call(args, kwargs)
+            )()
+
+        def guarded(*inner_args: Any, **inner_kwargs: Any) -> Any:
+            stack = self.module_stack.copy()
+            try:
+                result = forward(*inner_args, **inner_kwargs)
+            except OutOfTimeError:
+                raise
+            except BaseException as error:
+                self._failed(error, path)
+                self.module_stack.clear()
+                self.module_stack.update(stack)
+                return self._opaque_module(path, args, kwargs)
+            self.outcome.completed.add(path)
+            return result
+
+        path = self.path_of_module(m)
+        return whole(m, guarded, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """Return the real parameter where the oracle computes values."""
+        return attr_val if self._evaluating else super().getattr(attr, attr_val, parameter_proxy_cache)
+
+    def create_arg(self, a: Any) -> Any:
+        """Turn a value into an argument; a stray parameter becomes a constant."""
+        if isinstance(a, nn.Parameter) and not any(a is each for each in self.root.parameters()):
+            whole = super().create_arg
+            return self._ask("parameter", lambda: whole(a), lambda: lambda: whole(a.detach()))()
+        return super().create_arg(a)
+
+    # What is decided.
+
+    def _ask(self, kind: str, refuse: Callable[[], Any], answer: Callable[[], Any], subject: Any = None) -> Any:
+        """Return the answer to a question, or raise what torch.fx does. Conditions have a subject, the value asked."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and is_machinery(frame):
+            frame = frame.f_back
+        instruction = Instruction.at(frame.f_code, frame.f_lasti)
+        index = len(self.outcome.steps)
+        if self.plan.leave and index == len(self.plan.script):
+            self._leaving = True
+        value = UNKNOWN if self._leaving else answer()
+        if value is UNKNOWN:
+            return refuse()
+        stack = list(stack_of(frame, self._boundary))
+        error = _error_of(refuse)
+        step = self._scripted(kind, instruction)
+        if step is None:
+            act: bool | str = "answer" if self._comes_out(handlers_of(stack), error) else "raise"
+            if act == "answer" and kind == "bool":
+                act, free = self._chosen(frame, instruction, value)
+                step = Step(kind, instruction, act, free)
+            else:
+                step = Step(kind, instruction, act)
+        if step.act == "raise":
+            return self._raise_for_real(step, stack, refuse)
+        self._keep(step, stack)
+        self._note(error, stack, "symbolic", self.scope.module_path, index, subject)
+        if kind != "bool":
+            return value
+        self._follow(frame, instruction, bool(step.act), value)
+        return step.act
+
+    def _scripted(self, kind: str, instruction: Instruction) -> Step | None:
+        index = len(self.outcome.steps)
+        if self.outcome.diverged or index >= len(self.plan.script):
+            return None
+        step = self.plan.script[index]
+        if step[:2] != (kind, instruction):
+            self.outcome.diverged = True
+            return None
+        return step
+
+    def _comes_out(self, handlers: tuple[Handler, ...], error: BaseException) -> bool:
+        """Whether an exception is known to leave the model, past these handlers."""
+        return not handlers or self.knowledge.passes.get((handlers, type(error)), False)
+
+    def _raise_for_real(self, step: Step, stack: list[Moment], refuse: Callable[[], Any]) -> Any:
+        self._keep(step, stack)
+        try:
+            return refuse()
+        except BaseException as error:
+            self._raised.append((error, len(self.outcome.steps) - 1, handlers_of(stack)))
+            raise
+
+    def _chosen(self, frame: FrameType, instruction: Instruction, truth: Any) -> tuple[bool, bool]:
+        """The answer to a condition, and whether the other one is possible as well."""
+        usual = truth if isinstance(truth, bool) else usual_answer(instruction)
+        last, count = self._streaks.get((frame, instruction.offset), (usual, 0))
+        if count >= _MOST_IN_A_ROW:
+            return not last, False
+        covered = self.knowledge.covered
+        if self.plan.explore and (instruction, usual) in covered and (instruction, not usual) not in covered:
+            return not usual, True
+        return usual, True
+
+    def _follow(self, frame: FrameType, instruction: Instruction, answer: bool, truth: Any) -> None:
+        """Remember an answer that was given."""
+        usual = truth if isinstance(truth, bool) else usual_answer(instruction)
+        last, count = self._streaks.get((frame, instruction.offset), (answer, 0))
+        forced = count >= _MOST_IN_A_ROW
+        self._streaks[frame, instruction.offset] = (answer, count + 1 if last is answer else 1)
+        self._usual = self._usual and (answer is usual or forced)
+        self.knowledge.covered.add((instruction, answer))
+        self.knowledge.ways.add((self.outcome.ways[-1], answer))
+
+    def _failed(self, error: BaseException, path: str) -> None:
+        """Settle what an exception means that a module's forward raised; return if its call is to be opaque."""
+        if self._leaving or any(error is raised for raised, _, _ in self._raised):
+            raise error
+        outer = list(stack_of(sys._getframe(1), self._boundary))
+        stack = [*traceback_of(error.__traceback__), *outer]
+        instruction = stack[0].instruction
+        index = len(self.outcome.steps)
+        if self.plan.leave and index == len(self.plan.script):
+            self._leaving = True
+            raise error
+        step = self._scripted("failed", instruction)
+        if step is None:
+            step = Step("failed", instruction, "opaque" if self._comes_out(handlers_of(outer), error) else "raise")
+        self._keep(step, stack)
+        if step.act == "raise":
+            self._raised.append((error, index, handlers_of(outer)))
+            raise error
+        self._note_failure(error, stack, path, index)
+
+    def _keep(self, step: Step, stack: Sequence[Moment]) -> None:
+        self.outcome.steps.append(step)
+        self.outcome.ways.append(tuple((id(m.frame.f_code), m.offset) for m in stack if not is_machinery(m.frame)))
+
+    def _note(
+        self, error: BaseException, stack: list[Moment], cause: str, path: str, index: int, subject: Any = None
+    ) -> None:
+        """Remember that torch.fx would raise here, were the first so many steps done."""
+        place = user_place(stack)
+        node = vars(subject).get("node", vars(subject).get("_node")) if subject is not None else None
+        made = self._made.get(node)
+        # The position of a jump is all of its statement; what decides it was computed in a part of that.
+        if made is not None and stack[0].instruction.opname.startswith(("POP_JUMP", "JUMP", "UNARY_NOT", "TO_BOOL")):
+            place = place_of(made).within(place)
+        if place is None and self._code is not None:
+            place = definition_place(self._code)
+        site = Site(place, type(error).__name__, text_of(error), cause)
+        evidence = Evidence(tuple(self.outcome.steps[:index]), self.knowledge.answered)
+        self.outcome.occurrences.append(Occurrence(site, evidence, path, self._usual))
+
+    def _note_failure(self, error: BaseException, stack: list[Moment], path: str, index: int) -> None:
+        """The same of an exception that was not asked for and came out; it may be answered in later runs."""
+        self._note(error, stack, _cause(error, stack), path, index)
+        self.knowledge.passes[handlers_of(stack), type(error)] = True
+        if not stack or is_machinery(stack[0].frame) or not isinstance(error, TypeError):
+            return
+        instruction = stack[0].instruction
+        assigns = _ASSIGNS.search(text_of(error)) is not None
+        if not instruction.opname.startswith(("RAISE", "RERAISE")) and (assigns or self._has_values()):
+            self.knowledge.refused.setdefault(instruction, error)
+            if instruction not in self.knowledge.answered or self._closed:
+                self.outcome.again = len(self.plan.script)
+
+    def _has_values(self) -> bool:
+        return self.feed.arguments is not None or any(node.op == "get_attr" for node in self.graph.nodes)
+
+    def _weigh_raised(self) -> None:
+        """Learn from the exceptions that were raised for real whether they came out."""
+        others = [self.outcome.error]
+        for error, index, handlers in self._raised:
+            came_out = any(error is each for other in others if other is not None for each in _chain_of(other))
+            self.knowledge.passes[handlers, type(error)] = came_out
+            if came_out and self.outcome.again is None:
+                self.outcome.again = index
+
+    def _admits(self, frame: FrameType) -> bool:
+        """Whether the instruction that a frame comes to is given what it asks for."""
+        if self._leaving or (self.plan.leave and len(self.outcome.steps) == len(self.plan.script)):
+            return False
+        error = self.knowledge.refused[Instruction.at(frame.f_code, frame.f_lasti)]
+        admitted = self._comes_out(handlers_of(stack_of(frame, self._boundary)), error)
+        self._closed = self._closed or not admitted
+        return admitted
+
+    def _number(self, obj: Proxy, conversion: Callable[[Any], Any]) -> Any:
+        """What C code is given that wants a number."""
+        number = self._known(obj, conversion)
+        if number is UNKNOWN:
+            raise TypeError(f"{type(obj).__name__} has no value")
+        self._record_answer("number")
+        return number
+
+    def _assign(self, target: Callable[..., Any], *args: Any) -> None:
+        """Record that an item is assigned or deleted."""
+        self._record_answer("item")
+        self.create_proxy("call_function", target, args, {})
+
+    def _record_answer(self, kind: str) -> None:
+        frame = sys._getframe(1)
+        while is_machinery(frame) and frame.f_back is not None:
+            frame = frame.f_back
+        instruction = Instruction.at(frame.f_code, frame.f_lasti)
+        stack = list(stack_of(frame, self._boundary))
+        self._scripted(kind, instruction)
+        self._keep(Step(kind, instruction, "answer"), stack)
+        error = self.knowledge.refused[instruction]
+        self._note(error, stack, "symbolic", self.scope.module_path, len(self.outcome.steps) - 1)
+
+    def _opaque_module(self, path: str, args: Any, kwargs: Any) -> Any:
+        """What a call of a module gives whose forward failed."""
+        try:
+            return self.create_proxy("call_module", path, args, kwargs)
+        except Exception:  # noqa: BLE001 - its arguments are what the graph cannot hold.
+            return self.create_proxy("call_function", opaque, (), {})
+
+    def _opaque_call(self, args: Any, kwargs: Any) -> Any:
+        try:
+            return self.create_proxy("call_function", opaque, args, kwargs)
+        except Exception:  # noqa: BLE001 - its arguments are what the graph cannot hold.
+            return self.create_proxy("call_function", opaque, (), {})
+
+    # What values are.
+
+    def _value_of(self, obj: Proxy) -> Any:
+        if self._values is None:
+            self._values = Values(self.feed, self.root, opaque)
+        node = obj.node
+        self._evaluating = True
+        try:
+            return self._values.of(node)
+        finally:
+            self._evaluating = False
+
+    def _known(self, obj: Proxy, question: Callable[[Any], Any]) -> Any:
+        """What a question gives for a value; `UNKNOWN` if the value or the answer is not to be had."""
+        value = self._value_of(obj)
+        if value is UNKNOWN:
+            return UNKNOWN
+        try:
+            with self.feed.mode:
+                return question(value)
+        except Exception:  # noqa: BLE001 - the question has no answer.
+            return UNKNOWN
+
+    def _truth(self, obj: Proxy) -> Any:
+        """The truth of a value if it is known, else None."""
+        known = self._known(obj, bool)
+        return None if known is UNKNOWN else known
+
+    def _items(self, obj: Proxy) -> Any:
+        value = self._value_of(obj)
+        if isinstance(value, dict):
+            return iter(list(value))
+        count = self._known(obj, len)
+        return UNKNOWN if count is UNKNOWN else (obj[index] for index in range(count))
+
+
+def text_of(error: BaseException) -> str:
+    """An exception's text; the class may be the model's own."""
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 - it is the model's code.
+        return ""
+
+
+def _error_of(refuse: Callable[[], Any]) -> BaseException:
+    try:
+        refuse()
+    except BaseException as error:  # noqa: BLE001 - it is what is asked for.
+        return error
+    raise AssertionError("torch.fx did not refuse")
+
+
+def _chain_of(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and those that it was raised from or while handling."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _cause(error: BaseException, stack: Sequence[Moment]) -> str:
+    """What is at fault: a symbolic value, the model's own code, or the one or the other."""
+    for each in _chain_of(error):
+        inside = traceback_of(each.__traceback__) or ([] if each is not error else list(stack))
+        if _NAMES_SYMBOL.search(text_of(each)):
+            return "symbolic"
+        if inside and is_machinery(inside[0].frame) and any(is_user(moment.frame) for moment in inside):
+            return "symbolic"
+    innermost = next(iter(stack), None)
+    if innermost is None or innermost.instruction.opname.startswith(("RAISE", "RERAISE")):
+        return "own"
+    return "unclear" if isinstance(error, TypeError | ValueError | RuntimeError) else "own"
+
+
+def _traced_code(root: Any) -> CodeType | None:
+    function = type(root).forward if isinstance(root, nn.Module) else root
+    return getattr(inspect.unwrap(function), "__code__", None)
