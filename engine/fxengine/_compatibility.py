@@ -4,6 +4,7 @@
 """
 
 import pkgutil
+import textwrap
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -118,20 +119,38 @@ _PROMISED: Final[dict[str, tuple[str, ...]]] = {
 """torch.fx's list, by module."""
 
 
+_IS_PROMISED: Final = """
+
+.. note::
+    Backwards-compatibility for this API is guaranteed.
+"""
+_IS_NOT_PROMISED: Final = """
+
+.. warning::
+    This API is experimental and is *NOT* backward-compatible.
+"""
+
+
+_CLASSIFIED_MODULES: Final = ("fxengine.", "torch.fx.traceback")
+
+
 class _Classified(dict[Any, None]):
     """What is promised or was decorated. All else in this package is classified too: it is not promised."""
 
     def __contains__(self, obj: object) -> bool:
-        return super().__contains__(obj) or str(getattr(obj, "__module__", "")).split(".")[0] == "fxengine"
+        # What `traceback` has is torch's own.
+        return super().__contains__(obj) or str(getattr(obj, "__module__", "")).startswith(_CLASSIFIED_MODULES)
 
 
 def compatibility(is_backward_compatible: bool) -> Callable[[_T], _T]:
-    """Return a decorator that notes whether an object's name and signature are promised to stay."""
+    """Return a decorator that notes whether an object's name and signature are promised to stay, and documents it."""
+    promise = _IS_PROMISED if is_backward_compatible else _IS_NOT_PROMISED
 
     def note(obj: _T) -> _T:
         if is_backward_compatible:
             _BACK_COMPAT_OBJECTS.setdefault(obj)
         _MARKED_WITH_COMPATIBILITY.setdefault(obj)
+        obj.__doc__ = f"{textwrap.dedent(getattr(obj, '__doc__', None) or '')}{promise}"
         return obj
 
     return note

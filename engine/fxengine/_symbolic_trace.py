@@ -96,7 +96,7 @@ _constant_attribute_types: Final = CONSTANT_TYPES
 _ConstantAttributeType: Final[Any] = functools.reduce(operator.or_, _constant_attribute_types)
 """The types of what a graph refers to as an attribute of the root."""
 
-found_in(__name__, ProxyableClassMeta, Tracer, symbolic_trace, wrap)
+found_in(__name__, PHBase, PHWithMeta, ProxyableClassMeta, Tracer, symbolic_trace, wrap)
 
 
 def __getattr__(name: str) -> Any:

@@ -45,6 +45,7 @@ from fxengine.names import (
     _snake_case,
     _target_to_str,
     dtype_abbrs,
+    found_in,
 )
 from fxengine.node import (
     Argument,
@@ -101,7 +102,7 @@ __all__ = [
     "reflectable_magic_methods",
 ]
 
-PythonCode.__module__ = __name__  # It calls itself after the module where users find it.
+found_in(__name__, CodeGen, PythonCode, _BoxedCodeGen, _ExportCodeGen, _PyTreeCodeGen, _PyTreeInfo)
 
 _NO_KWARGS: dict[str, Any] = immutable_dict()
 _CALLS = frozenset({"call_function", "call_method", "call_module"})

@@ -22,7 +22,7 @@ from fxengine.arguments import (
 )
 from fxengine.arguments import freeze as _freeze
 from fxengine.effects import _side_effectful_functions, has_side_effect, is_impure_function
-from fxengine.names import _find_module_of_method, _get_qualified_name, _type_repr
+from fxengine.names import _find_module_of_method, _get_qualified_name, _type_repr, found_in
 from fxengine.node_fields import Target, TensorFacts, _NodeBase, fill, replace_hooks
 from fxengine.node_text import _format_arg, format_node, pretty_target
 from fxengine.operator_schemas import ArgsKwargsPair, normalize_function, normalize_module
@@ -49,6 +49,8 @@ __all__ = [
     "map_aggregate",
     "map_arg",
 ]
+
+found_in(__name__, has_side_effect)
 
 _legal_ops = dict.fromkeys(
     (

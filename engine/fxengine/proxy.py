@@ -27,6 +27,7 @@ from fxengine.bytecode import decides_assert, unpack_count
 from fxengine.errors import DynamicBool, DynamicIteration, TraceError, UnsupportedArgument
 from fxengine.graph import Graph
 from fxengine.immutable_collections import immutable_list
+from fxengine.names import found_in
 from fxengine.node import Argument, Node, Target
 from fxengine.operator_schemas import check_for_mutable_operation
 from fxengine.operators import magic_methods, reflectable_magic_methods
@@ -54,7 +55,7 @@ __all__ = [
     "TracerBase",
 ]
 
-TraceError.__module__ = __name__  # It calls itself after the module where users find it.
+found_in(__name__, Scope, ScopeContextManager, TraceError)
 
 log = logging.getLogger(__name__)
 
@@ -308,7 +309,7 @@ class Proxy(SymbolicValue):
 class MetaProxy(Proxy):
     """A proxy that computes, beside each node, an example value under a fake tensor mode (`meta["val"]`)."""
 
-    def __init__(self, node: Node, tracer: TracerBase | None = None, fake_mode: Any = None) -> None:
+    def __init__(self, node: Node, tracer: "TracerBase | None" = None, fake_mode: Any = None) -> None:
         super().__init__(node, tracer)
         self.fake_mode = fake_mode
 

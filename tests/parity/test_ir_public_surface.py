@@ -3,14 +3,13 @@
 Texts are compared after `torch.fx` became `fxengine` in them, so an annotation that is a string there is one here.
 """
 
+import importlib
 import inspect
 import pkgutil
 import types
 
 import pytest
 import torch.fx
-import torch.fx.passes.reinplace
-import torch.fx.passes.runtime_assert
 from torch.fx._compatibility import _BACK_COMPAT_OBJECTS as PROMISED
 from torch.fx._compatibility import _MARKED_WITH_COMPATIBILITY as MARKED
 
@@ -27,9 +26,21 @@ ADDED = {
 PYTHON_2 = {"__div__", "__rdiv__"}
 """Operators that Python does not have any more; torch.fx's raise when they are called."""
 NOT_HERE = {
-    "torch.fx.passes.reinplace:reinplace",
-    "torch.fx.passes.runtime_assert:insert_deferred_runtime_asserts",
+    "torch.fx.passes._tensorify_python_scalars",
+    "torch.fx.passes.graph_transform_observer",
+    "torch.fx.passes.net_min_base",
+    "torch.fx.passes.regional_inductor",
+    "torch.fx.passes.regional_inductor_invoke_subgraph",
+    "torch.fx.passes.reinplace",
+    "torch.fx.passes.runtime_assert",
+    "torch.fx.passes.splitter_base",
 }
+SHARED = {"torch.fx.traceback"}
+"""Modules whose objects are torch's own here: there is one such record in a process."""
+
+for module in pkgutil.walk_packages(torch.fx.__path__, "torch.fx."):
+    if ".tests" not in module.name:
+        importlib.import_module(module.name)
 
 
 def place(obj):
@@ -40,8 +51,13 @@ def as_ours(text):
     return text.split(" at 0x")[0].replace("torch.fx", "fxengine")
 
 
-NAMES = sorted({*map(place, PROMISED)} - NOT_HERE)
-CLASSES = sorted(place(obj) for obj in PROMISED if isinstance(obj, type))
+def here(objects):
+    return [obj for obj in objects if obj.__module__.startswith("torch.fx.") and obj.__module__ not in NOT_HERE]
+
+
+NAMES = sorted(map(place, here(PROMISED)))
+CLASSES = sorted(place(obj) for obj in here(PROMISED) if isinstance(obj, type))
+OTHERS = sorted({*map(place, here(MARKED))} - {*NAMES})
 
 
 def both(name):
@@ -110,6 +126,27 @@ def test_special_methods_are_there(name):
     assert special - PYTHON_2 <= {*dir(ours)}
 
 
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_not_promised_has_the_same_parameters(name):
+    theirs, ours = both(name)
+    assert type(ours).__name__ == type(theirs).__name__
+    assert place(ours) == (name if theirs.__module__ in SHARED else as_ours(name))
+    assert ours in _MARKED_WITH_COMPATIBILITY
+    assert parameters(ours) == parameters(theirs)
+    if isinstance(theirs, type):
+        assert own(theirs) <= {*dir(ours)}
+        for member in own(theirs):
+            assert kind(ours, member) == kind(theirs, member), member
+
+
+def parameters(obj):
+    try:
+        found = inspect.signature(obj).parameters.values()
+    except ValueError:
+        return None
+    return [(each.name, each.kind, as_ours(repr(each.default))) for each in found]
+
+
 def test_all_is_here():
     assert set(torch.fx.__all__) <= {*fxengine.__all__}
     for name in torch.fx.__all__:
@@ -120,13 +157,15 @@ def test_all_is_here():
 
 def test_promised_objects_are_listed():
     assert {place(obj) for obj in _BACK_COMPAT_OBJECTS} == {as_ours(name) for name in NAMES}
+    assert {*_BACK_COMPAT_OBJECTS} <= {*_MARKED_WITH_COMPATIBILITY}
 
 
 def test_the_decorator_notes_objects():
     @compatibility(is_backward_compatible=False)
     def function():
-        pass
+        """Do nothing."""
 
+    assert "not* backward-compatible" in function.__doc__.lower()
     assert function in _MARKED_WITH_COMPATIBILITY
     assert function not in _BACK_COMPAT_OBJECTS
     del _MARKED_WITH_COMPATIBILITY[function]

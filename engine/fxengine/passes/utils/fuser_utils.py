@@ -6,6 +6,7 @@ from operator import getitem
 
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
+from fxengine.names import found_in
 from fxengine.node import Node
 from fxengine.passes.tools_common import stable_topological_sort
 from fxengine.passes.utils.common import lift_subgraph_as_module
@@ -19,6 +20,8 @@ __all__ = [
     "topo_sort",
     "validate_partition",
 ]
+
+found_in(__name__, topo_sort, validate_partition)
 
 
 def fuse_by_partitions(
