@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # In the gate nothing may be skipped for want of a tool.
 PYTEST := $(BIN)/python -m pytest $(if $(CI),-p tests.support.no_skips)
 
-.PHONY: demo test check format lint types layers parity corpus extension e2e bench clean
+.PHONY: demo test check format lint types layers parity corpus extension e2e soak bench clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -49,6 +49,10 @@ corpus: $(VENV)/.installed
 
 parity: corpus
 	$(PYTEST) -m corpus tests $(ARGS)
+
+# Ten thousand random edits and requests, while workers are killed.
+soak: $(VENV)/.installed
+	$(BIN)/python -m tests.soak $(ARGS)
 
 bench: corpus
 	$(BIN)/python benchmarks/engine.py
