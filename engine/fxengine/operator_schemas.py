@@ -23,7 +23,10 @@ from torch.jit._builtins import _find_builtin
 
 __all__ = [
     "ArgsKwargsPair",
+    "_args_kwargs_to_normalized_args_kwargs",
     "_normalize_function_or_error",
+    "_torchscript_schema_to_signature",
+    "_torchscript_type_to_python_type",
     "check_for_mutable_operation",
     "create_type_hint",
     "get_signature_for_torch_op",
@@ -119,7 +122,11 @@ def normalize_function(
         target = getattr(target, "_op", target)  # A wrapper around an operator.
     if not isinstance(target, (types.BuiltinFunctionType, OpOverloadPacket, OpOverload)):
         signature = _python_signature(target)
-        return None if signature is None else _normalized(signature, args, kwargs, normalize_to_only_use_kwargs)
+        return (
+            None
+            if signature is None
+            else _args_kwargs_to_normalized_args_kwargs(signature, args, kwargs, normalize_to_only_use_kwargs)
+        )
     signatures = get_signature_for_torch_op(target) or []
     fitting = [signature for signature in signatures if _fits(signature, args, kwargs)]
     if len(fitting) > 1:
@@ -130,7 +137,11 @@ def normalize_function(
                 + "\n".join(str(signature) for signature in fitting)
             )
         fitting = [signature for signature in signatures if _types_fit(signature, arg_types or (), kwarg_types or {})]
-    return _normalized(fitting[0], args, kwargs, normalize_to_only_use_kwargs) if fitting else None
+    return (
+        _args_kwargs_to_normalized_args_kwargs(fitting[0], args, kwargs, normalize_to_only_use_kwargs)
+        if fitting
+        else None
+    )
 
 
 def normalize_module(
@@ -164,7 +175,7 @@ def normalize_module(
     if getattr(torch.nn, type(module).__name__, None) is not type(module):
         return None
     signature = inspect.signature(inspect.unwrap(module.forward))
-    return _normalized(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
+    return _args_kwargs_to_normalized_args_kwargs(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
 
 
 def create_type_hint(x: object) -> object:
@@ -262,8 +273,8 @@ def _types_fit(signature: Signature, arg_types: tuple[Any, ...], kwarg_types: di
     return all(type_matches(signature.parameters[name].annotation, kind) for name, kind in bound.arguments.items())
 
 
-def _normalized(
-    signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any], only_kwargs: bool
+def _args_kwargs_to_normalized_args_kwargs(
+    signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any], normalize_to_only_use_kwargs: bool
 ) -> ArgsKwargsPair | None:
     """Return the arguments by name, those passed by position first; None if some have no name of their own."""
     parameters = signature.parameters
@@ -273,7 +284,7 @@ def _normalized(
         return None
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    by_position = () if only_kwargs else tuple(parameters)[: len(args)]
+    by_position = () if normalize_to_only_use_kwargs else tuple(parameters)[: len(args)]
     return ArgsKwargsPair(
         tuple(bound.arguments[name] for name in by_position),
         {name: bound.arguments[name] for name in parameters if name not in by_position},
@@ -298,7 +309,7 @@ class _Identity:
 @functools.lru_cache(maxsize=4096)
 def _signatures_and_schemas(op: _Identity) -> tuple[list[Signature], Sequence[FunctionSchema]] | None:
     schemas = _schemas(op.function)
-    return None if schemas is None else ([_signature(schema) for schema in schemas], schemas)
+    return None if schemas is None else ([_torchscript_schema_to_signature(schema) for schema in schemas], schemas)
 
 
 def _schemas(op: Callable[..., Any]) -> Sequence[FunctionSchema] | None:
@@ -318,7 +329,7 @@ def _fits(signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return True
 
 
-def _signature(schema: FunctionSchema) -> Signature:
+def _torchscript_schema_to_signature(schema: FunctionSchema) -> Signature:
     """The signature of one overload; its first tensor is called `input`, as in Python, not `self`."""
     parameters: list[Parameter] = []
     for argument in schema.arguments:
@@ -329,9 +340,9 @@ def _signature(schema: FunctionSchema) -> Signature:
             kind = Parameter.POSITIONAL_ONLY
             parameters = [parameter.replace(kind=kind) for parameter in parameters]
         default = argument.default_value if argument.has_default_value() else Parameter.empty
-        annotation = _python_type(argument.type.annotation_str)
+        annotation = _torchscript_type_to_python_type(argument.type)
         parameters.append(Parameter(name, kind, default=default, annotation=annotation))
-    returns = [_python_type(result.type.annotation_str) for result in schema.returns]
+    returns = [_torchscript_type_to_python_type(result.type) for result in schema.returns]
     match returns:
         case []:
             annotation = None
@@ -340,6 +351,11 @@ def _signature(schema: FunctionSchema) -> Signature:
         case _:
             annotation = tuple(returns)
     return Signature(parameters, return_annotation=annotation)
+
+
+def _torchscript_type_to_python_type(ts_type: "torch._C.JitType") -> Any:
+    """Return the type that TorchScript calls ``ts_type``."""
+    return _python_type(ts_type.annotation_str)
 
 
 @functools.lru_cache(maxsize=4096)

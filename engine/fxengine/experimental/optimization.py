@@ -1,19 +1,56 @@
-"""Simplifications of models for inference: batch norms folded into what comes before them, dropout taken out."""
+"""Simplifications of models for inference: batch norms folded into what comes before them, dropout taken out.
+
+``optimize_for_inference`` does both and then lets oneDNN have its own layout where that pays (``mkldnn_layout``).
+"""
 
 import copy
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
-from fxengine._symbolic_trace import symbolic_trace
+from fxengine._symbolic_trace import Tracer, symbolic_trace
+from fxengine.experimental.mkldnn_layout import (
+    MklSubgraph,
+    UnionFind,
+    convert_layout,
+    gen_mkl_autotuner,
+    mkldnn_map,
+    mkldnn_supported,
+    mkldnn_supported_unknown,
+    modules_to_mkldnn,
+    reset_modules,
+    use_mkl_length,
+)
+from fxengine.experimental.subgraphs import (
+    _parent_name,
+    extract_subgraph,
+    matches_module_pattern,
+    replace_node_module,
+)
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.interpreter import Transformer
 from fxengine.node import Argument, Node, Target
 
-__all__ = ["extract_subgraph", "fuse", "matches_module_pattern", "remove_dropout", "replace_node_module"]
+__all__ = [
+    "MklSubgraph",
+    "UnionFind",
+    "_parent_name",
+    "extract_subgraph",
+    "fuse",
+    "gen_mkl_autotuner",
+    "matches_module_pattern",
+    "mkldnn_map",
+    "mkldnn_supported",
+    "mkldnn_supported_unknown",
+    "modules_to_mkldnn",
+    "optimize_for_inference",
+    "remove_dropout",
+    "replace_node_module",
+    "reset_modules",
+    "use_mkl_length",
+]
 
 _FUSIBLE: tuple[tuple[type[nn.Module], type[nn.Module]], ...] = (
     (nn.Conv1d, nn.BatchNorm1d),
@@ -21,25 +58,6 @@ _FUSIBLE: tuple[tuple[type[nn.Module], type[nn.Module]], ...] = (
     (nn.Conv3d, nn.BatchNorm3d),
     (nn.Linear, nn.BatchNorm1d),
 )
-
-
-def matches_module_pattern(pattern: Iterable[type], node: Node, modules: Mapping[str, nn.Module]) -> bool:
-    """Return whether the node of ``node``'s first argument, and it, call modules of the two types in ``pattern``."""
-    if not node.args:
-        return False
-    for wanted, current in zip(pattern, (node.args[0], node), strict=False):
-        if not isinstance(current, Node) or current.op != "call_module":
-            return False
-        if type(modules.get(str(current.target))) is not wanted:
-            return False
-    return True
-
-
-def replace_node_module(node: Node, modules: dict[str, nn.Module], new_module: nn.Module) -> None:
-    """Let ``node`` call ``new_module``: put it where its target points, and into ``modules``."""
-    parent, _, name = str(node.target).rpartition(".")
-    modules[str(node.target)] = new_module
-    setattr(modules[parent], name, new_module)
 
 
 def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.Module:
@@ -96,19 +114,37 @@ def remove_dropout(model: nn.Module) -> nn.Module:
     return _DropoutRemover(symbolic_trace(model)).transform()
 
 
-def extract_subgraph(orig_module: nn.Module, nodes: list[Node], inputs: list[Node], outputs: list[Node]) -> GraphModule:
-    """Return a module of ``nodes`` alone, with ``inputs`` as parameters and ``outputs`` as its results, as a list.
+def optimize_for_inference(
+    model: nn.Module, pass_config: dict[str, Any] | None = None, tracer: type[Tracer] = Tracer
+) -> nn.Module:
+    """Return ``model`` with batch norms folded, dropout taken out, and oneDNN's layout where it pays.
+
+    Nothing may share memory with anything else in ``model``.
 
     Args:
-        orig_module: The module whose nodes they are.
-        nodes: The nodes, each after those it depends on.
-        inputs: The nodes whose values they need.
-        outputs: Those of them whose values are returned.
+        model: The model, in evaluation mode, single precision and on the CPU.
+        pass_config: What differs from ``{"conv_bn_fuse": True, "remove_dropout": True, "mkldnn_layout_optimize":
+            {"heuristic": use_mkl_length}}``. The last may be False.
+        tracer: The tracer for the third step.
+
+    Raises:
+        RuntimeError: ``mkldnn_layout_optimize`` is neither False nor a dict with a heuristic.
     """
-    graph = Graph()
-    copies: dict[Node, Node] = {node: graph.placeholder(node.name) for node in inputs}
-    for node in nodes:
-        copies[node] = graph.node_copy(node, copies.__getitem__)
-    graph.output([copies[node] for node in outputs])
-    graph.lint()
-    return GraphModule(orig_module, graph)
+    config: dict[str, Any] = {
+        "conv_bn_fuse": True,
+        "remove_dropout": True,
+        "mkldnn_layout_optimize": {"heuristic": use_mkl_length},
+        **(pass_config or {}),
+    }
+    if config["conv_bn_fuse"]:
+        model = fuse(model)
+    if config["remove_dropout"]:
+        model = remove_dropout(model)
+    layout = config["mkldnn_layout_optimize"]
+    if layout is False:
+        return model
+    if not isinstance(layout, dict):
+        raise RuntimeError("mkldnn_layout_optimize config is not a dict")  # noqa: TRY004 - torch.fx's exception.
+    if "heuristic" not in layout:
+        raise RuntimeError("Heuristic not found in mkldnn_layout_optimize config")
+    return convert_layout(model, layout["heuristic"], tracer())
