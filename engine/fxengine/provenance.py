@@ -11,7 +11,6 @@ import operator
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Final, Literal
 
 import torch
@@ -73,7 +72,10 @@ _METADATA_FUNCTIONS: Final = frozenset(
         type,
     }
 )
-_PURE_MODULES: Final[tuple[ModuleType, ...]] = (operator, math, builtins)
+_PURE_FUNCTIONS: Final = frozenset(
+    id(value) for module in (operator, math, builtins) for value in vars(module).values() if callable(value)
+)
+"""The functions that only combine numbers and containers, by identity: a trace puts others in their places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +191,7 @@ def _is_used_as_tensor(node: Node) -> bool:
 
 def _is_pure(function: Callable[..., Any]) -> bool:
     """Whether a function only combines numbers and containers: an operator, or one of `math` or `builtins`."""
-    name = getattr(function, "__name__", "")
-    return any(getattr(module, name, None) is function for module in _PURE_MODULES)
+    return id(function) in _PURE_FUNCTIONS
 
 
 def _step(node: Node) -> Step:

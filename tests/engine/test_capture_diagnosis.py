@@ -27,10 +27,8 @@ def f(x, y, flag, *args, **kwargs):
 
 
 def problem_of(source: str) -> TracingProblem:
-    """The one problem of a function with this body."""
-    diagnosis = diagnosis_of(source)
-    (problem,) = diagnosis.problems
-    return problem
+    """The first problem of a function with this body."""
+    return diagnosis_of(source).problems[0]
 
 
 def diagnosis_of(source: str) -> Diagnosis:
@@ -270,10 +268,12 @@ def test_the_graph_is_valid_as_far_as_it_came() -> None:
         "router_gate",
         "max_1",
         "gt",
+        "neg",
         "output",
     ]
+    assert (diagnosis.reached_end, diagnosis.captured) == (True, False)
     module = fxengine.GraphModule(diagnosis.root, diagnosis.graph)
-    assert module(torch.ones(2, 4)).dtype == torch.bool
+    assert torch.equal(module(torch.ones(2, 4)), -diagnosis.root.stem(torch.ones(2, 4)))
 
 
 def test_what_traces_has_no_problems() -> None:
@@ -302,7 +302,7 @@ def test_a_problem_inside_torch_is_at_the_users_call() -> None:
 
 
 def test_a_model_of_torchs_own_has_frames_too() -> None:
-    (problem,) = diagnose(nn.MultiheadAttention(4, 2)).problems
+    problem, *_ = diagnose(nn.MultiheadAttention(4, 2)).problems
     assert problem.code == "FX001"
     assert problem.site is not None
     assert problem.site.path.endswith("activation.py")
@@ -377,6 +377,9 @@ def test_a_swallowed_refusal_is_no_problem_but_is_noted() -> None:
     diagnosis = diagnose(f, tracer=tracer)
     assert diagnosis.complete
     assert [refusal.rule.code for refusal in tracer.refusals] == ["FX001"]
+    (swallowed,) = diagnosis.silent
+    assert swallowed.site is not None
+    assert swallowed.site.text == "x > 0"
 
 
 def test_a_tracer_that_answers_has_no_problem() -> None:

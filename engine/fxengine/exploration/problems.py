@@ -1,0 +1,158 @@
+"""From an exception to the problem that it is: where it is, how the value in question came to be, what mends it."""
+
+import inspect
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Final
+
+from torch import nn
+
+from fxengine.advice import Case, headline, hints, on_one_line
+from fxengine.classification import Moment, Verdict, classify, moments_of, operand_span
+from fxengine.diagnosis import TracingProblem
+from fxengine.errors import DynamicBool, Refusal, Rule, UnsupportedArgument, text_of
+from fxengine.graph import Graph
+from fxengine.provenance import kind_of, way_to
+from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file
+from fxengine.syntax import definition_of, nodes_around, purpose_of, returns_of, span_of
+from fxengine.tracer import Tracer
+
+_MOST_FRAMES: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An exception that a run met, with what was known at that moment.
+
+    Attributes:
+        error: The exception. Its traceback begins at the root, whether it was raised or answered instead.
+        refusals: What the tracer has refused so far.
+        graph: The graph so far.
+        site: The call of the module whose forward ran.
+    """
+
+    error: BaseException
+    refusals: Sequence[Refusal]
+    graph: Graph
+    site: ModuleSite
+
+    @property
+    def verdict(self) -> Verdict:
+        """The rule that it belongs to, and the symbolic value that it is about."""
+        return classify(self.error, self.refusals, self.graph)
+
+
+@dataclass(frozen=True, slots=True)
+class Describer:
+    """Makes problems of the troubles of one model."""
+
+    root: nn.Module | Callable[..., Any]
+    method: str
+    user_paths: Collection[str] | None
+
+    def problem(self, trouble: Trouble, verdict: Verdict, value: str = "") -> TracingProblem:
+        """The problem that an exception is; `value` is what the value in question is for the inputs in use."""
+        error = trouble.error
+        inside = moments_of(error.__traceback__)
+        # A model of torch's own has no other frames than torch's.
+        shown = [moment for moment in inside if is_user_file(moment.path)] or inside
+        frames = tuple(moment.source for moment in _shortened(shown)) or self._definition(verdict.rule)
+        site = next(iter(frames), None)
+        if shown:
+            # A call that led into torch is at fault as a whole: the operand in question is one of torch's own code.
+            site = _site(verdict, shown[-1]) if shown[-1] == inside[-1] else frames[-1]
+        case = _case(trouble, verdict, site, shown)
+        return TracingProblem(
+            rule=verdict.rule,
+            message=text_of(error),
+            headline=headline(case),
+            exception=error,
+            frames=frames,
+            site=site,
+            anchor=self._anchor(site, frames),
+            kind=case.kind,
+            provenance=tuple(case.provenance),
+            hints=hints(case),
+            module_path=trouble.site.module_path,
+            module_type=trouble.site.module_type,
+            instances=(trouble.site.module_path,),
+            value=value,
+        )
+
+    def _anchor(self, site: SourceFrame | None, frames: tuple[SourceFrame, ...]) -> SourceFrame | None:
+        if self.user_paths is None or (site is not None and site.path in self.user_paths):
+            return site
+        return next((frame for frame in reversed(frames) if frame.path in self.user_paths), None)
+
+    def _definition(self, rule: type[Rule]) -> tuple[SourceFrame, ...]:
+        """Where a problem is shown that no line of the user's raised.
+
+        That is the `return` whose value the graph cannot hold, if there is just one, or the head of the definition.
+        """
+        code = traced_code(self.root, self.method)
+        if code is None:
+            return ()
+        head = frame_at(code, definition_place())
+        definition = definition_of(code.co_filename, code.co_firstlineno, code.co_name)
+        returns = returns_of(definition) if definition is not None and rule is UnsupportedArgument else []
+        span = span_of(returns[0]) if len(returns) == 1 else None
+        return (head if span is None else SourceFrame(head.path, head.function, *span),)
+
+
+def traced_code(root: nn.Module | Callable[..., Any], method: str) -> CodeType | None:
+    """The code that a trace of `root` runs, if it has any; `method` is the name of a module's forward."""
+    function: Any = getattr(type(root), method, None) if isinstance(root, nn.Module) else root
+    return getattr(inspect.unwrap(function), "__code__", None)
+
+
+def failing_site(tracer: Tracer, error: BaseException) -> ModuleSite:
+    """The call of the innermost module whose forward an exception passed."""
+    if tracer._failure is not None and tracer._failure[0] is error:
+        return tracer._failure[1]
+    return ModuleSite("", type(tracer.root), None, ())
+
+
+def with_callers(error: BaseException, frame: FrameType | None, outermost: CodeType) -> BaseException:
+    """The exception with a traceback that begins where `outermost` runs, as if it had gone all the way out.
+
+    Args:
+        error: The exception, with the traceback from below `frame` inwards, or with none if it was not raised.
+        frame: The innermost frame that is still running.
+        outermost: The code where the traceback is to begin.
+    """
+    traceback = error.__traceback__
+    while frame is not None and frame.f_code is not outermost:
+        traceback = TracebackType(traceback, frame, frame.f_lasti, frame.f_lineno)
+        frame = frame.f_back
+    return error.with_traceback(traceback)
+
+
+def _case(trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: list[Moment]) -> Case:
+    provenance = way_to(verdict.subject)
+    purpose = ""
+    if verdict.rule is DynamicBool and site is not None and shown:
+        purpose = purpose_of(nodes_around(site.path, shown[-1].source.span), site.span, shown[-1].opname)
+    return Case(
+        rule=verdict.rule,
+        error=trouble.error,
+        expression=on_one_line(site.text) if site is not None else "",
+        value=on_one_line(provenance[-1].text) if provenance else "",
+        kind=kind_of(verdict.subject),
+        purpose=purpose,
+        provenance=provenance,
+        module_type=trouble.site.module_type,
+    )
+
+
+def _site(verdict: Verdict, moment: Moment) -> SourceFrame:
+    """The expression at fault in the innermost frame that is shown."""
+    source = moment.source
+    return SourceFrame(source.path, source.function, *operand_span(verdict, moment))
+
+
+def _shortened(moments: list[Moment]) -> list[Moment]:
+    """The outermost and innermost frames, if a recursion has left too many."""
+    if len(moments) <= _MOST_FRAMES:
+        return moments
+    return [*moments[: _MOST_FRAMES // 2], *moments[-_MOST_FRAMES // 2 :]]

@@ -1,0 +1,217 @@
+"""Which runs are made: first along the likely answers, then to each answer that no run has tried.
+
+Runs are independent: before each of them the model is put back as it was, and after the last one too. A model that
+traces is run once.
+"""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from fxengine.diagnosis import Diagnosis, Guard
+from fxengine.exploration.findings import Findings
+from fxengine.exploration.problems import Describer, traced_code
+from fxengine.exploration.steering import Knowledge, OutOfTime, Run, Way
+from fxengine.graph import Graph
+from fxengine.module_snapshot import Snapshot
+from fxengine.node import Node
+from fxengine.placeholders import PHBase
+from fxengine.source import frame_at, parameter_place
+from fxengine.tracer import Tracer
+
+_MOST_REPETITIONS: Final = 32
+"""How often one way is run again because it leads further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What exploring may cost, beyond the trace itself.
+
+    Attributes:
+        seconds: The time.
+        runs: The number of runs.
+    """
+
+    seconds: float = 2.0
+    runs: int = 200
+
+
+def diagnose(
+    root: nn.Module | Callable[..., Any],
+    concrete_args: dict[str, Any] | None = None,
+    *,
+    tracer: Tracer | None = None,
+    user_paths: Collection[str] | None = None,
+    budget: Budget | None = None,
+) -> Diagnosis:
+    """Trace a model in every way it can go; return its graph, and all that stops a trace.
+
+    Args:
+        root: A module or function. It is left as it was, but for the constants that the graph refers to.
+        concrete_args: Values of parameters that are not to be symbolic, as for `Tracer.trace`.
+        tracer: The tracer to use; by default one as `symbolic_trace` makes.
+        user_paths: The files that the user is working on; every file that is not machinery if None.
+        budget: What exploring may cost.
+
+    Returns:
+        A diagnosis. Whatever the model raises is a problem in it, `SystemExit` and `KeyboardInterrupt` too.
+    """
+    tracer = Tracer() if tracer is None else tracer
+    return _Exploration(root, concrete_args, tracer, user_paths, budget or Budget()).diagnosis()
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What is kept of a run: its graph, what the tracer was after it, and what it has put into the model."""
+
+    graph: Graph
+    root: nn.Module
+    reached_end: bool
+    assumed: bool
+    tracer: dict[str, Any]
+    belongings: dict[str, Any]
+
+
+class _Exploration:
+    """The runs of one diagnosis. Mutable."""
+
+    def __init__(
+        self,
+        root: nn.Module | Callable[..., Any],
+        concrete_args: dict[str, Any] | None,
+        tracer: Tracer,
+        user_paths: Collection[str] | None,
+        budget: Budget,
+    ) -> None:
+        self._root = root
+        self._concrete_args = concrete_args
+        self._tracer = tracer
+        self._budget = budget
+        self._snapshot = Snapshot(root)
+        self._tracer_state = _copied(vars(tracer))
+        self._knowledge = Knowledge(Findings())
+        self._describer = Describer(root, tracer.traced_func_name, user_paths)
+        self._runs = 0
+
+    def diagnosis(self) -> Diagnosis:
+        """Make the runs."""
+        deadline = time.monotonic() + self._budget.seconds
+        best = self._follow(Way(), None, deadline)
+        cut = ""
+        while not cut and (way := self._knowledge.next_way()) is not None:
+            cut = self._over(deadline)
+            if not cut:
+                try:
+                    found = self._follow(way, deadline, deadline)
+                except OutOfTime:
+                    self._restore()
+                    cut = self._over(deadline)
+                else:
+                    best = found if found.reached_end and not best.reached_end else best
+        vars(self._tracer).update(best.tracer)
+        for path, value in best.belongings.items():
+            _put(best.root, path, value)
+        findings = self._knowledge.findings
+        return Diagnosis(
+            best.graph,
+            findings.problems(),
+            _guards(self._root, self._concrete_args, self._tracer),
+            best.root,
+            silent=findings.swallowed(),
+            cut=cut,
+            reached_end=best.reached_end,
+            captured=best.reached_end and not best.assumed,
+        )
+
+    def _follow(self, way: Way, until: float | None, deadline: float) -> _Outcome:
+        """Run a way, again and again while that leads further, and return how it came furthest.
+
+        Raises:
+            OutOfTime: The time `until` has passed.
+        """
+        best = None
+        for _ in range(_MOST_REPETITIONS):
+            run = Run(self._tracer, self._knowledge, self._describer, way, until)
+            graph = run.execute(self._concrete_args)
+            if run.ended is not None:
+                _close(graph, run.stopped_at)
+            outcome = self._outcome(run, graph)
+            self._restore()
+            self._runs += 1
+            if best is None or (outcome.reached_end, len(graph.nodes)) >= (best.reached_end, len(best.graph.nodes)):
+                best = outcome
+            if not run.learned or self._over(deadline):
+                break
+        assert best is not None
+        return best
+
+    def _outcome(self, run: Run, graph: Graph) -> _Outcome:
+        tracer = self._tracer
+        belongings = _belongings(graph, tracer.root) if self._snapshot.is_changed() else {}
+        return _Outcome(graph, tracer.root, run.ended is None, run.assumed, dict(vars(tracer)), belongings)
+
+    def _restore(self) -> None:
+        """Put back what the last run has changed."""
+        self._snapshot.restore()
+        state = vars(self._tracer)
+        state.clear()
+        state.update(_copied(self._tracer_state))
+
+    def _over(self, deadline: float) -> str:
+        """Why no more may be explored, as a sentence; empty if there is time."""
+        budget = self._budget
+        if time.monotonic() > deadline:
+            return f"not every way through the model was tried: that takes more than {budget.seconds:g} s"
+        if self._runs >= budget.runs:
+            return f"not every way through the model was tried: there are more than {budget.runs}"
+        return ""
+
+
+def _copied(state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a tracer with containers of their own."""
+    return {name: value.copy() if type(value) in {dict, list, set} else value for name, value in state.items()}
+
+
+def _close(graph: Graph, stopped_at: Node | None) -> None:
+    """Give the graph an output: the value that the trace stopped at, or else the last one that it computed."""
+    last = next((node for node in reversed(graph.nodes) if node.op != "placeholder"), None)
+    graph.output(stopped_at if stopped_at is not None and stopped_at.graph is graph else last)
+
+
+def _belongings(graph: Graph, root: nn.Module) -> dict[str, Any]:
+    """What a graph refers to, by its path in the root."""
+    targets = {str(node.target) for node in graph.nodes if node.op in {"get_attr", "call_module"}}
+    return {path: _at(root, path) for path in targets}
+
+
+def _put(root: nn.Module, path: str, value: Any) -> None:
+    """Make sure that a path in the root leads to a value that a graph refers to."""
+    if _at(root, path) is not value:
+        owner, _, name = path.rpartition(".")
+        setattr(_at(root, owner), name, value)
+
+
+def _at(root: nn.Module, path: str) -> Any:
+    """What is at a path in a module, or None."""
+    value: Any = root
+    for name in path.split(".") if path else ():
+        value = getattr(value, name, None)
+    return value
+
+
+def _guards(
+    root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None, tracer: Tracer
+) -> tuple[Guard, ...]:
+    """The inputs that were fixed to values; those of which `PH` is a part are inputs still."""
+    if not concrete_args:
+        return ()
+    code = traced_code(root, tracer.traced_func_name)
+    return tuple(
+        Guard(name, value, None if code is None else frame_at(code, parameter_place(code, name)))
+        for name, value in concrete_args.items()
+        if not any(isinstance(leaf, PHBase) for leaf in pytree.tree_leaves(value))
+    )

@@ -1,0 +1,199 @@
+"""What a model consists of at one moment: to see what code that ran has changed in it, and to put it back.
+
+Kept are the attributes of every module, parameters, buffers and submodules included, and what is in the dicts, lists
+and sets among them, however deep: the same objects come back in the same places. The state of the random generators of
+torch, Python and numpy belongs to it too. Data in tensors is not kept; that it was changed is noticed.
+"""
+
+import random
+import re
+import sys
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import is_
+from typing import Any, Final, Literal
+
+import torch
+from torch import nn
+
+MISSING: Final = object()
+"""Stands for the value of an attribute that does not exist."""
+
+_CONTAINERS: Final = frozenset({dict, list, set, OrderedDict, defaultdict, deque})
+_OF_A_TRACER: Final = re.compile(r"_(?:tensor_constant|torchbind_obj|tree_spec_constant|opaque_obj|\w+_constant_)\d+")
+"""The names that a tracer gives to the constants that it puts into the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing in a model that is not what it was.
+
+    Attributes:
+        module_path: The path of the module.
+        module: The module.
+        name: The name of its attribute, parameter, buffer or submodule.
+        before: What that was: `MISSING` if there was none, the tensor or a copy of the container if it is the same.
+        after: What it is now.
+        kind: Whether the name means something else, a container has other contents, or a tensor other data.
+    """
+
+    module_path: str
+    module: nn.Module
+    name: str
+    before: Any
+    after: Any
+    kind: Literal["attribute", "contents", "data"]
+
+
+class Snapshot:
+    """What a model was when the snapshot was made; for a function, the random generators alone."""
+
+    def __init__(self, root: nn.Module | Callable[..., Any]) -> None:
+        self._modules: dict[nn.Module, _Kept] = {}
+        self._random = _random_state()
+        pending = [root] if isinstance(root, nn.Module) else []
+        while pending:
+            module = pending.pop()
+            if module not in self._modules:
+                self._modules[module] = _Kept(module)
+                pending += [child for child in module._modules.values() if child is not None]
+        self._root = root
+
+    def restore(self) -> None:
+        """Put everything back."""
+        for module, kept in self._modules.items():
+            kept.restore(module)
+        _restore_random_state(self._random)
+
+    def is_changed(self) -> bool:
+        """Whether anything in the model is different now."""
+        return any(kept.has_changed(module) for module, kept in self._modules.items())
+
+    def changes(self) -> tuple[Change, ...]:
+        """What is different now, in no particular order. Constants that a tracer put into the root do not count."""
+        changed = [(module, kept) for module, kept in self._modules.items() if kept.has_changed(module)]
+        if not changed or not isinstance(self._root, nn.Module):
+            return ()
+        paths = {module: path for path, module in self._root.named_modules()}
+        return tuple(
+            change
+            for module, kept in changed
+            for change in kept.changes(module, paths.get(module, ""))
+            if module is not self._root or change.before is not MISSING or not _OF_A_TRACER.fullmatch(change.name)
+        )
+
+
+class _Kept:
+    """One module as it was."""
+
+    __slots__ = ("attributes", "containers", "versions")
+
+    def __init__(self, module: nn.Module) -> None:
+        self.attributes = module.__dict__.copy()
+        containers = [value for value in self.attributes.values() if type(value) in _CONTAINERS]
+        self.containers = [(each, each.copy()) for each in containers if each]
+        for container, _ in self.containers:
+            values = container.values() if isinstance(container, dict) else container
+            inner = [value for value in values if type(value) in _CONTAINERS]
+            # The list grows while it is walked: what is in containers in containers is kept too.
+            self.containers += [
+                (each, each.copy()) for each in inner if all(each is not known for known, _ in self.containers)
+            ]
+        self.versions = [(tensor, version) for tensor in _tensors(module) if (version := _version(tensor)) is not None]
+
+    def restore(self, module: nn.Module) -> None:
+        """Put the module back."""
+        state = module.__dict__
+        if not _is_same_dict(state, self.attributes):
+            state.clear()
+            state.update(self.attributes)
+        filled: set[int] = set()
+        for container, content in self.containers:
+            filled.add(id(container))
+            if not _has_content(container, content):
+                _fill(container, content)
+        for value in self.attributes.values():
+            if type(value) in _CONTAINERS and value and id(value) not in filled:
+                value.clear()
+
+    def has_changed(self, module: nn.Module) -> bool:
+        """Whether anything in the module is different."""
+        if not _is_same_dict(module.__dict__, self.attributes):
+            return True
+        known = {id(container) for container, _ in self.containers}
+        return (
+            any(not _has_content(container, content) for container, content in self.containers)
+            or any(type(v) in _CONTAINERS and v and id(v) not in known for v in self.attributes.values())
+            or any(_version(tensor) != version for tensor, version in self.versions)
+        )
+
+    def changes(self, module: nn.Module, path: str) -> Iterator[Change]:
+        """What is different in the module, `path` being its place."""
+        contents = {id(container): content for container, content in self.containers}
+        registries = ("_parameters", "_buffers", "_modules")
+        before = {name: value for name, value in self.attributes.items() if name not in registries}
+        after = {name: value for name, value in module.__dict__.items() if name not in registries}
+        for registry in registries:
+            before |= contents.get(id(self.attributes[registry]), {})
+            after |= module.__dict__[registry]
+        for name in {**before, **after}:
+            was, now = before.get(name, MISSING), after.get(name, MISSING)
+            if was is not now:
+                yield Change(path, module, name, was, now, "attribute")
+            elif type(now) in _CONTAINERS:
+                content = contents.get(id(now), type(now)() if type(now) is not defaultdict else {})
+                if not _has_content(now, content):
+                    yield Change(path, module, name, content, now, "contents")
+        for tensor, version in self.versions:
+            if _version(tensor) != version:
+                name = next((name for name, value in after.items() if value is tensor), None)
+                if name is not None:
+                    yield Change(path, module, name, tensor, tensor, "data")
+
+
+def _tensors(module: nn.Module) -> list[torch.Tensor]:
+    """The buffers of a module; reading a parameter gives a symbolic value, so no code changes those while traced."""
+    return [value for value in module._buffers.values() if value is not None]
+
+
+def _version(tensor: torch.Tensor) -> int | None:
+    """How often a tensor was changed in place; None for those that do not count it."""
+    return None if tensor.is_inference() else tensor._version
+
+
+def _is_same_dict(now: dict[str, Any], before: dict[str, Any]) -> bool:
+    return len(now) == len(before) and all(map(is_, now.values(), before.values())) and now.keys() == before.keys()
+
+
+def _has_content(container: Any, content: Any) -> bool:
+    """Whether a container has the same objects as a copy of it, in the same order."""
+    if len(container) != len(content):
+        return False
+    if isinstance(container, dict):
+        return all(map(is_, container.keys(), content.keys())) and all(map(is_, container.values(), content.values()))
+    if isinstance(container, set):
+        return container == content
+    return all(map(is_, container, content))
+
+
+def _fill(container: Any, content: Any) -> None:
+    container.clear()
+    if isinstance(container, dict | set):
+        container.update(content)
+    else:
+        container.extend(content)
+
+
+def _random_state() -> tuple[Any, ...]:
+    numpy = sys.modules.get("numpy")
+    return torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy is not None else None
+
+
+def _restore_random_state(state: tuple[Any, ...]) -> None:
+    ours, python, numpys = state
+    torch.set_rng_state(ours)
+    random.setstate(python)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and numpys is not None:
+        numpy.random.set_state(numpys)
