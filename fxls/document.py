@@ -6,6 +6,8 @@ from enum import Enum, auto
 
 from lsprotocol import types as lsp
 
+from fxls.discovery.finding import with_ignores
+from fxls.discovery.ignores import mentions
 from fxls.discovery.index import ModelIndex
 from fxls.settings import Settings
 from fxls.snapshot import Snapshot
@@ -85,6 +87,8 @@ class Document:
         self.index = self.index.carried(step)
         self._move(changes, step)
         if self.index.parsed and not self._failed and same_code(old, self.mapper):
+            if mentions(old.text) != mentions(text):
+                self.index = with_ignores(self.index, text)
             return Effect.LAYOUT
         self.current = False
         return Effect.TEXT

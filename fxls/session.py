@@ -17,12 +17,13 @@ from lsprotocol import types as lsp
 
 from fxls.discovery.index import ModelIndex
 from fxls.document import Document, Effect
-from fxls.features.diagnostics import diagnostics
+from fxls.features.diagnostics import diagnostics, elsewhere
 from fxls.features.status import status
 from fxls.lsp_ext import Status
 from fxls.scheduler import Scheduler
 from fxls.settings import Settings
 from fxls.snapshot import Snapshot
+from fxls.text.uris import to_uri
 from fxls.view import View
 from fxls.watching import Watcher
 from fxls.workers.client import OnProgress, WorkerClient
@@ -31,6 +32,7 @@ from fxls.workers.python_env import PythonEnv
 from fxworker.wire import (
     Limits,
     Overlay,
+    Problem,
     ProfileReport,
     ProfileRequest,
     TraceReport,
@@ -126,6 +128,7 @@ class Session:
         self._scheduler = Scheduler(parallel or max(1, min(4, (os.cpu_count() or 2) // 2)))
         self._watcher = Watcher(self.files_changed)
         self._warned: set[str] = set()
+        self._mistakes: dict[str, tuple[Problem, ...]] = {}
         self._edited: set[str] = set()
         # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
         self._beside = ThreadPoolExecutor(1, "fxls discovery")
@@ -228,6 +231,7 @@ class Session:
         self._scheduler.forget(uri)
         self._watcher.depend(uri, ())
         self._client.publish(uri, None, [])
+        self._show_configurations()
         if document.unsaved:
             self._follow(document.path)
         if uri == self._active:
@@ -241,6 +245,7 @@ class Session:
         if any(path.endswith("pyproject.toml") for path in changed):
             for view in (self._elsewhere, *self._views):
                 view.reset()
+            self._show_configurations()
         for uri in self._watcher.owners(changed):
             self._again(uri)
 
@@ -339,6 +344,7 @@ class Session:
                 await self._trace(document, ahead)
             case Effect.CODE:
                 document.forget()
+                self._watcher.depend(document.uri, self._configured_by(document))
                 self._show(document)
             case _:
                 self._show(document)
@@ -362,9 +368,7 @@ class Session:
         else:
             loop = asyncio.get_running_loop()
             found = await loop.run_in_executor(self._beside, view.discover, document.path, document.text)
-        configuration = view.configuration(document.path)
-        for problem in configuration.problems if configuration is not None else ():
-            self._warn(f"{problem.location.path}:{problem.location.span.line}: {problem.message}")
+        self._show_configurations()
         return found
 
     async def _trace(self, document: Document, ahead: "_Ahead | None") -> None:
@@ -389,6 +393,15 @@ class Session:
         """Publish what is known of a document."""
         self._client.publish(document.uri, document.version, diagnostics(self._snapshot(document)))
         self._tell(document)
+
+    def _show_configurations(self) -> None:
+        """Publish what is wrong in the configurations of open documents, and take away what no longer is."""
+        governing = (self._view(each).configuration(each.path) for each in self._documents.values())
+        wrong = {each.path: each.problems for each in governing if each is not None and each.problems}
+        for path in self._mistakes.keys() | wrong.keys():
+            if self._mistakes.get(path) != wrong.get(path):
+                self._client.publish(to_uri(path), None, elsewhere(wrong.get(path, ())))
+        self._mistakes = wrong
 
     def _tell(self, document: Document) -> None:
         """Show the state of the document that the person is at."""
@@ -458,12 +471,16 @@ class Session:
 
     def _dependencies(self, document: Document, report: TraceReport) -> Iterable[str]:
         """Return the files whose change asks for a new trace: those that were imported, and the configuration."""
+        imported = (path for path in report.dependencies if path != document.path)
+        return (*self._configured_by(document), *imported)
+
+    def _configured_by(self, document: Document) -> tuple[str, ...]:
+        """Return the configuration file that governs a document, if there is one."""
         configuration = self._view(document).configuration(document.path)
-        own = () if configuration is None else (configuration.path,)
-        return (*own, *(path for path in report.dependencies if path != document.path))
+        return () if configuration is None else (configuration.path,)
 
     def _snapshot(self, document: Document) -> Snapshot:
-        return document.snapshot(self._view(document).settings, trusted=self._trusted)
+        return document.snapshot(self._view(document).settings_of(document.path), trusted=self._trusted)
 
     def _environment(self, document: Document) -> PythonEnv:
         return self._view(document).environment(document.path)

@@ -8,12 +8,18 @@ dotted keys (`{"trace.timeout": 5}`).
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from fxls.rules import closest, selects_something
 
 SECTION: Final = "fxls"
 
 LogLevel: TypeAlias = Literal["error", "warning", "info", "debug"]
-_Kind: TypeAlias = Literal["boolean", "number", "integer", "string", "strings"]
+Level: TypeAlias = Literal["error", "warning", "information", "hint", "off"]
+_Kind: TypeAlias = Literal["boolean", "number", "integer", "string", "strings", "codes", "levels"]
+
+_LEVELS: Final = get_args(Level)
+_CODE: Final = r"^FX\d{0,3}$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,28 @@ class Settings:
                 "strict",
                 "boolean",
                 "Report whatever stops torch.fx as an error, even where shapes decide it and the capture succeeded.",
+            )
+        },
+    )
+    ignore: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "option": Option(
+                "ignore",
+                "codes",
+                "Codes of problems that are not reported: `FX305`, or `FX3` for all that begin so. "
+                "The project's pyproject.toml and comments in the text may name more.",
+            )
+        },
+    )
+    severity: tuple[tuple[str, Level], ...] = field(
+        default=(),
+        metadata={
+            "option": Option(
+                "severity",
+                "levels",
+                'How severe problems are, by code: `{"FX301": "error", "FX3": "hint"}`; `off` means not reported. '
+                "Of several that fit, here or in `ignore`, the longest counts.",
             )
         },
     )
@@ -144,6 +172,14 @@ class Settings:
         },
     )
 
+    def level(self, code: str) -> Level | None:
+        """Return how severe the person wants a code to be, None where they did not say."""
+        levels = dict(self.severity)
+        chosen, ignored = closest(code, levels), closest(code, self.ignore)
+        if ignored is not None and len(ignored) >= len(chosen or ""):
+            return "off"
+        return levels[chosen] if chosen is not None else None
+
     @classmethod
     def read(cls, value: object, base: "Settings | None" = None) -> "tuple[Settings, tuple[BadSetting, ...]]":
         """Return the settings that a client's section holds, and what in it cannot be used.
@@ -162,13 +198,17 @@ class Settings:
             given = _given(value, option.key)
             if given is None:
                 continue
+            key = f"`{SECTION}.{option.key}`"
             message = _objection(option, given)
             if message:
-                bad.append(
-                    BadSetting(option.key, f"`{SECTION}.{option.key}` {message}; {_shown(values[name])} is used")
-                )
-            else:
-                values[name] = _converted(option, given)
+                used = _shown(_plain(option, values[name]))
+                bad.append(BadSetting(option.key, f"{key} {message}; {used} is used"))
+                continue
+            values[name] = _converted(option, given)
+            bad.extend(
+                BadSetting(option.key, f"{key} names {_shown(code)}, which is no code of fxls")
+                for code in _unknown_codes(option, given)
+            )
         return cls(**values), tuple(bad)
 
 
@@ -189,7 +229,7 @@ def markdown_table() -> str:
     defaults = Settings()
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for name, option in _options():
-        default = _shown(getattr(defaults, name))
+        default = _shown(_plain(option, getattr(defaults, name)))
         rows.append(f"| `{SECTION}.{option.key}` | `{default}` | {option.description} |")
     return "\n".join(rows) + "\n"
 
@@ -230,7 +270,17 @@ _KINDS: Final[Mapping[_Kind, str]] = {
     "integer": "a whole number",
     "string": "a text",
     "strings": "a list of texts",
+    "codes": "a list of codes",
+    "levels": f"codes, each with one of {', '.join(_LEVELS)}",
 }
+
+
+def _unknown_codes(option: Option, value: Any) -> list[str]:
+    """Return what a list of codes names that is none: it does no harm, but is hardly what was meant."""
+    if option.kind not in {"codes", "levels"}:
+        return []
+    codes = [value] if isinstance(value, str) else list(value)
+    return [code for code in codes if code and not selects_something(code)]
 
 
 def _fits(kind: _Kind, value: Any) -> bool:
@@ -245,9 +295,13 @@ def _fits(kind: _Kind, value: Any) -> bool:
             )
         case "string":
             return isinstance(value, str)
-        case "strings":
+        case "strings" | "codes":
             return isinstance(value, str) or (
                 isinstance(value, Sequence) and all(isinstance(each, str) for each in value)
+            )
+        case "levels":
+            return isinstance(value, Mapping) and all(
+                isinstance(code, str) and level in _LEVELS for code, level in value.items()
             )
 
 
@@ -257,8 +311,10 @@ def _converted(option: Option, value: Any) -> Any:
             return float(value)
         case "integer":
             return int(value)
-        case "strings":
+        case "strings" | "codes":
             return (value,) if isinstance(value, str) and value else tuple(value)
+        case "levels":
+            return tuple(sorted(value.items()))
         case _:
             return value
 
@@ -273,18 +329,39 @@ def _shown(value: object) -> str:
         return f'"{value}"'
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_shown, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_shown(key)}: {_shown(each)}" for key, each in value.items()) + "}"
     return repr(value)
+
+
+_TYPES: Final[Mapping[_Kind, str]] = {"strings": "array", "codes": "array", "levels": "object"}
+"""The types of JSON schema, where they are not called as the kinds are."""
+
+
+def _plain(option: Option, value: Any) -> Any:
+    """Return a value as it stands in JSON."""
+    if option.kind == "levels":
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _schema(option: Option, default: Any) -> dict[str, Any]:
     schema: dict[str, Any] = {
-        "type": "array" if option.kind == "strings" else option.kind,
-        "default": list(default) if isinstance(default, tuple) else default,
+        "type": _TYPES.get(option.kind, option.kind),
+        "default": _plain(option, default),
         "markdownDescription": option.description,
         "scope": option.scope,
     }
-    if option.kind == "strings":
-        schema["items"] = {"type": "string"}
+    match option.kind:
+        case "strings":
+            schema["items"] = {"type": "string"}
+        case "codes":
+            schema["items"] = {"type": "string", "pattern": _CODE}
+        case "levels":
+            schema["patternProperties"] = {_CODE: {"type": "string", "enum": list(_LEVELS)}}
+            schema["additionalProperties"] = False
+        case _:
+            pass
     if option.choices:
         schema["enum"] = list(option.choices)
     if option.minimum is not None:

@@ -8,22 +8,17 @@ import re
 from typing import Final
 
 from fxls.text.mapper import Mapper
+from fxls.text.scanning import STRING_OR_COMMENT
 
-_STRING_OR_COMMENT: Final = re.compile(
-    r"""\#[^\r\n]*
-    | \"{3}(?:[^\\]|\\.)*?\"{3} | '{3}(?:[^\\]|\\.)*?'{3}
-    | "(?:[^"\\\r\n]|\\.)*" | '(?:[^'\\\r\n]|\\.)*'""",
-    re.VERBOSE | re.DOTALL,
-)
 _TRIPLE: Final = re.compile(r"\"\"\"|'''")
 _FORMATTED: Final = re.compile(r"""[fFtT][rR]?["']|[rR][fFtT]["']""")
-_DIRECTIVE: Final = re.compile(r"#\s*fx\s*:")
+_DIRECTIVE: Final = re.compile(r"#\s*fx\s*:(?!\s*ignore\b)")
 
 
 def same_code(old: Mapper, new: Mapper) -> bool:
     """Whether two texts, the first of which parses, differ in comments, blank lines and trailing space alone.
 
-    Comments that are directives count as code.
+    Comments that say how a model is built or fed count as code.
     """
     first, old_last, new_last = _changed(old, new)
     before, after = old.lines(first, old_last), new.lines(first, new_last)
@@ -57,7 +52,7 @@ def _code(lines: list[str]) -> list[str] | None:
     for line in lines:
         if _TRIPLE.search(line) or _DIRECTIVE.search(line) or ("#" in line and _FORMATTED.search(line)):
             return None
-        for match in _STRING_OR_COMMENT.finditer(line):
+        for match in STRING_OR_COMMENT.finditer(line):
             if match[0].startswith("#"):
                 line = line[: match.start()]  # noqa: PLW2901 — the line from here on is the line without its comment.
                 break
@@ -73,7 +68,7 @@ def _in_long_string(old: Mapper, first: int, last: int) -> bool:
     """Whether one of the lines, or the place between two of them, lies in a string that goes over several lines."""
     start = old.offset(first, 0)
     end = start + sum(len(line) + 1 for line in old.lines(first, last)) if last >= first else start
-    for match in _STRING_OR_COMMENT.finditer(old.text):
+    for match in STRING_OR_COMMENT.finditer(old.text):
         if match.start() >= end:
             return False
         if match.end() > start and ("\n" in match[0] or "\r" in match[0]):

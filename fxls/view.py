@@ -49,6 +49,11 @@ class View:
         configuration = self.configuration(path)
         return index if configuration is None else index.configured(configuration.targets)
 
+    def settings_of(self, path: str) -> Settings:
+        """Return the settings that hold for a file: the person's, with what the project says about problems."""
+        configuration = self.configuration(path)
+        return self.settings if configuration is None else configuration.applied(self.settings, path)
+
     def configuration(self, path: str) -> ProjectConfiguration | None:
         """Return what the pyproject.toml that governs a file says, None where there is none."""
         parent = _parent(path)

@@ -2,7 +2,7 @@
 
 A block marked `python fails FX001` is a model with exactly that problem; one marked `python fixed` has none, and gives
 the outputs of the failing one before it. Blocks of FX001 to FX009 bind `model` and `inputs`; those of later codes are
-files, which go through the command line.
+files, which go through the command line. A block of TOML is the configuration of a project with one small model.
 """
 
 import json
@@ -21,10 +21,22 @@ import fxworker.rules  # noqa: F401 — Its classes are rules too.
 from fxengine.errors import Rule
 from fxengine.exploration import diagnose
 
+NET = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.layer(x)
+"""
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs/rules").glob("FX*.md"))
 _BLOCK = re.compile(
-    r"^```python (?P<kind>fails|fixed) ?(?P<code>FX\d{3})?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^```(?P<language>python|toml) (?P<kind>fails|fixed) ?(?P<code>FX\d{3})?\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -37,6 +49,7 @@ class Block:
     code: str | None
     text: str
     after: "Block | None"
+    language: str = "python"
 
     @property
     def name(self) -> str:
@@ -48,7 +61,7 @@ def blocks(page: Path) -> list[Block]:
     found: list[Block] = []
     failing = None
     for number, match in enumerate(_BLOCK.finditer(page.read_text(encoding="utf-8")), start=1):
-        block = Block(page.stem, number, match["code"], match["text"], failing)
+        block = Block(page.stem, number, match["code"], match["text"], failing, match["language"])
         failing = block if block.code else failing
         found.append(block)
     return found
@@ -103,13 +116,17 @@ def found_in_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[st
     """The codes that the command line finds in the blocks that are files, by their names."""
     folder = tmp_path_factory.mktemp("pages")
     for block in FILES:
-        (folder / f"{block.name}.py").write_text(block.text, encoding="utf-8")
+        project = folder / block.name
+        project.mkdir()
+        python, toml = (block.text, "") if block.language == "python" else (NET, block.text)
+        (project / "net.py").write_text(python, encoding="utf-8")
+        (project / "pyproject.toml").write_text(toml, encoding="utf-8")
     command = [sys.executable, "-m", "fxls", "check", "--format", "json", "--timeout", "5", "--python", sys.executable]
     done = subprocess.run([*command, folder], check=False, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     found: dict[str, set[str]] = {block.name: set() for block in FILES}
     for problem in json.loads(done.stdout)["problems"]:
-        found[Path(problem["path"]).stem].add(problem["code"])
+        found[Path(problem["path"]).parent.name].add(problem["code"])
     return found
 
 

@@ -1,4 +1,7 @@
-"""The problems that keep a file from being traced at all, beside those of tracing itself (`fxengine.errors`)."""
+"""The problems beside those of tracing itself (`fxengine.errors`): of a file, its models, comments and configuration.
+
+The server finds the last two by itself; they are listed here because every code is a class.
+"""
 
 from typing import Final
 
@@ -41,6 +44,20 @@ class WorkerDied(Rule):
     title = "the worker process died"
 
 
+class UnusedIgnore(Rule):
+    """A comment `# fx: ignore[…]` ignores nothing, or cannot."""
+
+    code = "FX106"
+    title = "a comment that ignores nothing"
+
+
+class Misconfigured(Rule):
+    """The project's `[tool.fxls]` says something that has no meaning."""
+
+    code = "FX107"
+    title = "a mistake in the configuration"
+
+
 class ShapesDoNotFit(Rule):
     """The model does not run on the inputs that somebody wrote down for it."""
 
@@ -54,5 +71,7 @@ RULES: Final[tuple[type[Rule], ...]] = (
     NoConstruction,
     TimedOut,
     WorkerDied,
+    UnusedIgnore,
+    Misconfigured,
     ShapesDoNotFit,
 )

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from fxls.cli.files import shown
 from fxls.cli.tracing import Traced
-from fxls.features.diagnostics import PlacedProblem, problems
+from fxls.features.places import PlacedProblem
+from fxls.features.problems import problems
 from fxls.text.mapper import Mapper
 from fxworker.wire import Location, Problem, Severity, TargetReport
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from fxls import __version__
 from fxls.cli.findings import FileFindings, Finding, Place, Sources
-from fxls.features.rules import rule_text
+from fxls.rules import rule_text
 from fxworker.wire import Edit, Fix, Severity, TargetReport
 
 _LEVELS: Final[dict[Severity, str]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fxls.cli.files import BadPathError, SourceFile, read_source
 from fxls.discovery import discover
-from fxls.discovery.configuration import read_configuration
+from fxls.discovery.configuration import ProjectConfiguration, read_configuration
 from fxls.discovery.index import ModelIndex
 from fxls.discovery.roots import configuration_file, project_root, roots_of
 from fxls.settings import Settings
@@ -62,6 +62,8 @@ class Tracing:
         self._settings = settings
         self._python = python
         self._environments: dict[str, PythonEnv] = {}
+        self._configurations: dict[str, ProjectConfiguration] = {}
+        self._told: set[str] = set()
 
     async def trace_all(
         self, files: Sequence[SourceFile], jobs: int, begun: Callable[[SourceFile], None]
@@ -98,8 +100,15 @@ class Tracing:
         """
         text = read_source(file.path)
         folder = project_root(file.path)
-        index, wrong = self._discovered(file.path, text)
-        traced = Traced(file, self._snapshot(file.path, text, index), wrong)
+        configuration = self._configuration(file.path)
+        settings = self._settings if configuration is None else configuration.applied(self._settings, file.path)
+        index = discover(file.path, text)
+        wrong: tuple[Problem, ...] = ()
+        if configuration is not None and index.targets:
+            index = index.configured(configuration.targets)
+            wrong = () if configuration.path in self._told else configuration.problems
+            self._told.add(configuration.path)
+        traced = Traced(file, self._snapshot(file.path, text, index, settings), wrong)
         targets = tuple(each for each in index.targets if not only or each.qualname == only)
         if not index.parsed or not targets:
             return traced
@@ -146,14 +155,14 @@ class Tracing:
         if environment.devices and device.partition(":")[0] not in kinds:
             raise CannotTraceError(f"there is no device {device}; torch sees {', '.join(environment.devices)}")
 
-    def _discovered(self, path: str, text: str) -> tuple[ModelIndex, tuple[Problem, ...]]:
-        """Return a file's index with the project's configuration, and what is wrong with that."""
-        index = discover(path, text)
+    def _configuration(self, path: str) -> ProjectConfiguration | None:
+        """Return what the project around a file says."""
         place = configuration_file(path)
-        if place is None or not index.targets:
-            return index, ()
-        configuration = read_configuration(place)
-        return index.configured(configuration.targets), configuration.problems
+        if place is None:
+            return None
+        if place not in self._configurations:
+            self._configurations[place] = read_configuration(place)
+        return self._configurations[place]
 
     def _environment(self, path: str, folder: str | None) -> PythonEnv:
         """Return the Python of a file; files of one folder share it.
@@ -173,7 +182,7 @@ class Tracing:
     def _limits(self) -> Limits:
         return Limits(self._settings.trace_timeout, self._settings.trace_memory << 20)
 
-    def _snapshot(self, path: str, text: str, index: ModelIndex) -> Snapshot:
+    def _snapshot(self, path: str, text: str, index: ModelIndex, settings: Settings) -> Snapshot:
         return Snapshot(
             uri=to_uri(path),
             path=path,
@@ -182,7 +191,7 @@ class Tracing:
             digest=digest(text),
             mapper=Mapper(text, "utf-32"),
             index=index,
-            settings=self._settings,
+            settings=settings,
             report=None,
             carry=Carry.identity(),
             environment=None,

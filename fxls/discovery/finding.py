@@ -8,6 +8,7 @@ from typing import Final
 from fxls.discovery.classes import FoundClass, module_classes
 from fxls.discovery.directives import Directives, directives_of
 from fxls.discovery.factories import factories_of, free_factories
+from fxls.discovery.ignores import ignores_of
 from fxls.discovery.index import Assignment, ModelIndex, ordered
 from fxls.discovery.names import every_statement, module_level, names_of
 from fxls.discovery.sites import Sites, Source, sites_of
@@ -29,6 +30,12 @@ def discover(path: str, text: str) -> ModelIndex:
     except RecursionError:
         # Nesting beyond the interpreter's limit, such as a sum of thousands of terms: there is no model to see in it.
         return ModelIndex(path)
+
+
+def with_ignores(index: ModelIndex, text: str) -> ModelIndex:
+    """Return an index with the comments of a text that ignore problems; the rest of it is that of the same code."""
+    tree = parse(index.path, text)
+    return index if isinstance(tree, Problem) else replace(index, ignores=ignores_of(text, tree))
 
 
 def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
@@ -56,6 +63,7 @@ def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
         classes=tuple(each.model for each in found),
         variables=tuple(sites.variables),
         assignments=tuple(_assignments(tree)),
+        ignores=ignores_of(text, tree),
     )
 
 

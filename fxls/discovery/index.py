@@ -107,6 +107,36 @@ class ConfiguredTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class IgnoredCode:
+    """A code, or the beginning of one, in a comment that ignores it."""
+
+    code: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """A comment `# fx: ignore[FX001]`; without codes whatever is reported is ignored.
+
+    `span` ends where the next comment on the line begins, or with the line. It speaks of the lines from `first_line`
+    to its own. One that is not `readable` is not written as it should be and ignores nothing; one that stands `alone`
+    has no code on its line. `run` are the lines from its statement to the end of the statement's block: what they left
+    in a graph shows that the statement ran.
+    """
+
+    span: Span
+    first_line: int
+    codes: tuple[IgnoredCode, ...]
+    readable: bool
+    alone: bool
+    run: tuple[int, int]
+
+    def covers(self, span: Span) -> bool:
+        """Whether a problem at a span is on the lines that this speaks of."""
+        return self.readable and self.first_line <= span.end_line and span.line <= self.span.line
+
+
+@dataclass(frozen=True, slots=True)
 class ModelIndex:
     """The targets and the named places of a file.
 
@@ -120,6 +150,7 @@ class ModelIndex:
     classes: tuple[ModelClass, ...] = ()
     variables: tuple[ModelVariable, ...] = ()
     assignments: tuple[Assignment, ...] = ()
+    ignores: tuple[Ignore, ...] = ()
     syntax_error: Problem | None = None
 
     def target(self, qualname: str) -> TraceTarget | None:
@@ -154,6 +185,7 @@ class ModelIndex:
             classes=_present(_carried_class(each, carry) for each in self.classes),
             variables=_present(_carried_variable(each, carry) for each in self.variables),
             assignments=_present(_carried_assignment(each, carry) for each in self.assignments),
+            ignores=_present(_carried_ignore(each, carry) for each in self.ignores),
         )
 
 
@@ -235,3 +267,20 @@ def _carried_variable(variable: ModelVariable, carry: Carry) -> ModelVariable | 
 def _carried_assignment(assignment: Assignment, carry: Carry) -> Assignment | None:
     span, value = carry.span(assignment.span), carry.span(assignment.value)
     return None if span is None or value is None else Assignment(span, value)
+
+
+def _carried_ignore(ignore: Ignore, carry: Carry) -> Ignore | None:
+    span = carry.span(ignore.span)
+    codes = [(each, carry.span(each.span)) for each in ignore.codes]
+    if span is None or any(moved is None for _, moved in codes):
+        return None
+    # The lines around may have been edited; the next search finds out where they begin and end.
+    moved = span.line - ignore.span.line
+    first, last = (carry.line(each) or each + moved for each in ignore.run)
+    return replace(
+        ignore,
+        span=span,
+        first_line=ignore.first_line + moved,
+        codes=tuple(replace(each, span=moved) for each, moved in codes if moved is not None),
+        run=(first, last),
+    )

@@ -8,8 +8,9 @@ from lsprotocol import types as lsp
 
 from fxls.discovery.index import ModelClass, Parameter
 from fxls.features.code_lens import devices
-from fxls.features.diagnostics import PlacedProblem, problems
-from fxls.features.places import overlaps, target_reports
+from fxls.features.ignoring import ignored
+from fxls.features.places import PlacedProblem, overlaps, target_reports
+from fxls.features.problems import problems
 from fxls.features.wording import shortened
 from fxls.lsp_ext import PROFILE, RETRACE, SHOW_CODE, SHOW_GRAPH
 from fxls.snapshot import Snapshot
@@ -44,7 +45,12 @@ _BY_ANNOTATION: Final = {
 def code_actions(snapshot: Snapshot, range_: lsp.Range, context: lsp.CodeActionContext) -> list[lsp.CodeAction]:
     """Return the actions for a range, of the kinds that the client asks for."""
     span = snapshot.mapper.span(range_)
-    actions = [*_fixes(snapshot, span, context), *_examples(snapshot, span, context), *_views(snapshot, span)]
+    actions = [
+        *_fixes(snapshot, span, context),
+        *_examples(snapshot, span, context),
+        *_ignores(snapshot, span, context),
+        *_views(snapshot, span),
+    ]
     return [action for action in actions if _wanted(action, context.only)]
 
 
@@ -58,12 +64,10 @@ def _wanted(action: lsp.CodeAction, only: Iterable[lsp.CodeActionKind | str] | N
 
 def _fixes(snapshot: Snapshot, span: Span, context: lsp.CodeActionContext) -> Iterator[lsp.CodeAction]:
     """Yield the fixes of the problems at a place; a verified first one is what the client may apply unasked."""
-    for placed in problems(snapshot):
-        if not overlaps(placed.span, span):
-            continue
+    for placed in _problems_in(snapshot, span):
         shown = _shown(placed, snapshot, context)
         for number, fix in enumerate(placed.problem.fixes):
-            edit = _edit(snapshot, fix)
+            edit = _edit(snapshot, fix, carried=not placed.found_here)
             if edit is not None:
                 yield lsp.CodeAction(
                     title=f"{fix.title}{'' if fix.verified else ' (not verified)'}",
@@ -74,6 +78,26 @@ def _fixes(snapshot: Snapshot, span: Span, context: lsp.CodeActionContext) -> It
                 )
 
 
+def _ignores(snapshot: Snapshot, span: Span, context: lsp.CodeActionContext) -> Iterator[lsp.CodeAction]:
+    """Yield what ignores each of the problems at a place."""
+    offered: set[tuple[str, int]] = set()
+    for placed in _problems_in(snapshot, span):
+        code, line = placed.problem.code, placed.span.line
+        if not placed.found_here and (code, line) not in offered:
+            offered.add((code, line))
+            fix = ignored(snapshot, placed.span, code)
+            yield lsp.CodeAction(
+                title=fix.title,
+                kind=lsp.CodeActionKind.QuickFix,
+                diagnostics=_shown(placed, snapshot, context),
+                edit=_edit(snapshot, fix, carried=False),
+            )
+
+
+def _problems_in(snapshot: Snapshot, span: Span) -> list[PlacedProblem]:
+    return [each for each in problems(snapshot) if overlaps(each.span, span)]
+
+
 def _shown(placed: PlacedProblem, snapshot: Snapshot, context: lsp.CodeActionContext) -> list[lsp.Diagnostic] | None:
     """Return the client's own diagnostics that a problem is."""
     place = snapshot.mapper.range(placed.span)
@@ -81,11 +105,14 @@ def _shown(placed: PlacedProblem, snapshot: Snapshot, context: lsp.CodeActionCon
     return found or None
 
 
-def _edit(snapshot: Snapshot, fix: Fix) -> lsp.WorkspaceEdit | None:
-    """Return a fix as an edit of this version of the document, None where it no longer fits it."""
+def _edit(snapshot: Snapshot, fix: Fix, *, carried: bool) -> lsp.WorkspaceEdit | None:
+    """Return a fix as an edit of this version of the document, None where it no longer fits it.
+
+    Places that are `carried` are those of the text that the report is of.
+    """
     edits: list[lsp.TextEdit] = []
     for edit in fix.edits:
-        span = snapshot.here(edit.location)
+        span = snapshot.here(edit.location) if carried else edit.location.span
         if span is None:
             return None
         edits.append(lsp.TextEdit(snapshot.mapper.range(span), edit.text))

@@ -8,16 +8,16 @@ from lsprotocol import types as lsp
 
 from fxls.discovery.index import ModelIndex
 from fxls.features import markdown as md
-from fxls.features.diagnostics import PlacedProblem, problems_at
 from fxls.features.listing import cut, listing
-from fxls.features.places import Site, contains, extent, sites, target_reports
-from fxls.features.rules import rule_page
+from fxls.features.places import PlacedProblem, Site, contains, extent, sites, target_reports
+from fxls.features.problems import problems_at
 from fxls.features.values import values
 from fxls.features.wording import (
     chain,
     count,
     duration,
     generalised,
+    instances,
     operations,
     pattern,
     place,
@@ -29,6 +29,7 @@ from fxls.features.wording import (
     source,
 )
 from fxls.lsp_ext import SHOW_CODE, SHOW_GRAPH
+from fxls.rules import rule_page
 from fxls.snapshot import Snapshot
 from fxls.text.uris import to_uri
 from fxworker.wire import Location, NodeInfo, Problem, ProfileReport, Span, TargetReport
@@ -176,7 +177,7 @@ def _problem(snapshot: Snapshot, placed: PlacedProblem) -> str:
     if problem.kind:
         head.append(problem.kind)
     if problem.count > 1:
-        head.append(f"reached by {problem.count} instances")
+        head.append(f"in {md.prose(instances(problem))}")
     if len(placed.targets) > 1:
         head.append(f"in {', '.join(md.escaped(each) for each in placed.targets)}")
     head.append(md.link("what it means", rule_page(problem.code)))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fxls.snapshot import Snapshot
-from fxworker.wire import Location, NodeInfo, Origin, Span, TargetReport
+from fxworker.wire import Location, NodeInfo, Origin, Problem, Span, TargetReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,20 @@ class Site:
     def innermost(self) -> Span:
         """The expression that made the node."""
         return self.spans[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedProblem:
+    """A problem and its span in the current text. `targets` are the models in which it was met.
+
+    The places that the problem names itself are those of the text that the report is of; in one that was `found_here`
+    they are those of the current text.
+    """
+
+    problem: Problem
+    span: Span
+    targets: tuple[str, ...] = ()
+    found_here: bool = False
 
 
 def sites(snapshot: Snapshot) -> Iterator[Site]:

@@ -1,21 +1,22 @@
 """What the status bar says: how things are with the document that the person is at."""
 
-from lsprotocol import types as lsp
+from typing import Final
 
 from fxls.features import markdown as md
-from fxls.features.diagnostics import diagnostics
+from fxls.features.problems import problems
 from fxls.features.wording import plural
 from fxls.lsp_ext import State, Status
 from fxls.snapshot import Snapshot
+from fxworker.wire import Severity
 
-_COUNTED = (lsp.DiagnosticSeverity.Error, lsp.DiagnosticSeverity.Warning)
+_COUNTED: Final[frozenset[Severity]] = frozenset({"error", "warning"})
 
 
 def status(snapshot: Snapshot | None, *, tracing: bool = False) -> Status:
     """Return the state to show. Without a document there is nothing to say yet."""
     if snapshot is None:
         return Status("starting", "fx …", "fxls is starting")
-    found = sum(each.severity in _COUNTED for each in diagnostics(snapshot))
+    found = sum(each.problem.severity in _COUNTED for each in problems(snapshot))
     environment = snapshot.environment
     state, text, tooltip = _verdict(snapshot, found, tracing=tracing)
     return Status(

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from fxworker.wire import Construct, Inputs, Location, NodeInfo, Provenance, TargetReport, TensorInfo
+from fxworker.wire import Construct, Inputs, Location, NodeInfo, Problem, Provenance, TargetReport, TensorInfo
 
 _THOUSANDS: Final = ("", " k", " M", " G", " T", " P")
 _BINARY: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
@@ -21,6 +21,7 @@ _SOURCES: Final[dict[Provenance, str]] = {
 }
 
 _LONGEST_STEP: Final = 48
+_MOST_INSTANCES: Final = 2
 _NUMBER: Final = re.compile(r"(?<=\.)\d+(?=\.|$)|(?<=_)\d+(?=_)")
 _COPY: Final = re.compile(r"(?<=\w)_\d+$")
 
@@ -105,6 +106,13 @@ def generalised(names: Sequence[str]) -> str:
 def pattern(name: str) -> str:
     """Return a name without the numbers that tell equal parts of a model apart: `blocks.*.fc1`, `relu`."""
     return _COPY.sub("", _NUMBER.sub("*", name))
+
+
+def instances(problem: Problem) -> str:
+    """Return how many parts of a model reach a site, and which: `12 instances: layers.0 … layers.11`."""
+    names = [path or "the model itself" for path in problem.instances]
+    shown = ", ".join(names) if len(names) <= _MOST_INSTANCES else f"{names[0]} … {names[-1]}"
+    return f"{len(names)} instances: {shown}"
 
 
 def chain(text: str, length: int) -> str:

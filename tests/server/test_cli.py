@@ -115,7 +115,7 @@ def test_configuration_is_applied_and_what_is_wrong_in_it_shown(capsys):
     write("net.py")
     write("pyproject.toml", "[[tool.fxls.target]]\npath = 'net.py'\n")
     _, out, _ = run(capsys, "check", "net.py")
-    assert "pyproject.toml:1:1: warning[FX102] pyproject.toml: a target needs `construct` or `inputs`" in out
+    assert "pyproject.toml:1:1: warning[FX107] pyproject.toml: a target needs `construct` or `inputs`" in out
 
 
 def test_encodings_and_line_ends_are_those_of_the_file(capsys):

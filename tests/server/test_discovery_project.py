@@ -84,7 +84,7 @@ inputs = "torch.ones(1)"
         ("\n\n[[tool.fxls.target]]\nconstruct = 'A()'\n", "needs a path", 3),
         ("[[tool.fxls.target]]\npath = 'a.py'\nconstrcut = 'A()'\n", "unknown key 'constrcut'", 1),
         ("[[tool.fxls.target]]\npath = 3\n", "path of a target is a string", 1),
-        ("[tool.fxls]\ntarget = 3\n", "is written [[tool.fxls.target]]", 1),
+        ("[tool.fxls]\ntarget = 3\n", "is written [[tool.fxls.target]]", 2),
         ("[tool.fxls\n", "", 1),
     ],
 )

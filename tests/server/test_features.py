@@ -137,7 +137,7 @@ def test_a_problem_whose_expression_was_edited_is_not_shown_and_others_move():
 def test_the_same_site_in_several_models_is_one_diagnostic():
     shot = snapshot(TEXT, net(problem()), net(problem(target="Other", instances=tuple(f"layers.{i}" for i in range(12))), qualname="Other"))
     (found,) = diagnostics(shot)
-    assert found.message.endswith("(12 instances)")
+    assert found.message.endswith("(in 12 instances: layers.0 … layers.11)")
     assert found.data["targets"] == ["Net", "Other"]
 
 
@@ -232,7 +232,7 @@ def test_a_call_that_leaves_several_values_has_no_shape():
 
 def test_a_problem_is_explained():
     text = hovered(snapshot(TEXT, net(problem(instances=("a.0", "a.1", "a.2")))), "y.sum() > 0", 2)
-    assert "**FX001** · data-dependent · reached by 3 instances" in text
+    assert "**FX001** · data-dependent · in 3 instances: a\\.0 … a\\.2 · " in text
     assert "`x` → `y` → `y.sum()`" in text
     assert "use `torch.where`" in text
     assert "torch.fx: `TraceError: symbolically traced variables`" in text
@@ -320,7 +320,7 @@ def actions(shot, piece: str, **context) -> list[lsp.CodeAction]:
 def test_actions_fix_problems_in_this_version_of_the_text():
     fix = Fix("torch.where", (Edit(location(TEXT, "y.sum() > 0"), "True"),), verified=True)
     shot = snapshot(TEXT, net(problem(fixes=(fix,))))
-    (action,) = actions(shot, "y.sum()", only=[lsp.CodeActionKind.QuickFix])
+    action, _ = actions(shot, "y.sum()", only=[lsp.CodeActionKind.QuickFix])
     assert action.is_preferred
     (change,) = action.edit.document_changes
     assert change.text_document.version == 3

@@ -29,10 +29,11 @@ from fxls.cli.text_format import render, summary
 from fxls.cli.tracing import Traced
 from fxls.features.code_actions import code_actions
 from fxls.features.code_lens import code_lenses
-from fxls.features.diagnostics import PlacedProblem, problems
 from fxls.features.graph_view import to_text
 from fxls.features.hover import hover
 from fxls.features.inlay_hints import inlay_hints
+from fxls.features.places import PlacedProblem
+from fxls.features.problems import problems
 from fxls.features.wording import result
 from fxls.settings import Settings
 from fxls.snapshot import Snapshot
