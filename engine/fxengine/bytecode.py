@@ -1,8 +1,8 @@
-"""What the bytecode that called a proxy is about to do with the answer.
+"""What the bytecode that called a proxy is about to do with the answer, and what else it tells that no value does.
 
-Two questions are asked of it: how many targets an unpacking has (`a, b = proxy` gives no other hint of its length), and
-whether a truth value decides an `assert`. Both are answered by looking at a few instructions beside the one in
-execution, so they cost the same in a function of ten lines and of ten thousand.
+Two questions are asked while a trace runs: how many targets an unpacking has (`a, b = proxy` gives no other hint of its
+length), and whether a truth value decides an `assert`. Both are answered by looking at a few instructions beside the one
+in execution, so they cost the same in a function of ten lines and of ten thousand.
 """
 
 import dis
@@ -21,6 +21,10 @@ _CONVERTS_TO_BOOL: Final = dis.opmap.get("TO_BOOL", -1)
 _COMPARES: Final = dis.opmap["COMPARE_OP"]
 _AND_CONVERTS: Final = 16 if sys.version_info >= (3, 13) else 0
 """The flag of a comparison that leaves a bool."""
+_BINARY_OP: Final = dis.opmap["BINARY_OP"]
+_AUGMENTED: Final = range(13, 26)
+"""The arguments of `BINARY_OP` for `+=` and its like, as in CPython's `opcode.h`."""
+_STORE_ATTR: Final = dis.opmap["STORE_ATTR"]
 _UNIT: Final = 2
 
 
@@ -51,6 +55,21 @@ def opname_at(code: CodeType, lasti: int) -> str:
     """The name of the instruction at byte offset `lasti`, such as `STORE_SUBSCR`; empty if there is none."""
     bytecode = code.co_code
     return dis.opname[bytecode[lasti]] if 0 <= lasti < len(bytecode) else ""
+
+
+def augments(code: CodeType, lasti: int) -> bool:
+    """Whether the instruction at byte offset `lasti` is that of an augmented assignment, such as `+=`."""
+    bytecode = code.co_code
+    return 0 <= lasti < len(bytecode) and bytecode[lasti] == _BINARY_OP and bytecode[lasti + 1] in _AUGMENTED
+
+
+def attributes_stored(code: CodeType) -> set[str]:
+    """The names of the attributes that a function assigns, of whatever object."""
+    bytecode = code.co_code
+    if _STORE_ATTR not in bytecode[::_UNIT]:
+        return set()
+    at = range(0, len(bytecode), _UNIT)
+    return {code.co_names[_argument(bytecode, offset)] for offset in at if bytecode[offset] == _STORE_ATTR}
 
 
 def _argument(bytecode: bytes, at: int) -> int:
