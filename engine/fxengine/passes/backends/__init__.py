@@ -1,0 +1,1 @@
+"""Passes that prepare graphs for one backend each."""
