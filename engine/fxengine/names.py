@@ -88,12 +88,13 @@ class _Namespace:
     with the number of names that share its stem.
     """
 
-    __slots__ = ("_base_count", "_obj_to_name", "_used_names")
+    __slots__ = ("_base_count", "_obj_to_name", "_uncounted", "_used_names")
 
     def __init__(self) -> None:
         self._obj_to_name: dict[object, str] = {}
         self._used_names: set[str] = set()
         self._base_count: dict[str, int] = {}
+        self._uncounted: list[str] = []
 
     def create_name(self, candidate: str, obj: object | None) -> str:
         """Return the name of ``obj``, or an unused one like ``candidate`` that belongs to ``obj`` from now on.
@@ -108,6 +109,8 @@ class _Namespace:
                 return known
         candidate, base, number = _split_candidate(candidate)
         used = self._used_names
+        if self._uncounted and (number is not None or candidate in used or candidate in _illegal_names):
+            self._count()
         if number is None or candidate in used:
             number = self._base_count.get(base, 0)
             if candidate in _illegal_names and _illegal_names[candidate] is not obj:
@@ -122,6 +125,22 @@ class _Namespace:
             self._obj_to_name[obj] = candidate
         return candidate
 
+    def keep_name(self, name: str) -> bool:
+        """Take a name if ``create_name`` would not change it; return whether that is so. It belongs to nothing."""
+        if name in self._used_names or name in _illegal_names or not (name.isidentifier() and name.isascii()):
+            return False
+        self._used_names.add(name)
+        self._uncounted.append(name)
+        return True
+
+    def _count(self) -> None:
+        """Note what numbers the kept names end in, which is where the search for further names of a stem begins."""
+        for name in self._uncounted:
+            _, base, number = _split_candidate(name)
+            if number is not None:
+                self._base_count[base] = number
+        self._uncounted.clear()
+
     def associate_name_with_obj(self, name: str, obj: object) -> None:
         """Give ``obj``, which has no name yet, the name ``name``."""
         assert self._obj_to_name.setdefault(obj, name) is name, "obj is already associated"
@@ -134,6 +153,7 @@ class _Namespace:
 
     def _copy_used_names(self, other: "_Namespace") -> None:
         """Treat the names in ``other`` as taken here too."""
+        other._count()
         self._used_names |= other._used_names
         self._base_count = {**other._base_count, **self._base_count}
 
@@ -212,7 +232,7 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
         RuntimeError: ``func`` is a lambda whose source is not known, or its module is not.
     """
     name = func.__name__
-    if getattr(builtins, name, None) is func:
+    if vars(builtins).get(name) is func:
         return name
     if _is_tensor_method(func):
         return f"torch.Tensor.{name}"

@@ -1,6 +1,6 @@
 """The first step of code generation: nodes become chunks of text, in order, with the values freed after each."""
 
-from collections.abc import Callable, Iterable, Iterator, Reversible
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -9,8 +9,12 @@ from fxengine.codegen.lifetimes import last_uses
 from fxengine.codegen.statements import WRITERS, Statements
 from fxengine.node import Argument, Node
 
-Chunk: TypeAlias = tuple[str, int | None, str, str]
-"""The comment before a node, the node's index, its statement, and what ends the statement's line; each may be empty."""
+Chunk: TypeAlias = tuple[str, int | None, str, str | None]
+"""The comment before a node, the node's index, its statement, and what follows on the statement's line.
+
+The first and the third are empty or whole lines, the statement without the end of its last line, which is what the
+fourth is put on. If that is None, the statement is whole lines, or nothing.
+"""
 
 _PROFILE: Final = "torch._C._profiler._RecordFunctionFast"
 _CALLS: Final = frozenset({"call_function", "call_method", "call_module"})
@@ -38,11 +42,12 @@ class Body:
     parameters: list[str] = field(default_factory=list[str])
     return_annotation: str = ""
 
-    def chunks(self, nodes: Reversible[Node]) -> Iterator[Chunk]:
+    def chunks(self, nodes: Sequence[Node]) -> Iterator[Chunk]:
         """Yield the text of each node; those of placeholders are mostly empty."""
         statements, verbose = self.statements, self.commentary.verbose
         plain = not (verbose or self.record_func or self.commentary.include_meta)
-        freed = last_uses(reversed(nodes))
+        names, colored = statements.expressions.names, self.commentary.colored
+        freed = last_uses(nodes)
         former_comment = comment = ""
         for index, node in enumerate(nodes):
             if verbose:
@@ -51,13 +56,16 @@ class Body:
             annotation = "" if plain and node.type is None else self._annotation(node)
             op = node._op
             if op == "placeholder":
-                statement, tail = self._placeholder(node, annotation), ""
+                statement, tail = self._placeholder(node, annotation), None
             elif op == "output":
-                statement, tail = self._output(node), "\n"
+                statement, tail = self._output(node), ""
             else:
                 statement = WRITERS[op](statements, node, annotation)
-                dead = freed.get(node)
-                tail = self._release(node, dead) if dead or not node.users else "\n"
+                dead = freed.get(node, ()) if node.users else (*freed.get(node, ()), node)
+                if len(dead) == 1 and not colored:
+                    tail = f";  {names[dead[0]]} = None"
+                else:
+                    tail = self._release(dead) if dead else ""
             if plain:
                 yield comment, index, statement, tail
             else:
@@ -76,7 +84,7 @@ class Body:
         comment = "" if description is None else f"  # {description}"
         self.parameters.append(f"{node._target}{annotation}{default}{comment}")
         parameter = node._target.replace("*", "")
-        name = expressions.name_of(node)
+        name = expressions.names[node]
         return "" if parameter == name else f"{name} = {parameter}\n"
 
     def _output(self, node: Node) -> str:
@@ -84,13 +92,11 @@ class Body:
             self.return_annotation = f" -> {self.statements.global_names.add_type(node.type)}"
         return self.return_statement(node._args[0], node.meta.get("desc") if self.expanded_def else None)
 
-    def _release(self, node: Node, dead: list[Node] | None) -> str:
-        """Return the end of the node's line, which frees the values that nobody needs any more."""
-        if not node.users:
-            dead = [*(dead or ()), node]
-        assert dead
-        release = " = ".join([*self.statements.expressions.operands(dead), "None"])
-        return f";  {self.commentary.paint('dim', release)}\n"
+    def _release(self, dead: Sequence[Node]) -> str:
+        """Return the end of a line that frees the values that nobody needs any more."""
+        names = self.statements.expressions.names
+        release = " = ".join([*(names[node] for node in dead), "None"])
+        return f";  {self.commentary.paint('dim', release)}"
 
     def _decorated(self, node: Node, chunk: Chunk) -> Iterator[Chunk]:
         """Yield the node's text between what shows its ``meta`` and what reports it to the profiler."""
@@ -102,7 +108,7 @@ class Body:
         record = f"_rf_{node._name}"
         enter = f"{record} = {_PROFILE}('## {index} ##'); {record}.__enter__()\n"
         yield comment, index, enter + statement, tail
-        yield "", index, f"{record}.__exit__(None, None, None)\n", ""
+        yield "", index, f"{record}.__exit__(None, None, None)", ""
 
 
 def _unless_repeated(comment: str, former: str) -> tuple[str, str]:
@@ -113,8 +119,8 @@ def _unless_repeated(comment: str, former: str) -> tuple[str, str]:
 def framed(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     """Yield the chunks of a body within the record that the profiler has of the whole graph."""
     last: int | None = None
-    yield f"_rf = {_PROFILE}('## ENTER_GRAPH_PLACEHOLDER_KEY ##'); _rf.__enter__()\n", None, "", ""
+    yield f"_rf = {_PROFILE}('## ENTER_GRAPH_PLACEHOLDER_KEY ##'); _rf.__enter__()\n", None, "", None
     for chunk in chunks:
         yield chunk
         last = chunk[1]
-    yield "", last, "_rf.__exit__(None, None, None)\n", ""
+    yield "", last, "_rf.__exit__(None, None, None)", ""

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Generator, Iterable, Reversible, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, ClassVar, Final
 
 from fxengine.codegen.body import Body, framed
@@ -85,7 +85,7 @@ class CodeGen:
 
     def _gen_python_code(
         self,
-        nodes: Reversible[Node],
+        nodes: Iterable[Node],
         root_module: str,
         namespace: _Namespace,
         *,
@@ -100,13 +100,14 @@ class CodeGen:
         """Return the code of a function with these nodes; see ``Graph.python_code`` for the arguments."""
         commentary = Commentary(
             verbose=verbose,
-            include_stride=include_stride or _asked_for("FX_GRAPH_SHOW_STRIDE"),
-            include_device=include_device or _asked_for("FX_GRAPH_SHOW_DEVICE"),
+            include_stride=include_stride or (verbose and _asked_for("FX_GRAPH_SHOW_STRIDE")),
+            include_device=include_device or (verbose and _asked_for("FX_GRAPH_SHOW_DEVICE")),
             include_meta=_asked_for("FX_GRAPH_SHOW_META"),
             colored=colored,
             additional_meta=additional_meta or (),
             sym_repr=CodeGen._sym_repr,
         )
+        nodes = tuple(nodes)
         global_names = GlobalNames(namespace)
         expressions = Expressions(global_names, _color_fns["blue"] if colored else None)
         statements = Statements(expressions, global_names, root_module)
@@ -124,7 +125,7 @@ class CodeGen:
             else:
                 lines = from_pieces(self._body_transformer(to_pieces(chunks)))
         finally:
-            expressions.restore()
+            expressions.names.restore()
         for name, value in self.additional_globals():
             global_names.add(name, value)
         prologue: str = _call(self.gen_fn_def, body.parameters, body.return_annotation, expanded_def=expanded_def)
@@ -193,7 +194,7 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def _python_code(
-    wrapping: str, prologue: str, lines: Lines, global_values: dict[str, Any], nodes: Iterable[Node]
+    wrapping: str, prologue: str, lines: Lines, global_values: dict[str, Any], nodes: tuple[Node, ...]
 ) -> PythonCode:
     code = PythonCode(
         f"\n{wrapping}\n\n{prologue}\n{lines.source()}",
@@ -201,7 +202,7 @@ def _python_code(
         _lineno_map=dict(enumerate(lines.owners, start=prologue.count("\n") + 1)),
         _prologue_start=wrapping.count("\n") + 4,
     )
-    code._nodes = tuple(nodes)
+    code._nodes = nodes
     code._skipped = lines.leading()
     return code
 

@@ -2,8 +2,8 @@
 
 import enum
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
@@ -22,78 +22,110 @@ _opaque_repr: Callable[[Any], tuple[str, dict[str, Any]]] = getattr(
     _opaque, "get_opaque_obj_repr", lambda value: (repr(value), {})
 )
 
-_LITERALS = frozenset({type(None), bool, int, float, str})
+_LITERALS: Final = (type(None), bool, int, float, str)
+
+_Write: TypeAlias = Callable[[Any], str]
+
+
+class _LocalNames(dict[Node, str]):
+    """The names of nodes in one generated function, each given when it is first looked up.
+
+    A name differs from the node's own where a global has that already. Such a node also answers ``repr`` with the new
+    name until ``restore``, for the sake of containers that are written by ``repr``.
+    """
+
+    __slots__ = ("_named_before", "_namespace", "_overridden")
+
+    def __init__(self, global_names: GlobalNames) -> None:
+        super().__init__()
+        self._namespace = global_names.namespace
+        self._named_before = len(self._namespace._obj_to_name) != len(global_names.values)
+        self._overridden: list[tuple[Node, Callable[[Node], str] | None]] = []
+
+    def __missing__(self, node: Node) -> str:
+        name = node._name
+        if node._repr_fn is None and not self._named_before and self._namespace.keep_name(name):
+            self[node] = name
+            return name
+        name = self[node] = self._namespace.create_name(name, node)
+        if name != node._name or node._repr_fn is not None:
+            self._overridden.append((node, node._repr_fn))
+            node._repr_fn = self.__getitem__
+        return name
+
+    def restore(self) -> None:
+        """Let all nodes answer ``repr`` as before; only the namespace remembers their names."""
+        known: dict[Any, str] = self._namespace._obj_to_name
+        known.update(self)
+        for node, repr_fn in self._overridden:
+            node._repr_fn = repr_fn
+        self._overridden.clear()
+
+
+class _Writers(dict[type[Any], _Write]):
+    """How values of each type are written; those of any other type ``otherwise``."""
+
+    __slots__ = ("_otherwise",)
+
+    def __init__(self, known: Mapping[type[Any], _Write], otherwise: _Write) -> None:
+        super().__init__(known)
+        self._otherwise = otherwise
+
+    def __missing__(self, kind: type[Any]) -> _Write:
+        self[kind] = self._otherwise
+        return self._otherwise
 
 
 class Expressions:
     """Writes values as expressions of one generated function.
 
-    A node is written as its name in the function, which differs from the node's own where a global has that name
-    already. Such a node also answers ``repr`` with the new name until ``restore``, for the sake of containers that
-    are written by ``repr``.
+    Attributes:
+        names: The name of each node's value.
+        writers: By type, what writes a value.
     """
 
-    __slots__ = ("_emphasise", "_globals", "_names", "_overridden")
+    __slots__ = ("_constant", "_globals", "names", "writers")
 
     def __init__(self, global_names: GlobalNames, emphasise: Callable[[str], str] | None = None) -> None:
         """Write nodes and globals with names from ``global_names``; ``emphasise`` colours constants."""
         self._globals = global_names
-        self._emphasise = emphasise
-        self._names = global_names.namespace._obj_to_name
-        self._overridden: list[tuple[Node, Callable[[Node], str] | None]] = []
-
-    def name_of(self, node: Node) -> str:
-        """Return the name of the node's value."""
-        return self._names.get(node) or self.define(node)
-
-    def define(self, node: Node) -> str:
-        """Return the name of the node's value, for the statement that makes the value."""
-        name = self._globals.namespace.create_name(node._name, node)
-        if (name != node._name or node._repr_fn is not None) and node._repr_fn != self.name_of:
-            self._overridden.append((node, node._repr_fn))
-            node._repr_fn = self.name_of
-        return name
-
-    def restore(self) -> None:
-        """Let all nodes answer ``repr`` as before."""
-        for node, repr_fn in self._overridden:
-            node._repr_fn = repr_fn
-        self._overridden.clear()
+        self._constant: _Write = repr if emphasise is None else lambda value: emphasise(repr(value))
+        self.names = _LocalNames(global_names)
+        self.writers = _Writers(
+            {
+                Node: self.names.__getitem__,
+                **dict.fromkeys(_LITERALS, self._constant),
+                tuple: self._tuple,
+                immutable_list: self._list,
+            },
+            self._write_other,
+        )
 
     def write(self, value: Any) -> str:
-        """Return ``value`` as an expression; the kinds that are most frequent come first."""
-        kind = type(value)
-        if kind is Node:
-            return self._names.get(value) or self.define(value)
-        if kind in _LITERALS:
-            return self._constant(value)
-        if kind is tuple:
-            return self._tuple(value)
-        if kind is immutable_list:
-            return self._list(value)
-        return self._write_other(value)
+        """Return ``value`` as an expression."""
+        return self.writers[type(value)](value)
 
-    def arguments(self, args: Iterable[Argument], kwargs: Mapping[str, Argument]) -> str:
+    def arguments(self, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> str:
         """Return what stands between the parentheses of a call."""
-        names = self._names
-        written = [(names.get(arg) or self.define(arg)) if type(arg) is Node else self.write(arg) for arg in args]
+        writers = self.writers
+        if not kwargs and len(args) == 1:
+            (arg,) = args
+            return writers[type(arg)](arg)
+        written = [writers[type(arg)](arg) for arg in args]
         if kwargs:
-            written += [f"{key} = {self.write(value)}" for key, value in kwargs.items()]
+            written += [f"{key} = {writers[type(value)](value)}" for key, value in kwargs.items()]
         return ", ".join(written)
 
     def operands(self, args: Iterable[Argument]) -> list[str]:
         """Return each of the arguments as an expression."""
-        names = self._names
-        return [(names.get(arg) or self.define(arg)) if type(arg) is Node else self.write(arg) for arg in args]
-
-    def _constant(self, value: object) -> str:
-        return repr(value) if self._emphasise is None else self._emphasise(repr(value))
+        writers = self.writers
+        return [writers[type(arg)](arg) for arg in args]
 
     def _tuple(self, items: tuple[Any, ...]) -> str:
-        return "(" + ", ".join([self.write(item) for item in items]) + (",)" if len(items) == 1 else ")")
+        return f"({self.write(items[0])},)" if len(items) == 1 else f"({', '.join(self.operands(items))})"
 
     def _list(self, items: list[Any]) -> str:
-        return "[" + ", ".join([self.write(item) for item in items]) + "]"
+        return f"[{', '.join(self.operands(items))}]"
 
     def _opaque(self, value: Any) -> str:
         """Return the expression of a value that torch treats as a constant although it does not know its type."""

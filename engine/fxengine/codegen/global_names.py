@@ -2,6 +2,7 @@
 
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
@@ -36,14 +37,22 @@ class GlobalNames:
 
     def add(self, name_hint: str, obj: Any) -> str:
         """Return the name by which the code reaches ``obj``; what belongs to torch keeps its qualified name."""
-        if _is_from_torch(obj) and obj is not torch.device:
+        if _in_torch(obj):
             return _get_qualified_name(obj)
+        return self._add(name_hint, obj)
+
+    def _add(self, name_hint: str, obj: Any) -> str:
         name = self.namespace.create_name(name_hint, obj)
         if name not in self.values:
             self.values[name] = obj
         else:
             assert self.values[name] == obj, f"Global name {name} already assigned to different object"
         return name
+
+    def add_function(self, function: Callable[..., Any]) -> str:
+        """Return the name by which the code reaches ``function``."""
+        name = _get_qualified_name(function)
+        return name if _in_torch(function) else self._add(name, function)
 
     def add_type(self, annotation: Any) -> str:
         """Return how ``annotation`` is written in the code."""
@@ -61,3 +70,8 @@ class GlobalNames:
         # A TensorType is no typing construct; its dimensions stand in the brackets.
         arguments = getattr(annotation, "dims", None) or typing.get_args(annotation)
         return f"{name}[{','.join(self.add_type(argument) for argument in arguments)}]" if arguments else name
+
+
+def _in_torch(obj: Any) -> bool:
+    """Return whether the code reaches ``obj`` through ``torch``; ``device`` has a name of its own there."""
+    return _is_from_torch(obj) and obj is not torch.device

@@ -46,9 +46,9 @@ def to_lines(chunks: Iterable[Chunk]) -> Lines:
             lines.add(owner, before)
         owner = index
         if "\n" in statement:
-            lines.add(index, statement + tail)
-        elif tail:
-            texts.append(statement + tail[:-1])
+            lines.add(index, statement if tail is None else f"{statement}{tail}\n")
+        elif tail is not None:
+            texts.append(statement + tail)
             owners.append(index)
     return _finished(lines, owner)
 
@@ -58,7 +58,7 @@ def to_pieces(chunks: Iterable[Chunk]) -> list[str]:
     pieces: list[str] = []
     for before, index, statement, tail in chunks:
         counter = "" if index is None else f"# COUNTER: {index}\n"
-        marked = (before, counter, statement, tail)
+        marked = (before, counter, statement, "" if tail is None else f"{tail}\n")
         pieces += [piece for piece in marked if piece]
     return pieces or ["pass\n"]
 

@@ -5,7 +5,6 @@ from typing import Any, Final, TypeAlias
 
 from fxengine.codegen.expressions import Expressions, _format_target
 from fxengine.codegen.global_names import GlobalNames
-from fxengine.names import _get_qualified_name
 from fxengine.node import Node
 from fxengine.operators import inplace_methods, magic_methods
 
@@ -19,9 +18,10 @@ class Statements:
         root_module: The expression of the module that attributes and submodules belong to, mostly ``self``.
         wrapped_functions: The names of the functions that the code registers as wrapped, in order of appearance.
         forms: How calls of each function are written, by the function's id.
+        owners: The expressions of the modules, by qualified name, that have been needed to reach attributes of theirs.
     """
 
-    __slots__ = ("expressions", "forms", "global_names", "root_module", "wrapped_functions")
+    __slots__ = ("expressions", "forms", "global_names", "owners", "root_module", "wrapped_functions")
 
     def __init__(self, expressions: Expressions, global_names: GlobalNames, root_module: str) -> None:
         self.expressions = expressions
@@ -29,6 +29,7 @@ class Statements:
         self.root_module = root_module
         self.wrapped_functions: dict[str, None] = {}
         self.forms: dict[int, _Form] = {}
+        self.owners: dict[str, str] = {}
 
     def annotation(self, node: Node) -> str:
         """Return the type annotation of the node's value, with its colon, or nothing."""
@@ -43,10 +44,22 @@ class Statements:
         elif in_operator and name in inplace_methods:
             form = (_inplace_operator, inplace_methods[name], function)
         else:
-            text = self.global_names.add(_get_qualified_name(function), function)
+            text = self.global_names.add_function(function)
             form = (_getattr if text == "getattr" else _call, text, function)
         self.forms[id(function)] = form
         return form
+
+    def attribute(self, target: str) -> str:
+        """Return the expression of what has the qualified name ``target`` in the root module."""
+        owner, dot, name = target.rpartition(".")
+        expression = self.root_module
+        if dot:
+            expression = self.owners.get(owner) or self._owner(owner)
+        return f"{expression}.{name}" if name.isidentifier() else f'getattr({expression}, "{name}")'
+
+    def _owner(self, name: str) -> str:
+        expression = self.owners[name] = self.attribute(name)
+        return expression
 
 
 _Form: TypeAlias = tuple[Callable[[Statements, Node, str, str], str], str, Callable[..., Any]]
@@ -63,34 +76,36 @@ def _call_function(statements: Statements, node: Node, annotation: str) -> str:
 
 
 def _operator(statements: Statements, node: Node, annotation: str, template: str) -> str:
-    value = statements.expressions.define(node)
-    return f"{value}{annotation} = {template.format(*statements.expressions.operands(node._args))}"
+    expressions = statements.expressions
+    value = expressions.names[node]
+    return f"{value}{annotation} = {template.format(*expressions.operands(node._args))}"
 
 
 def _inplace_operator(statements: Statements, node: Node, annotation: str, template: str) -> str:
     operands = statements.expressions.operands(node._args)
-    return f"{template.format(*operands)};  {statements.expressions.define(node)}{annotation} = {operands[0]}"
+    return f"{template.format(*operands)};  {statements.expressions.names[node]}{annotation} = {operands[0]}"
 
 
 def _getattr(statements: Statements, node: Node, annotation: str, function: str) -> str:
     args = node._args
     if len(args) != 2 or not isinstance(args[1], str) or not args[1].isidentifier():
         return _call(statements, node, annotation, function)
-    value = statements.expressions.define(node)
-    return f"{value}{annotation} = {_format_target(statements.expressions.write(args[0]), args[1])}"
+    value = statements.expressions.names[node]
+    return f"{value}{annotation} = {statements.expressions.write(args[0])}.{args[1]}"
 
 
 def _call(statements: Statements, node: Node, annotation: str, function: str) -> str:
     if node.meta and node.meta.get("is_wrapped", False):
         statements.wrapped_functions.setdefault(function)
-    value = statements.expressions.define(node)
-    return f"{value}{annotation} = {function}({statements.expressions.arguments(node._args, node._kwargs)})"
+    expressions = statements.expressions
+    value = expressions.names[node]
+    return f"{value}{annotation} = {function}({expressions.arguments(node._args, node._kwargs)})"
 
 
 def _call_method(statements: Statements, node: Node, annotation: str) -> str:
     assert isinstance(node._target, str), f"Expected node.target to be str for call_method, got {type(node._target)}"
     expressions = statements.expressions
-    value = expressions.define(node)
+    value = expressions.names[node]
     method = _format_target(expressions.write(node._args[0]), node._target)
     return f"{value}{annotation} = {method}({expressions.arguments(node._args[1:], node._kwargs)})"
 
@@ -98,15 +113,15 @@ def _call_method(statements: Statements, node: Node, annotation: str) -> str:
 def _call_module(statements: Statements, node: Node, annotation: str) -> str:
     assert isinstance(node._target, str), f"Expected node.target to be str for call_module, got {type(node._target)}"
     expressions = statements.expressions
-    value = expressions.define(node)
-    module = _format_target(statements.root_module, node._target)
+    value = expressions.names[node]
+    module = statements.attribute(node._target)
     return f"{value}{annotation} = {module}({expressions.arguments(node._args, node._kwargs)})"
 
 
 def _get_attr(statements: Statements, node: Node, annotation: str) -> str:
     assert isinstance(node._target, str), f"Expected node.target to be str for get_attr, got {type(node._target)}"
-    value = statements.expressions.define(node)
-    return f"{value}{annotation} = {_format_target(statements.root_module, node._target)}"
+    value = statements.expressions.names[node]
+    return f"{value}{annotation} = {statements.attribute(node._target)}"
 
 
 def _unknown(_: Statements, node: Node, __: str) -> str:
