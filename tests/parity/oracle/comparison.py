@@ -73,7 +73,7 @@ def compare(
     result.false_problems += [] if found.cut else false
     for site in found.sites[:confirmations]:
         raised = confirm(root, found.evidence[site.key], inputs, concrete_args)
-        if raised is None or raised.exception != site.exception:
+        if raised is None or not _is_part(site, raised):
             result.unconfirmed.append(f"{site}, but: {raised}")
     return result
 
@@ -94,6 +94,13 @@ def matched(found: Sequence[Site], problems: Sequence[Any]) -> dict[int, int]:
     for index in range(len(found)):
         place(index, set())
     return {site: problem for problem, site in taken.items()}
+
+
+def _is_part(site: Site, raised: Site) -> bool:
+    """Whether an exception that was raised is the one that a site is about; its position may be the whole statement."""
+    if site.place is None or raised.place is None:
+        return site.key == raised.key
+    return site.exception == raised.exception and site.place.within(raised.place) == site.place
 
 
 def _allowed(found: Sites) -> Iterable[Site]:

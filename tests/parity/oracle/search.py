@@ -119,7 +119,8 @@ class _Search:
                 warnings.simplefilter("ignore")
                 self._explore()
         except OutOfTimeError:
-            self._found.cut = "time"
+            ranks = [self._rank(run, index) for run, index in self._flips]
+            self._found.cut = "time" if 0 in ranks or not self._occurrences else ""
         finally:
             self._snapshot.restore()
         self._judge()
@@ -183,7 +184,7 @@ class _Search:
             found.evidence.setdefault(site.key, occurrence.evidence)
             found.instances.setdefault(site.key, set()).add(occurrence.module_path)
             verdict = 0
-            if site.cause != "symbolic" and not occurrence.usual:
+            if site.cause != "symbolic" and occurrence.assumed:
                 verdict = 2 if occurrence.module_path in self._completed else 1
             known = verdicts.get(site.key)
             verdicts[site.key] = (verdict, site) if known is None else (min(known[0], verdict), known[1])

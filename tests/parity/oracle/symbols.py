@@ -8,7 +8,7 @@ known to have failed, in the runs after that.
 import operator
 import sys
 from collections.abc import Callable, Collection
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import torch.fx
@@ -53,7 +53,7 @@ class Gate:
         assign: Callable[..., None],
     ) -> None:
         self._instructions = frozenset(instructions)
-        self._codes = {id(each.code) for each in instructions}
+        self._names = {_name_of(each.code) for each in instructions}
         self._admits = admits
         self._previous: Any = None
         self._methods: dict[str, Callable[..., Any]] = {
@@ -80,7 +80,7 @@ class Gate:
             self._close()
 
     def _called(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
-        if event != "call" or id(frame.f_code) not in self._codes:
+        if event != "call" or _name_of(frame.f_code) not in self._names:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._stepped
@@ -97,6 +97,11 @@ class Gate:
         for name in self._methods:
             if name in Proxy.__dict__:
                 delattr(Proxy, name)
+
+
+def _name_of(code: CodeType) -> tuple[str, int, str]:
+    """What finds a function; torch.fx makes a new code object of the traced one for each trace."""
+    return code.co_filename, code.co_firstlineno, code.co_name
 
 
 def _plain_format(value: Any, how: str) -> str:

@@ -4,7 +4,10 @@ Whatever the run decides is a `Step`; a run with the same script decides the sam
 swallowed on its way out it is raised for real, and only if it has been seen to come out is it answered in later runs.
 """
 
+import enum
+import functools
 import inspect
+import operator
 import re
 import sys
 import time
@@ -40,7 +43,18 @@ _NAMES_SYMBOL = re.compile(r"\b(?:Parameter)?Proxy\b|(?:'|not |type |got \(?)Att
 _ASSIGNS = re.compile(r"does(?: not|n't) support item (?:assignment|deletion)")
 
 
-_MOST_IN_A_ROW = 2
+_RAISES = frozenset({"RAISE_VARARGS", "RERAISE"})
+class Fate(enum.Enum):
+    """What becomes of an exception on its way out of the model."""
+
+    COMES_OUT = enum.auto()
+    BECOMES_ANOTHER = enum.auto()
+    IS_SWALLOWED = enum.auto()
+    UNKNOWN = enum.auto()
+
+
+_ANSWERED = (Fate.COMES_OUT, Fate.BECOMES_ANOTHER)
+_MOST_IN_A_ROW = 64
 """How often a condition gets the same answer, one time after another, within one call of a function."""
 
 
@@ -95,12 +109,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A site met by a run; `usual` if no answer before it was against what is known or usual."""
+    """A site met by a run; `assumed` if something before it was answered that is not known to be so."""
 
     site: Site
     evidence: Evidence
     module_path: str
-    usual: bool
+    assumed: bool
 
 
 @dataclass(slots=True)
@@ -110,14 +124,14 @@ class Knowledge:
     Attributes:
         covered: The conditions and the answers that they were given.
         ways: The same with the calls that led to the condition.
-        passes: Whether exceptions of a type came past certain handlers.
+        fates: What became of exceptions of a type that met certain handlers.
         answered: The instructions of C code that are given what they ask for.
         refused: The instructions of C code that failed.
     """
 
     covered: set[tuple[Instruction, bool]] = field(default_factory=set)
     ways: set[tuple[Any, bool]] = field(default_factory=set)
-    passes: dict[tuple[tuple[Handler, ...], type], bool] = field(default_factory=dict)
+    fates: dict[tuple[tuple[Handler, ...], type], Fate] = field(default_factory=dict)
     answered: frozenset[Instruction] = frozenset()
     refused: dict[Instruction, BaseException] = field(default_factory=dict)
 
@@ -167,13 +181,17 @@ class OracleTracer(torch.fx.Tracer):
         self.plan, self.knowledge, self.feed, self.deadline = plan, knowledge, feed, deadline
         self.outcome = Run()
         self._boundary: FrameType | None = None
-        self._usual = True
+        self._assumed = False
         self._evaluating = False
         self._leaving = False
         self._closed = False
+        self._blind: set[torch.fx.Node] = set()
+        self._silent: list[BaseException] = []
+        self._out: list[BaseException] = []
         self._code: CodeType | None = None
         self._values: Values | None = None
         self._made: dict[torch.fx.Node | None, Instruction | None] = {}
+        self._truths: dict[Any, bool] = {}
         self._streaks: dict[tuple[FrameType, int], tuple[bool, int]] = {}
         self._raised: list[tuple[BaseException, int, tuple[Handler, ...]]] = []
 
@@ -191,9 +209,9 @@ class OracleTracer(torch.fx.Tracer):
             raise
         except BaseException as error:  # noqa: BLE001 - the model's code is called here.
             run.error = error
-        self._weigh_raised()
         if run.error is not None and not any(error is run.error for error, _, _ in self._raised):
             self._note_failure(run.error, traceback_of(run.error.__traceback__), "", len(run.steps))
+        self._weigh_raised()
         return run
 
     # What torch.fx calls.
@@ -216,11 +234,11 @@ class OracleTracer(torch.fx.Tracer):
 
     def iter(self, obj: Any) -> Any:
         """Iterate over the items of a value whose number is known."""
-        return self._ask("iter", lambda: super(OracleTracer, self).iter(obj), lambda: self._items(obj))
+        return self._ask("iter", lambda: super(OracleTracer, self).iter(obj), lambda: self._items(obj), obj)
 
     def length(self, obj: Proxy, refuse: Callable[[], int]) -> int:
         """Say how long a value is."""
-        return self._ask("len", refuse, lambda: self._known(obj, len))
+        return self._ask("len", refuse, lambda: self._known(obj, len), obj)
 
     def call_module(self, m: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Trace a module through; its call becomes opaque if it fails."""
@@ -228,9 +246,8 @@ class OracleTracer(torch.fx.Tracer):
             return forward(*args, **kwargs)
         whole = super().call_module
         if self.submodule_paths is not None and m not in self.submodule_paths:
-            return self._ask(
-                "module", lambda: whole(m, forward, args, kwargs), lambda: lambda: self._opaque_call(args, kwargs)
-            )()
+            stand_in = functools.partial(self._opaque, "call_function", opaque, args, kwargs)
+            return self._ask("module", lambda: whole(m, forward, args, kwargs), lambda: stand_in)()
 
         def guarded(*inner_args: Any, **inner_kwargs: Any) -> Any:
             stack = self.module_stack.copy()
@@ -242,7 +259,7 @@ class OracleTracer(torch.fx.Tracer):
                 self._failed(error, path)
                 self.module_stack.clear()
                 self.module_stack.update(stack)
-                return self._opaque_module(path, args, kwargs)
+                return self._opaque("call_module", path, args, kwargs)
             self.outcome.completed.add(path)
             return result
 
@@ -263,7 +280,7 @@ class OracleTracer(torch.fx.Tracer):
     # What is decided.
 
     def _ask(self, kind: str, refuse: Callable[[], Any], answer: Callable[[], Any], subject: Any = None) -> Any:
-        """Return the answer to a question, or raise what torch.fx does. Conditions have a subject, the value asked."""
+        """Return the answer to a question about a subject, or raise what torch.fx does."""
         frame = sys._getframe(1)
         while frame.f_back is not None and is_machinery(frame):
             frame = frame.f_back
@@ -272,26 +289,52 @@ class OracleTracer(torch.fx.Tracer):
         if self.plan.leave and index == len(self.plan.script):
             self._leaving = True
         value = UNKNOWN if self._leaving else answer()
+        if subject is not None and self._is_blind(subject):
+            return self._any_answer(kind, instruction, value, refuse)
         if value is UNKNOWN:
             return refuse()
         stack = list(stack_of(frame, self._boundary))
         error = _error_of(refuse)
+        fate = self._fate(handlers_of(stack), error)
         step = self._scripted(kind, instruction)
         if step is None:
-            act: bool | str = "answer" if self._comes_out(handlers_of(stack), error) else "raise"
+            act: bool | str = "answer" if fate in _ANSWERED else "raise"
             if act == "answer" and kind == "bool":
-                act, free = self._chosen(frame, instruction, value)
+                act, free = self._chosen(frame, instruction, value, subject)
                 step = Step(kind, instruction, act, free)
             else:
                 step = Step(kind, instruction, act)
         if step.act == "raise":
             return self._raise_for_real(step, stack, refuse)
         self._keep(step, stack)
-        self._note(error, stack, "symbolic", self.scope.module_path, index, subject)
+        if fate is not Fate.BECOMES_ANOTHER:
+            self._note(error, stack, "symbolic", self.scope.module_path, index, subject)
         if kind != "bool":
             return value
-        self._follow(frame, instruction, bool(step.act), value)
+        self._follow(frame, instruction, bool(step.act), value, subject)
         return step.act
+
+    def _any_answer(self, kind: str, instruction: Instruction, value: Any, refuse: Callable[[], Any]) -> Any:
+        """Answer a question about a value that may be anything: torch.fx might not be asked at all."""
+        if kind == "bool":
+            return value if isinstance(value, bool) else usual_answer(instruction)
+        if value is not UNKNOWN:
+            return value
+        try:
+            return refuse()
+        except BaseException as error:
+            self._silent.append(error)
+            raise
+
+    def _is_blind(self, symbol: Any) -> bool:
+        """Whether a symbolic value is the result of a call that was not traced through, or a part of it."""
+        node = _identity(symbol)
+        while isinstance(node, tuple):
+            node = node[0]
+        while node is not None and node not in self._blind:
+            is_part = node.target in (getattr, operator.getitem)
+            node = node.args[0] if is_part and isinstance(node.args[0], torch.fx.Node) else None
+        return node is not None
 
     def _scripted(self, kind: str, instruction: Instruction) -> Step | None:
         index = len(self.outcome.steps)
@@ -303,9 +346,9 @@ class OracleTracer(torch.fx.Tracer):
             return None
         return step
 
-    def _comes_out(self, handlers: tuple[Handler, ...], error: BaseException) -> bool:
-        """Whether an exception is known to leave the model, past these handlers."""
-        return not handlers or self.knowledge.passes.get((handlers, type(error)), False)
+    def _fate(self, handlers: tuple[Handler, ...], error: BaseException) -> Fate:
+        """What becomes of an exception that meets these handlers, as far as it was seen."""
+        return self.knowledge.fates.get((handlers, type(error)), Fate.UNKNOWN) if handlers else Fate.COMES_OUT
 
     def _raise_for_real(self, step: Step, stack: list[Moment], refuse: Callable[[], Any]) -> Any:
         self._keep(step, stack)
@@ -315,24 +358,26 @@ class OracleTracer(torch.fx.Tracer):
             self._raised.append((error, len(self.outcome.steps) - 1, handlers_of(stack)))
             raise
 
-    def _chosen(self, frame: FrameType, instruction: Instruction, truth: Any) -> tuple[bool, bool]:
+    def _chosen(self, frame: FrameType, instruction: Instruction, truth: Any, subject: Any) -> tuple[bool, bool]:
         """The answer to a condition, and whether the other one is possible as well."""
         usual = truth if isinstance(truth, bool) else usual_answer(instruction)
         last, count = self._streaks.get((frame, instruction.offset), (usual, 0))
         if count >= _MOST_IN_A_ROW:
             return not last, False
+        known = self._truths.get(_identity(subject))
+        if known is not None:
+            return known, False
         covered = self.knowledge.covered
         if self.plan.explore and (instruction, usual) in covered and (instruction, not usual) not in covered:
             return not usual, True
         return usual, True
 
-    def _follow(self, frame: FrameType, instruction: Instruction, answer: bool, truth: Any) -> None:
+    def _follow(self, frame: FrameType, instruction: Instruction, answer: bool, truth: Any, subject: Any) -> None:
         """Remember an answer that was given."""
-        usual = truth if isinstance(truth, bool) else usual_answer(instruction)
         last, count = self._streaks.get((frame, instruction.offset), (answer, 0))
-        forced = count >= _MOST_IN_A_ROW
         self._streaks[frame, instruction.offset] = (answer, count + 1 if last is answer else 1)
-        self._usual = self._usual and (answer is usual or forced)
+        self._assumed = self._assumed or answer is not truth
+        self._truths[_identity(subject)] = answer
         self.knowledge.covered.add((instruction, answer))
         self.knowledge.ways.add((self.outcome.ways[-1], answer))
 
@@ -349,7 +394,8 @@ class OracleTracer(torch.fx.Tracer):
             raise error
         step = self._scripted("failed", instruction)
         if step is None:
-            step = Step("failed", instruction, "opaque" if self._comes_out(handlers_of(outer), error) else "raise")
+            is_out = self._fate(handlers_of(outer), error) in _ANSWERED
+            step = Step("failed", instruction, "opaque" if is_out else "raise")
         self._keep(step, stack)
         if step.act == "raise":
             self._raised.append((error, index, handlers_of(outer)))
@@ -358,12 +404,14 @@ class OracleTracer(torch.fx.Tracer):
 
     def _keep(self, step: Step, stack: Sequence[Moment]) -> None:
         self.outcome.steps.append(step)
-        self.outcome.ways.append(tuple((id(m.frame.f_code), m.offset) for m in stack if not is_machinery(m.frame)))
+        codes = ((moment.frame.f_code, moment.offset) for moment in stack if not is_machinery(moment.frame))
+        self.outcome.ways.append(tuple((code.co_filename, code.co_firstlineno, offset) for code, offset in codes))
 
     def _note(
         self, error: BaseException, stack: list[Moment], cause: str, path: str, index: int, subject: Any = None
     ) -> None:
         """Remember that torch.fx would raise here, were the first so many steps done."""
+        assumed = self._assumed or bool(self._blind)
         place = user_place(stack)
         node = vars(subject).get("node", vars(subject).get("_node")) if subject is not None else None
         made = self._made.get(node)
@@ -374,31 +422,44 @@ class OracleTracer(torch.fx.Tracer):
             place = definition_place(self._code)
         site = Site(place, type(error).__name__, text_of(error), cause)
         evidence = Evidence(tuple(self.outcome.steps[:index]), self.knowledge.answered)
-        self.outcome.occurrences.append(Occurrence(site, evidence, path, self._usual))
+        self.outcome.occurrences.append(Occurrence(site, evidence, path, assumed))
 
     def _note_failure(self, error: BaseException, stack: list[Moment], path: str, index: int) -> None:
         """The same of an exception that was not asked for and came out; it may be answered in later runs."""
-        self._note(error, stack, _cause(error, stack), path, index)
-        self.knowledge.passes[handlers_of(stack), type(error)] = True
-        if not stack or is_machinery(stack[0].frame) or not isinstance(error, TypeError):
+        if any(error is silent for silent in self._silent):
             return
+        self._out.append(error)
+        self.knowledge.fates[handlers_of(stack), type(error)] = Fate.COMES_OUT
+        assigns = isinstance(error, TypeError) and _ASSIGNS.search(text_of(error)) is not None
+        again = self._is_new(error, stack) and (assigns or self._has_values())
+        if again:
+            self.knowledge.refused.setdefault(stack[0].instruction, error)
+            self.outcome.again = len(self.plan.script)
+        if not (again and assigns):
+            # Whose item is assigned is known only when it is answered: the value may be any.
+            self._note(error, stack, _cause(error, stack), path, index)
+
+    def _is_new(self, error: BaseException, stack: list[Moment]) -> bool:
+        """Whether C code has failed, at an instruction that has not been answered."""
+        if not isinstance(error, TypeError) or not stack or is_machinery(stack[0].frame) or self._leaving:
+            return False
         instruction = stack[0].instruction
-        assigns = _ASSIGNS.search(text_of(error)) is not None
-        if not instruction.opname.startswith(("RAISE", "RERAISE")) and (assigns or self._has_values()):
-            self.knowledge.refused.setdefault(instruction, error)
-            if instruction not in self.knowledge.answered or self._closed:
-                self.outcome.again = len(self.plan.script)
+        return instruction.opname not in _RAISES and (self._closed or instruction not in self.knowledge.answered)
 
     def _has_values(self) -> bool:
         return self.feed.arguments is not None or any(node.op == "get_attr" for node in self.graph.nodes)
 
     def _weigh_raised(self) -> None:
-        """Learn from the exceptions that were raised for real whether they came out."""
-        others = [self.outcome.error]
+        """Learn from the exceptions that were raised for real what became of them."""
+        out = [*self._out, *([] if self.outcome.error is None else [self.outcome.error])]
         for error, index, handlers in self._raised:
-            came_out = any(error is each for other in others if other is not None for each in _chain_of(other))
-            self.knowledge.passes[handlers, type(error)] = came_out
-            if came_out and self.outcome.again is None:
+            fate = Fate.IS_SWALLOWED
+            if any(error is each for each in out):
+                fate = Fate.COMES_OUT
+            elif any(error is each for other in out for each in _chain_of(other)):
+                fate = Fate.BECOMES_ANOTHER
+            self.knowledge.fates[handlers, type(error)] = fate
+            if fate in _ANSWERED and self.outcome.again is None:
                 self.outcome.again = index
 
     def _admits(self, frame: FrameType) -> bool:
@@ -406,7 +467,7 @@ class OracleTracer(torch.fx.Tracer):
         if self._leaving or (self.plan.leave and len(self.outcome.steps) == len(self.plan.script)):
             return False
         error = self.knowledge.refused[Instruction.at(frame.f_code, frame.f_lasti)]
-        admitted = self._comes_out(handlers_of(stack_of(frame, self._boundary)), error)
+        admitted = self._fate(handlers_of(stack_of(frame, self._boundary)), error) in _ANSWERED
         self._closed = self._closed or not admitted
         return admitted
 
@@ -415,15 +476,15 @@ class OracleTracer(torch.fx.Tracer):
         number = self._known(obj, conversion)
         if number is UNKNOWN:
             raise TypeError(f"{type(obj).__name__} has no value")
-        self._record_answer("number")
+        self._record_answer("number", obj)
         return number
 
     def _assign(self, target: Callable[..., Any], *args: Any) -> None:
         """Record that an item is assigned or deleted."""
-        self._record_answer("item")
+        self._record_answer("item", args[0])
         self.create_proxy("call_function", target, args, {})
 
-    def _record_answer(self, kind: str) -> None:
+    def _record_answer(self, kind: str, subject: Proxy) -> None:
         frame = sys._getframe(1)
         while is_machinery(frame) and frame.f_back is not None:
             frame = frame.f_back
@@ -431,21 +492,18 @@ class OracleTracer(torch.fx.Tracer):
         stack = list(stack_of(frame, self._boundary))
         self._scripted(kind, instruction)
         self._keep(Step(kind, instruction, "answer"), stack)
-        error = self.knowledge.refused[instruction]
-        self._note(error, stack, "symbolic", self.scope.module_path, len(self.outcome.steps) - 1)
+        if not self._is_blind(subject):
+            error = self.knowledge.refused[instruction]
+            self._note(error, stack, "symbolic", self.scope.module_path, len(self.outcome.steps) - 1)
 
-    def _opaque_module(self, path: str, args: Any, kwargs: Any) -> Any:
-        """What a call of a module gives whose forward failed."""
+    def _opaque(self, kind: str, target: Any, args: Any, kwargs: Any) -> Any:
+        """What a call gives that is not traced through."""
         try:
-            return self.create_proxy("call_module", path, args, kwargs)
+            result = self.create_proxy(kind, target, args, kwargs)
         except Exception:  # noqa: BLE001 - its arguments are what the graph cannot hold.
-            return self.create_proxy("call_function", opaque, (), {})
-
-    def _opaque_call(self, args: Any, kwargs: Any) -> Any:
-        try:
-            return self.create_proxy("call_function", opaque, args, kwargs)
-        except Exception:  # noqa: BLE001 - its arguments are what the graph cannot hold.
-            return self.create_proxy("call_function", opaque, (), {})
+            result = self.create_proxy("call_function", opaque, (), {})
+        self._blind.add(result.node)
+        return result
 
     # What values are.
 
@@ -499,6 +557,14 @@ def _error_of(refuse: Callable[[], Any]) -> BaseException:
     raise AssertionError("torch.fx did not refuse")
 
 
+def _identity(symbol: Any) -> Any:
+    """What two symbolic values have in common that are the same: their node, or the attribute of the same value."""
+    known = vars(symbol)
+    if known.get("node") is not None or known.get("_node") is not None:
+        return known.get("node") or known["_node"]
+    return _identity(known["root"]), known["attr"]
+
+
 def _chain_of(error: BaseException | None) -> Iterator[BaseException]:
     """An exception and those that it was raised from or while handling."""
     seen: set[int] = set()
@@ -512,14 +578,19 @@ def _cause(error: BaseException, stack: Sequence[Moment]) -> str:
     """What is at fault: a symbolic value, the model's own code, or the one or the other."""
     for each in _chain_of(error):
         inside = traceback_of(each.__traceback__) or ([] if each is not error else list(stack))
+        if not inside or _raised_by_user(inside[0]):
+            continue
         if _NAMES_SYMBOL.search(text_of(each)):
             return "symbolic"
-        if inside and is_machinery(inside[0].frame) and any(is_user(moment.frame) for moment in inside):
+        if is_machinery(inside[0].frame) and any(is_user(moment.frame) for moment in inside):
             return "symbolic"
-    innermost = next(iter(stack), None)
-    if innermost is None or innermost.instruction.opname.startswith(("RAISE", "RERAISE")):
+    if not stack or stack[0].instruction.opname in _RAISES:
         return "own"
     return "unclear" if isinstance(error, TypeError | ValueError | RuntimeError) else "own"
+
+
+def _raised_by_user(moment: Moment) -> bool:
+    return moment.instruction.opname in _RAISES and is_user(moment.frame)
 
 
 def _traced_code(root: Any) -> CodeType | None:
