@@ -37,6 +37,7 @@ from fxengine.syntax import (
     span_of,
     truth_operands,
 )
+from fxengine.wrapping import find_proxy
 
 _MENTIONS_PROXY: Final = re.compile(r"\b\w*Proxy\b|(?:'|not |type |got \(?)Attribute\b")
 _WANTS_NUMBER: Final = re.compile(
@@ -83,10 +84,15 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The rule that an exception belongs to, and the symbolic value that it is about, if one is known."""
+    """The rule that an exception belongs to, and the symbolic value that it is about, if one is known.
+
+    It is certain if nothing but a symbolic value can have raised it; otherwise the exception may as well come from what
+    the code did before.
+    """
 
     rule: type[Rule]
     subject: Proxy | Node | None
+    certain: bool = True
 
 
 def node_of(subject: Proxy | Node | None) -> Node | None:
@@ -113,7 +119,7 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
             return Verdict(refusal.rule, refusal.subject if isinstance(refusal.subject, Proxy) else None)
     moments = moments_of(error.__traceback__)
     if not moments:
-        return Verdict(RaisedWhileTracing, None)
+        return Verdict(RaisedWhileTracing, None, certain=False)
     raising = moments[-1]
     symbolic = symbolic_operand(raising, graph)
     message = text_of(error)
@@ -122,14 +128,14 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
         own = is_user_file(raising.path)
         rule: type[Rule] = RaisedWhileTracing if own or not mentioned else ForeignCall
         user = next((m for m in reversed(moments) if is_user_file(m.path)), raising)
-        return Verdict(rule, None if own else symbolic_operand(user, graph))
+        return Verdict(rule, None if own else symbolic_operand(user, graph), certain=rule is ForeignCall)
     if not mentioned and symbolic is None:
-        return Verdict(RaisedWhileTracing, None)
+        return Verdict(RaisedWhileTracing, None, certain=False)
     if isinstance(error, TypeError) and _WANTS_NUMBER.search(message):
         return Verdict(DynamicNumber, symbolic)
     if mentioned or (_calls_c_code(raising) and not _BLAMES_ANOTHER.search(message)):
-        return Verdict(ForeignCall, symbolic)
-    return Verdict(RaisedWhileTracing, None)
+        return Verdict(ForeignCall, symbolic, certain=mentioned)
+    return Verdict(RaisedWhileTracing, None, certain=False)
 
 
 def operand_span(verdict: Verdict, moment: Moment) -> Span:
@@ -165,8 +171,8 @@ def symbolic_operand(moment: Moment, graph: Graph) -> Proxy | Node | None:
 
 def _value_in(operand: ast.expr, moment: Moment, graph: Graph) -> Proxy | Node | None:
     """The symbolic value that an operand has or contains: of a variable, or computed on this spot."""
-    value = _resolve(operand, moment)
-    if isinstance(value, Proxy):
+    value = find_proxy(_resolve(operand, moment))
+    if value is not None:
         return value
     span = span_of(operand)
     for node in reversed(graph.nodes):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from fxengine.classification import moments_of
 from fxengine.errors import Rule, text_of
+from fxengine.exploration import Guard as EngineGuard
 from fxengine.exploration import TracingProblem
 from fxengine.graph import Graph
 from fxengine.names import dtype_abbreviation
@@ -27,6 +28,7 @@ from fxworker.loading import Failure, Missing
 from fxworker.rules import ConstructionFailed, ImportFailed, NoConstruction, ShapesDoNotFit
 from fxworker.wire import (
     Frame,
+    Guard,
     Inputs,
     Location,
     NodeInfo,
@@ -204,8 +206,14 @@ class Reporter:
             hint=f"say how it is built in a comment above the class: `# fx: {target.qualname}(…)`",
         )
 
-    def tracing_problem(self, problem: TracingProblem, target: str) -> Problem:
-        """Return a problem of tracing, at the place in the edited file that led to it."""
+    def tracing_problem(self, problem: TracingProblem, target: str, *, captured: bool = False) -> Problem:
+        """Return a problem of tracing, at the place in the edited file that led to it.
+
+        Args:
+            problem: The problem.
+            target: The name of the model.
+            captured: Whether the graph is whole all the same, as metadata answers every question.
+        """
         place = problem.anchor or problem.site
         if place is not None and place.path == self.path:
             location = self.frame(place).location
@@ -220,17 +228,19 @@ class Reporter:
             related.append(Related(self.frame(site).location, f"it happens here, in `{site.function}`"))
         frames = tuple(self.frame(each) for each in problem.frames)
         module_type = problem.module_type.__qualname__ if problem.module_type is not None else ""
+        severity = problem.rule.severity
         return Problem(
             problem.code,
-            "error",
+            "warning" if severity == "error" and captured and problem.kind == "metadata" else severity,
             one_line(problem.headline),
             location,
             explanation=_way(problem),
             hint="\n".join(problem.hints),
-            original=f"{type(problem.exception).__name__}: {problem.message}",
+            original=f"{type(problem.exception).__name__}: {problem.message}" if problem.exception is not None else "",
             target=target,
             kind=problem.kind,
-            instances=(problem.module_path,),
+            value=problem.value,
+            instances=problem.instances,
             origin=Origin(frames, problem.module_path, module_type),
             related=tuple(related),
         )
@@ -265,6 +275,15 @@ class Reporter:
             target=target.qualname,
             original=described(error),
             related=self._elsewhere(error, frames),
+        )
+
+    def guards(self, guards: Iterable[EngineGuard]) -> tuple[Guard, ...]:
+        """Return what a graph was specialised on."""
+        return tuple(
+            Guard(
+                each.expression, _shortened(repr(each.value)), self.frame(each.frame).location if each.frame else None
+            )
+            for each in guards
         )
 
     def merged(self, problems: Sequence[Problem]) -> tuple[Problem, ...]:

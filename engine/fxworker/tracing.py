@@ -154,6 +154,8 @@ class _Session:
             self.reporter.nodes(diagnosis.graph, node_lines(code)),
             code.src,
             self._problems(target, diagnosis, fed),
+            self.reporter.guards(diagnosis.guards),
+            diagnosis.cut,
         )
         return replace(report, timings=Timings(0.0, build_ms, trace_ms, shapes_ms, clock.lap()))
 
@@ -222,8 +224,8 @@ class _Session:
     def _problems(self, target: TraceTarget, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
         name = target.qualname
         found = [
-            self.reporter.tracing_problem(each, name)
-            for each in diagnosis.problems
+            self.reporter.tracing_problem(each, name, captured=diagnosis.captured)
+            for each in (*diagnosis.problems, *diagnosis.silent)
             if not self._is_told(each.exception)
         ]
         if fed.inputs is not None:
@@ -250,7 +252,7 @@ class _Session:
         if not diagnosis.complete:
             origins = (node.origin for node in diagnosis.graph.nodes)
             reached.update(origin.module_path for origin in origins if origin is not None)
-            reached.update(problem.module_path for problem in diagnosis.problems)
+            reached.update(path for problem in diagnosis.problems for path in problem.instances)
         for path, module in root.named_modules():
             if path and (diagnosis.complete or path in reached):
                 self.enclosed.setdefault(type(module), _Enclosed(target.qualname, path))

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import Final
+from typing import Any, Final
 
 from fxengine.source import frame_at
 from fxengine.syntax import Span, nodes_around, span_of
@@ -140,9 +140,12 @@ def _value(test: ast.expr, operand: Span, answer: bool) -> bool | None:
 def _following(node: ast.stmt, block: ast.AST | None) -> list[ast.stmt]:
     """The statements after one in its block."""
     for name in ("body", "orelse", "finalbody"):
-        statements: list[ast.stmt] = getattr(block, name, [])
-        if isinstance(statements, list) and any(each is node for each in statements):
-            return statements[next(i for i, each in enumerate(statements) if each is node) + 1 :]
+        statements: Any = getattr(block, name, None)
+        # The body of a lambda is an expression.
+        if isinstance(statements, list):
+            for index, statement in enumerate(statements):
+                if statement is node:
+                    return statements[index + 1 :]
     return []
 
 

@@ -19,8 +19,8 @@ from fxengine.syntax import nodes_around
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def is_caught(error: BaseException, frame: FrameType | None, outermost: CodeType) -> bool:
-    """Whether `error` would be caught if it were raised in `frame`, there or further out.
+def catcher(error: BaseException, frame: FrameType | None, outermost: CodeType) -> FrameType | None:
+    """The frame whose code would catch `error` if it were raised in `frame`; None if nobody would.
 
     Args:
         error: The exception.
@@ -32,9 +32,9 @@ def is_caught(error: BaseException, frame: FrameType | None, outermost: CodeType
         if not is_engine_file(code.co_filename):
             for expression in _handlers_at(code, frame.f_lasti):
                 if expression is None or isinstance(error, _classes(expression, frame)):
-                    return True
+                    return frame
         frame = frame.f_back
-    return False
+    return None
 
 
 @functools.lru_cache(maxsize=4096)

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from torch import nn
 from fxengine.advice import Case, headline, hints, on_one_line
 from fxengine.classification import Moment, Verdict, classify, moments_of, operand_span
 from fxengine.diagnosis import TracingProblem
-from fxengine.errors import DynamicBool, Refusal, Rule, UnsupportedArgument, text_of
+from fxengine.errors import DynamicBool, Refusal, Rule, SwallowedError, UnsupportedArgument, text_of
 from fxengine.graph import Graph
 from fxengine.provenance import kind_of, way_to
 from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file
@@ -78,6 +78,20 @@ class Describer:
             module_type=trouble.site.module_type,
             instances=(trouble.site.module_path,),
             value=value,
+        )
+
+    def swallowed(self, trouble: Trouble) -> TracingProblem:
+        """The silent error that a refusal is which the user's own code has caught."""
+        problem = self.problem(trouble, trouble.verdict)
+        expression = on_one_line(problem.site.text) if problem.site is not None else ""
+        return replace(
+            problem,
+            rule=SwallowedError,
+            headline=f"the tracing error that `{expression}` raises is caught here, and the graph follows the handler",
+            hints=(
+                f"let the handler catch what is meant, not `{type(trouble.error).__name__}`",
+                *problem.hints,
+            ),
         )
 
     def _anchor(self, site: SourceFrame | None, frames: tuple[SourceFrame, ...]) -> SourceFrame | None:

@@ -5,21 +5,24 @@ traces is run once.
 """
 
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from fxengine.diagnosis import Diagnosis, Guard
+from fxengine.diagnosis import Diagnosis, Guard, Observation, TracingProblem
 from fxengine.exploration.findings import Findings
 from fxengine.exploration.problems import Describer, traced_code
-from fxengine.exploration.steering import Knowledge, OutOfTime, Run, Way
+from fxengine.exploration.steering import Decision, Knowledge, OutOfTime, Run, Way
 from fxengine.graph import Graph
-from fxengine.module_snapshot import Snapshot
+from fxengine.module_snapshot import Change, Snapshot
 from fxengine.node import Node
 from fxengine.placeholders import PHBase
+from fxengine.silent import find_silent
 from fxengine.source import frame_at, parameter_place
 from fxengine.tracer import Tracer
 
@@ -66,14 +69,17 @@ def diagnose(
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What is kept of a run: its graph, what the tracer was after it, and what it has put into the model."""
+    """What is kept of a run: its graph, what the tracer was after it, and what it has done to the model."""
 
     graph: Graph
     root: nn.Module
     reached_end: bool
     assumed: bool
+    decisions: Sequence[Decision]
     tracer: dict[str, Any]
     belongings: dict[str, Any]
+    changes: tuple[Change, ...]
+    has_drawn: bool
 
 
 class _Exploration:
@@ -113,15 +119,16 @@ class _Exploration:
                 else:
                     best = found if found.reached_end and not best.reached_end else best
         vars(self._tracer).update(best.tracer)
+        findings = self._knowledge.findings
+        silent = self._silent(best, deadline)
         for path, value in best.belongings.items():
             _put(best.root, path, value)
-        findings = self._knowledge.findings
         return Diagnosis(
             best.graph,
             findings.problems(),
             _guards(self._root, self._concrete_args, self._tracer),
             best.root,
-            silent=findings.swallowed(),
+            silent=(*findings.swallowed(), *silent),
             cut=cut,
             reached_end=best.reached_end,
             captured=best.reached_end and not best.assumed,
@@ -151,8 +158,58 @@ class _Exploration:
 
     def _outcome(self, run: Run, graph: Graph) -> _Outcome:
         tracer = self._tracer
-        belongings = _belongings(graph, tracer.root) if self._snapshot.is_changed() else {}
-        return _Outcome(graph, tracer.root, run.ended is None, run.assumed, dict(vars(tracer)), belongings)
+        is_changed = self._snapshot.is_changed()
+        return _Outcome(
+            graph,
+            tracer.root,
+            run.ended is None,
+            run.assumed,
+            run.decisions,
+            dict(vars(tracer)),
+            _belongings(graph, tracer.root) if is_changed else {},
+            self._snapshot.changes() if is_changed else (),
+            self._snapshot.has_drawn(),
+        )
+
+    def _silent(self, outcome: _Outcome, deadline: float) -> tuple[TracingProblem, ...]:
+        """What a run has done without a word that its graph does not do."""
+        return find_silent(
+            Observation(
+                self._root,
+                self._tracer,
+                outcome.graph,
+                outcome.changes,
+                outcome.has_drawn,
+                self._concrete_args,
+                self._describer.user_paths,
+                self._knowledge.findings.problems(),
+                outcome.reached_end,
+                partial(self._replay, outcome, deadline),
+            )
+        )
+
+    def _replay(self, outcome: _Outcome, deadline: float, context: AbstractContextManager[object]) -> Graph | None:
+        """Make a run again while a context is entered, and leave no trace of it; None if there is no time for it."""
+        if self._over(deadline):
+            return None
+        known = self._knowledge
+        forgotten = replace(
+            known, findings=Findings(), covered=set(known.covered), waiting={}, escaping=dict(known.escaping)
+        )
+        self._restore()
+        run = Run(self._tracer, forgotten, self._describer, Way(outcome.decisions, len(outcome.decisions)), deadline)
+        self._runs += 1
+        try:
+            with context:
+                graph = run.execute(self._concrete_args)
+        except OutOfTime:
+            return None
+        finally:
+            self._restore()
+            vars(self._tracer).update(outcome.tracer)
+        if run.ended is not None:
+            _close(graph, run.stopped_at)
+        return graph
 
     def _restore(self) -> None:
         """Put back what the last run has changed."""

@@ -18,15 +18,15 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from fxengine.classification import Moment, Verdict, node_of, operand_span
-from fxengine.errors import DynamicBool, ForeignModule, RaisedWhileTracing, Refusal, Rule
+from fxengine.errors import DynamicBool, ForeignModule, Refusal, Rule
 from fxengine.exploration.answers import Outlook, is_in_while, outlook
 from fxengine.exploration.findings import Findings
-from fxengine.exploration.handlers import is_caught
+from fxengine.exploration.handlers import catcher
 from fxengine.exploration.problems import Describer, Trouble, failing_site, with_callers
 from fxengine.graph import Graph
 from fxengine.node import Node
 from fxengine.proxy import Attribute, Proxy
-from fxengine.source import ModuleSite, is_engine_file, walk_user_frames
+from fxengine.source import ModuleSite, is_engine_file, is_user_file, walk_user_frames
 from fxengine.tracer import Tracer
 
 Place: TypeAlias = tuple[str, int, bytes, int]
@@ -100,11 +100,12 @@ class Knowledge:
 
 @dataclass(slots=True)
 class _Raised:
-    """A refusal that was raised really: something in the user's code would catch it, or there is no answer."""
+    """A refusal that was raised really: there is no answer, or somebody catches it (`caught`: the user)."""
 
     key: Key
     trouble: Trouble
     answerable: bool
+    caught: bool
     escaped: bool = False
 
 
@@ -200,8 +201,8 @@ class Run:
         if self.ended is None:
             findings.completed.add("")
         for raised in self._raised:
-            if not raised.escaped:
-                findings.add_swallowed(self._describer.problem(raised.trouble, raised.trouble.verdict))
+            if raised.caught and not raised.escaped:
+                findings.add_swallowed(self._describer.swallowed(raised.trouble))
         return tracer.graph
 
     @contextmanager
@@ -243,8 +244,10 @@ class Run:
         key = self._key(frame)
         answerable = rule is DynamicBool or instead is not None or _is_parameter(rule, subject)
         reported = self._knowledge.escaping.get(key)
-        if not answerable or (reported is None and is_caught(error, frame, _OUTERMOST)):
-            self._raised.append(_Raised(key, self._trouble(error, tracer._site), answerable))
+        handler = catcher(error, frame, _OUTERMOST) if reported is None else None
+        if handler is not None or not answerable:
+            caught = handler is not None and is_user_file(handler.f_code.co_filename)
+            self._raised.append(_Raised(key, self._trouble(error, tracer._site), answerable, caught))
             raise error
         unknown = self._is_unknown(subject)
         if reported is not False and not unknown:
@@ -259,7 +262,7 @@ class Run:
         tracer = self._tracer
         caller = _asking_frame(call.frame)
         key = (*self._key(caller), _CALL) if caller is not None else ()
-        if key not in self._knowledge.escaping and is_caught(error, call.frame, _OUTERMOST):
+        if key not in self._knowledge.escaping and catcher(error, call.frame, _OUTERMOST) is not None:
             self._passing.append((key, error))
             raise error
         while len(tracer.module_stack) > call.depth:
@@ -284,7 +287,7 @@ class Run:
         self._arrived(error)
         trouble = self._trouble(error, site)
         verdict = trouble.verdict
-        if verdict.rule is RaisedWhileTracing:
+        if not verdict.certain:
             # Where values may be anything, that they do not fit says nothing.
             if not self.blind:
                 problem = self._describer.problem(trouble, verdict)
