@@ -170,11 +170,17 @@ class Session:
             self._warn(each.message)
         views = [view for view in (self._elsewhere, *self._views) if folder in {None, view.folder}]
         changed = [view for view in views if view.settings != settings]
+        traced = [view for view in changed if view.settings.of_traces != settings.of_traces]
         for view in changed:
             view.settings = settings
+        for view in traced:
             view.reset()
         logging.getLogger("fxls").setLevel(self._elsewhere.settings.log_level.upper())
-        self._reconsider(document for document in self._documents.values() if self._view(document) in changed)
+        documents = [(document, self._view(document)) for document in self._documents.values()]
+        for document, view in documents:
+            if view in changed and not self._scheduler.busy(document.uri):
+                self._show(document)  # What is only shown in another way need not be found out again.
+        self._reconsider([document for document, view in documents if view in traced])
 
     def change_folders(self, added: Iterable[str], removed: Iterable[str]) -> None:
         """Take note of the workspace's folders."""
@@ -383,8 +389,10 @@ class Session:
             return
         document.asked()
         request = self._request(document)
-        answer = ahead.report if ahead is not None and ahead.request == request else worker.trace(request)
-        report = await answer
+        if ahead is not None and ahead.request != request:
+            ahead.report.cancel()
+            ahead = None
+        report = await (worker.trace(request) if ahead is None else ahead.report)
         if document.answer(report):
             self._watcher.depend(document.uri, self._dependencies(document, report))
             self._show(document)
@@ -475,9 +483,9 @@ class Session:
         return (*self._configured_by(document), *imported)
 
     def _configured_by(self, document: Document) -> tuple[str, ...]:
-        """Return the configuration file that governs a document, if there is one."""
-        configuration = self._view(document).configuration(document.path)
-        return () if configuration is None else (configuration.path,)
+        """Return the configuration file that governs a document, or that will when somebody writes it."""
+        place = self._view(document).configured_by(document.path)
+        return () if place is None else (place,)
 
     def _snapshot(self, document: Document) -> Snapshot:
         return document.snapshot(self._view(document).settings_of(document.path), trusted=self._trusted)

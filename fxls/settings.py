@@ -172,6 +172,11 @@ class Settings:
         },
     )
 
+    @property
+    def of_traces(self) -> tuple[object, ...]:
+        """The values that a trace depends on; the others say what is shown of it."""
+        return self.interpreter, self.extra_roots, self.trace_timeout, self.trace_memory
+
     def level(self, code: str) -> Level | None:
         """Return how severe the person wants a code to be, None where they did not say."""
         levels = dict(self.severity)

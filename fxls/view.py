@@ -56,22 +56,29 @@ class View:
 
     def configuration(self, path: str) -> ProjectConfiguration | None:
         """Return what the pyproject.toml that governs a file says, None where there is none."""
-        parent = _parent(path)
-        if parent not in self._configuration_files:
-            known = Path(path).is_absolute()
-            self._configuration_files[parent] = configuration_file(path, self._folders) if known else None
-        file = self._configuration_files[parent]
+        file = self._configuration_file(path)
         if file is None:
             return None
         if file not in self._configurations:
             self._configurations[file] = read_configuration(file)
         return self._configurations[file]
 
+    def configured_by(self, path: str) -> str | None:
+        """Return the pyproject.toml that governs a file, or would if it were in the folder; None outside of folders."""
+        return self._configuration_file(path) or (str(Path(self.folder) / "pyproject.toml") if self.folder else None)
+
     def reset(self) -> None:
         """Forget what was found on disk."""
         self._environments.clear()
         self._configuration_files.clear()
         self._configurations.clear()
+
+    def _configuration_file(self, path: str) -> str | None:
+        parent = _parent(path)
+        if parent not in self._configuration_files:
+            known = Path(path).is_absolute()
+            self._configuration_files[parent] = configuration_file(path, self._folders) if known else None
+        return self._configuration_files[parent]
 
     @property
     def _folders(self) -> tuple[str, ...]:

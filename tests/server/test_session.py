@@ -392,3 +392,118 @@ async def test_a_status_is_sent_once(world):
     world.replace("net.py", 2, "def (\n# still\n")
     await world.settle()
     assert world.editor.statuses.count("problems") == 1
+
+
+async def test_settings_of_what_is_shown_need_no_trace(world):
+    world.worker.problems = (Problem("FX001", "error", "no", Location("", Span(6, 15, 6, 20))),)
+    await world.open("net.py")
+    world.session.configure({"ignore": ["FX0"]})
+    await world.settle()
+    world.session.configure({"severity": {"FX001": "hint"}})
+    await world.settle()
+    assert len(world.traced()) == 1
+    assert world.editor.published == [("net.py", 1, ["FX001"]), ("net.py", 1, []), ("net.py", 1, ["FX001"])]
+
+
+async def test_a_mistake_in_the_configuration_is_shown_in_it_until_it_is_mended(world):
+    project = world.folder / "pyproject.toml"
+    project.write_text('[tool.fxls]\nignore = ["FX001", "FX999"]\n')
+    world.worker.problems = (Problem("FX001", "error", "no", Location("", Span(6, 15, 6, 20))),)
+    await world.open("net.py")
+    world.type("net.py", 2, "x = 1\n")
+    await world.settle()
+    assert world.editor.published == [("pyproject.toml", None, ["FX107"]), ("net.py", 1, []), ("net.py", 2, [])]
+    project.write_text("[tool.fxls]\nignore = []\n")
+    world.session.files_changed([str(project)])
+    await world.settle()
+    assert world.editor.published[3:] == [("pyproject.toml", None, []), ("net.py", 2, ["FX001"])]
+    assert world.editor.warnings == []
+
+
+async def test_mistakes_in_a_configuration_that_governs_nothing_open_are_taken_away(world):
+    (world.folder / "pyproject.toml").write_text("[tool.fxls]\nignroe = []\n")
+    await world.open("net.py")
+    world.session.close_document(world.uri("net.py"))
+    assert [each for each in world.editor.published if each[0] == "pyproject.toml"] == [
+        ("pyproject.toml", None, ["FX107"]),
+        ("pyproject.toml", None, []),
+    ]
+
+
+async def test_a_configuration_that_is_written_later_is_read(world):
+    await world.open("net.py", "x = 1\n")
+    project = world.folder / "pyproject.toml"
+    project.write_text("[tool.fxls]\nstrict = 1\n")
+    world.session.files_changed([str(project)])
+    await world.settle()
+    assert ("pyproject.toml", None, ["FX107"]) in world.editor.published
+
+
+LONG = NET + "# " + "x" * 60_000 + "\n"
+
+
+async def test_a_long_text_is_traced_while_its_models_are_looked_for(world, monkeypatch):
+    await world.open("net.py", LONG)
+    searching, found = asyncio.Event(), asyncio.Event()
+    discover = world.session._discovered
+
+    async def slow(document):
+        searching.set()
+        await found.wait()
+        return await discover(document)
+
+    monkeypatch.setattr(world.session, "_discovered", slow)
+    world.type("net.py", 2, "y = 2\n")
+    await searching.wait()
+    assert [request.text[:6] for request in world.worker.requests] == ["import", "y = 2\n"]
+    found.set()
+    await world.settle()
+    assert len(world.traced()) == 2  # The answer of the one that was begun ahead is the answer.
+    assert world.editor.published[-1] == ("net.py", 2, [])
+    assert world.session.snapshot(world.uri("net.py")).fresh
+
+
+async def test_a_trace_that_was_begun_ahead_of_another_model_is_ended_and_the_right_one_made(world):
+    await world.open("net.py", LONG)
+    world.worker.open.clear()
+    world.type("net.py", 2, NET.replace("Net", "Other").replace("import torch\n", ""), line=1)
+    while len(world.traced()) < 3:
+        await asyncio.sleep(0.001)
+    guessed, asked = world.worker.requests[1:]
+    assert [each.qualname for each in guessed.targets] == ["Net"]
+    assert [each.qualname for each in asked.targets] == ["Other", "Net"]
+    world.worker.open.set()
+    await world.settle()
+    assert world.worker.cancelled == [guessed]
+    assert [each.qualname for each in world.session.snapshot(world.uri("net.py")).report.targets] == ["Other", "Net"]
+
+
+async def test_a_text_that_is_broken_or_short_or_was_traced_is_not_traced_ahead(world, monkeypatch):
+    await world.open("net.py", LONG)
+    world.type("net.py", 2, "def (\n")
+    await world.settle()
+    world.worker.requests.clear()
+    world.type("net.py", 3, "def (\n")
+    await world.settle()
+    world.replace("net.py", 4, LONG)
+    await world.settle()
+    assert world.traced() == []
+    await world.open("short.py")
+    world.worker.requests.clear()
+    monkeypatch.setattr(world.session, "_discovered", lambda _: asyncio.sleep(3600))
+    world.type("short.py", 2, "x = 1\n")
+    await asyncio.sleep(0.01)
+    assert world.traced() == []
+
+
+async def test_an_edit_ends_a_trace_that_was_begun_ahead(world):
+    await world.open("net.py", LONG)
+    world.worker.open.clear()
+    world.type("net.py", 2, "x = 1\n")
+    while len(world.traced()) < 2:
+        await asyncio.sleep(0.001)
+    world.type("net.py", 3, "x = 2\n")
+    world.worker.open.set()
+    await world.settle()
+    assert [request.text[:6] for request in world.worker.cancelled] == ["x = 1\n"]
+    assert world.editor.published[-1] == ("net.py", 3, [])
