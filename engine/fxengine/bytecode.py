@@ -1,8 +1,8 @@
 """What the bytecode that called a proxy is about to do with the answer, and what else it tells that no value does.
 
-Two questions are asked while a trace runs: how many targets an unpacking has (`a, b = proxy` gives no other hint of its
-length), and whether a truth value decides an `assert`. Both are answered by looking at a few instructions beside the one
-in execution, so they cost the same in a function of ten lines and of ten thousand.
+Two questions are asked while a trace runs: how many targets an unpacking has (`a, b = proxy` gives no other hint of
+its length), and whether a truth value decides an `assert`. Both are answered by looking at a few instructions beside
+the one in execution, so they cost the same in a function of ten lines and of ten thousand.
 """
 
 import dis

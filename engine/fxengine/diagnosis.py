@@ -4,12 +4,13 @@ These are results only; `exploration` finds them, and `silent` finds the errors 
 """
 
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
-from fxengine.errors import Rule
+from fxengine.errors import Rule, Severity
 from fxengine.graph import Graph
 from fxengine.module_snapshot import Change
 from fxengine.provenance import Kind, Step
@@ -37,6 +38,7 @@ class TracingProblem:
         module_type: The type of that module.
         instances: The paths of all modules in which the site is reached, `module_path` first.
         value: What the value in question is for the inputs in use, in print: `False`, `4`; empty if that is not known.
+        severity: How much it matters, where that is not what the rule says of all its problems; None where it is.
     """
 
     rule: type[Rule]
@@ -53,6 +55,7 @@ class TracingProblem:
     module_type: type[Any] | None
     instances: tuple[str, ...] = ()
     value: str = ""
+    severity: Severity | None = None
 
     @property
     def code(self) -> str:
@@ -109,24 +112,29 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the first run of a diagnosis leaves for those who look for silent errors.
+    """What a diagnosis leaves for those who look for silent errors: the run whose graph it returns.
 
     Attributes:
         root: What was traced.
         tracer: The tracer, as the run left it.
         graph: The run's graph, closed and valid.
         changes: What the run changed in the model.
+        has_drawn: Whether random generators of the process were used in it.
         concrete_args: The values that inputs were fixed to.
         user_paths: The files that the user is working on; every file that is not machinery if None.
         problems: The problems that are reported anyway.
         reached_end: Whether the run came to the end of the model.
+        replay: Makes the run again, with the same answers, while a context is entered; returns the graph, closed, as
+            far as it came. None if there is no time for it.
     """
 
     root: nn.Module | Callable[..., Any]
     tracer: Tracer
     graph: Graph
     changes: tuple[Change, ...]
+    has_drawn: bool
     concrete_args: dict[str, Any] | None
     user_paths: Collection[str] | None
     problems: tuple[TracingProblem, ...]
     reached_end: bool
+    replay: Callable[[AbstractContextManager[object]], Graph | None]

@@ -70,6 +70,10 @@ class Snapshot:
         """Whether anything in the model is different now."""
         return any(kept.has_changed(module) for module, kept in self._modules.items())
 
+    def has_drawn(self) -> bool:
+        """Whether a random generator of torch's, Python's or numpy's is not where it was."""
+        return not _is_same_state(self._random, _random_state())
+
     def changes(self) -> tuple[Change, ...]:
         """What is different now, in no particular order. Constants that a tracer put into the root do not count."""
         changed = [(module, kept) for module, kept in self._modules.items() if kept.has_changed(module)]
@@ -188,6 +192,13 @@ def _fill(container: Any, content: Any) -> None:
 def _random_state() -> tuple[Any, ...]:
     numpy = sys.modules.get("numpy")
     return torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy is not None else None
+
+
+def _is_same_state(before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
+    ours, python, numpys = before
+    if numpys is not None and (now[2] is None or numpys[2] != now[2][2] or (numpys[1] != now[2][1]).any()):
+        return False
+    return torch.equal(ours, now[0]) and python == now[1]
 
 
 def _restore_random_state(state: tuple[Any, ...]) -> None:

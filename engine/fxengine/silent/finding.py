@@ -1,0 +1,30 @@
+"""All finders, one after the other."""
+
+from collections.abc import Callable, Iterator
+
+from fxengine.diagnosis import Observation, TracingProblem
+from fxengine.errors import SpecialisedValue, UnusedInput
+from fxengine.silent import attributes, leaves, mutation, questions, signature, training, values
+from fxengine.silent.scene import Scene, merged
+
+_FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
+    training.find,
+    values.find,
+    leaves.find,
+    questions.find,
+    signature.specialised,
+    signature.unused,
+    mutation.find,
+    attributes.find,
+)
+
+
+def find_silent(observation: Observation) -> tuple[TracingProblem, ...]:
+    """The silent errors of a run; those that several modules have in common are one problem each."""
+    scene = Scene(observation)
+    found = merged(problem for finder in _FINDERS for problem in finder(scene))
+    # An input that is unused because of what it answered is told of where it was asked.
+    asked = {problem.provenance[0].node for problem in found if problem.rule is SpecialisedValue and problem.provenance}
+    return tuple(
+        problem for problem in found if problem.rule is not UnusedInput or problem.provenance[0].node not in asked
+    )

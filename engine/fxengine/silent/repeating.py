@@ -1,0 +1,89 @@
+"""Trying out whether an answer matters: the model is walked through again with the opposite one, and graphs compared.
+
+The first comparison is of all answers in question at once, so a model on which none matters is repeated once.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Final, Protocol, TypeVar
+
+from fxengine.graph import Graph
+from fxengine.node import Node
+from fxengine.silent.observers import Place
+from fxengine.silent.scene import Scene
+
+DROPPING: Final = frozenset(
+    {
+        "alpha_dropout",
+        "drop_block_2d",
+        "drop_path",
+        "dropout",
+        "dropout1d",
+        "dropout2d",
+        "dropout3d",
+        "feature_alpha_dropout",
+        "feature_dropout",
+        "stochastic_depth",
+    }
+)
+"""Functions that do nothing if their second argument, a probability, is 0."""
+PROBABILITIES: Final = frozenset({"p", "drop_prob"})
+"""What that argument is called."""
+
+_MOST_SINGLE_RUNS: Final = 4
+"""So many places are tried one by one; of more of them all count."""
+
+_Read = TypeVar("_Read")
+
+
+class Asked(Protocol[_Read]):
+    """An observer that gives the opposite answer at some places, and notes what was asked."""
+
+    @property
+    def reads(self) -> dict[Place, dict[str, _Read]]:
+        """What was asked at each place, by the path of the module whose forward ran."""
+        ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def decisive(
+    scene: Scene, places: Collection[Place], observer: Callable[[Collection[Place]], Asked[_Read]]
+) -> Iterator[tuple[Place, dict[str, _Read]]]:
+    """The places at which the opposite answer gives another graph, with what was asked there.
+
+    Args:
+        scene: The first run.
+        places: The places in question.
+        observer: Makes what gives the opposite answers.
+    """
+    if not places:
+        return
+    before = _essence(scene.observation.graph)
+
+    def walked(opposite_at: Collection[Place]) -> tuple[Asked[_Read], bool]:
+        asked = observer(opposite_at)
+        again = scene.observation.replay(asked)
+        return asked, again is not None and _essence(again) != before
+
+    asked, differs = walked(places)
+    if not differs:
+        return
+    found = [place for place in asked.reads if place in places]
+    for place in found:
+        if not 1 < len(found) <= _MOST_SINGLE_RUNS or walked((place,))[1]:
+            yield place, asked.reads[place]
+
+
+def _essence(graph: Graph) -> list[str]:
+    """What a graph does, as text to compare; dropouts that drop nothing are all the same."""
+    return [_essence_of(node) for node in graph.nodes]
+
+
+def _essence_of(node: Node) -> str:
+    if node.op == "call_function" and getattr(node.target, "__name__", "") in DROPPING:
+        given: list[Any] = [node.kwargs[name] for name in PROBABILITIES if name in node.kwargs] or [*node.args[1:2]]
+        if given and given[0] == 0:
+            return f"{node.name} drops nothing of {node.args[:1]}"
+    return f"{node.name} {node.op} {node.target} {node.args} {node.kwargs}"

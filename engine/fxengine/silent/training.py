@@ -1,0 +1,148 @@
+"""FX301: user code asks whether it is training, and the graph keeps the answer.
+
+Reading `training` is common and mostly harmless: a dropout of probability 0, or a path that the options have switched
+off, is the same in both modes. So what the source shows to make no difference is left out, and of the rest the model is
+walked through again with the opposite answer: only where that gives another graph is there a problem.
+"""
+
+import ast
+from collections.abc import Iterator
+from types import CodeType
+
+from torch import nn
+
+from fxengine.diagnosis import TracingProblem
+from fxengine.errors import BakedTraining
+from fxengine.silent.observers import Place, TrainingReads, place_of
+from fxengine.silent.reading import (
+    UNKNOWN,
+    Worth,
+    definition_behind,
+    dotted,
+    expression_at,
+    first_parameter,
+    frame_of,
+    names_in,
+    truth,
+    within,
+)
+from fxengine.silent.repeating import DROPPING, PROBABILITIES, decisive
+from fxengine.silent.scene import Scene, shown
+from fxengine.source import Origin
+from fxengine.syntax import Definition, Span
+
+
+def find(scene: Scene) -> Iterator[TracingProblem]:
+    """The places where the graph would be another one in the other mode."""
+    asked = dict(_asked(scene))
+    for place, reads in decisive(scene, asked, TrainingReads):
+        for value, record in reads.values():
+            yield _problem(scene, record.resolve(), asked[place], place[1], value=value)
+
+
+def _asked(scene: Scene) -> Iterator[tuple[Place, CodeType]]:
+    """The places in the code that ran where the answer may matter, with the function that they are in."""
+    for code in scene.ran.functions.values():
+        if "training" not in names_in(code):
+            continue
+        definition = definition_behind(code)
+        if definition is None:
+            continue
+        modules = [module for _, module in scene.ran.owners(code)]
+        for node, around in within(definition):
+            match node:
+                case ast.Attribute(attr="training", ctx=ast.Load()):
+                    frame = frame_of(code, node)
+                    if frame is not None and not _makes_no_difference(node, around, definition, modules):
+                        yield place_of(frame), code
+                case _:
+                    continue
+
+
+def _makes_no_difference(
+    read: ast.Attribute, around: tuple[ast.AST, ...], definition: Definition, modules: list[nn.Module]
+) -> bool:
+    """Whether the source shows that on each of some modules the answer is not looked at, or all the same."""
+    own_name = first_parameter(definition)
+    parents = list(reversed(around))
+    return bool(modules) and all(_is_void(read, parents, Worth(module, own_name, _unknown)) for module in modules)
+
+
+def _unknown(expression: ast.expr) -> object:
+    """Nothing is known of the answer itself."""
+    is_read = isinstance(expression, ast.Attribute) and expression.attr == "training"
+    return _Answer if is_read else UNKNOWN
+
+
+class _Answer:
+    """Stands for the answer while expressions around it are computed: neither true nor false."""
+
+
+def _is_void(read: ast.expr, parents: list[ast.AST], worth: Worth) -> bool:
+    current: ast.expr = read
+    for parent in parents:
+        match parent:
+            case ast.BoolOp() | ast.UnaryOp(op=ast.Not()) | ast.IfExp():
+                value = worth.of(parent)
+                if value is not _Answer and truth(value) is not None:
+                    return True
+                current = parent
+            case ast.keyword():
+                continue
+            case ast.Call() if parent.func is not current:
+                return _does_nothing(parent, worth)
+            case _:
+                return False
+    return False
+
+
+def _does_nothing(call: ast.Call, worth: Worth) -> bool:
+    """Whether a call drops out with a probability of 0."""
+    if dotted(call.func).rpartition(".")[2] not in DROPPING:
+        return False
+    given = [keyword.value for keyword in call.keywords if keyword.arg in PROBABILITIES] or call.args[1:2]
+    value = worth.of(given[0]) if given else UNKNOWN
+    return isinstance(value, int | float) and value == 0
+
+
+def _problem(scene: Scene, origin: Origin, code: CodeType, span: Span, *, value: bool) -> TracingProblem:
+    definition = definition_behind(code)
+    found = expression_at(definition, span) if definition is not None else None
+    around = found[1] if found is not None else ()
+    text = shown(origin.frames[-1])
+    mode = "training" if value else "evaluation"
+    call = _call_around(around)
+    if call is not None:
+        callee = dotted(call.func) or "a call"
+        headline = (
+            f"`{text}` is passed to `{callee}`, but the graph keeps `{value}` whatever `train()` and `eval()` say"
+        )
+    elif any(isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert) for node in around):
+        headline = f"`{text}` decides a branch, but the graph has the side for {mode} alone"
+    else:
+        headline = f"`{text}` is read once, while tracing: the graph keeps `{value}`"
+    return scene.problem(BakedTraining, origin, headline, _hints(call, origin, mode), value=str(value))
+
+
+def _call_around(around: tuple[ast.AST, ...]) -> ast.Call | None:
+    """The call that the answer is passed to, if it does not decide anything before."""
+    for node in reversed(around):
+        match node:
+            case ast.Call():
+                return node
+            case ast.keyword() | ast.BoolOp() | ast.UnaryOp():
+                continue
+            case _:
+                return None
+    return None
+
+
+def _hints(call: ast.Call | None, origin: Origin, mode: str) -> list[str]:
+    hints = [f"trace once for each mode; this graph is for {mode}"]
+    if call is not None and dotted(call.func).rpartition(".")[2] in DROPPING:
+        hints.insert(
+            0, "make an `nn.Dropout` in `__init__` and call it: that follows `train()` and `eval()` in the graph"
+        )
+    if origin.module_type is not None:
+        hints.append(f"treat `{origin.module_type.__name__}` as a leaf module: it then decides each time it runs")
+    return hints
