@@ -376,3 +376,57 @@ def test_a_module_of_torchvision():
     example = torch.rand(1, 3, 64, 64)
     torch.testing.assert_close(normalized(example), model(example))
     assert all(not node.args for node in normalized.graph.find_nodes(op="call_function", target=operator.add)) is False
+
+
+class TestInlining:
+    class Inner(nn.Module):
+        def forward(self, x, y):
+            return torch.relu(x) + y, torch.neg(y)
+
+    class OneResult(nn.Module):
+        def forward(self, x, y):
+            return torch.relu(x) * y
+
+    class Outer(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            a = self.inner(x, y=torch.sigmoid(x))
+            return (a[0] + a[1], torch.tanh(x)) if isinstance(self.inner, TestInlining.Inner) else a + 1
+
+    def inlined(self, engine, inner, **options):
+        class Leaves(engine.Tracer):
+            def is_leaf_module(self, m, module_qualified_name):
+                return True
+
+        outer = self.Outer(inner)
+        graph = Leaves().trace(outer)
+        outer.inner = engine.symbolic_trace(inner)
+        module = engine.GraphModule(outer, graph)
+        for node in module.inner.graph.nodes:
+            node.meta["note"] = node.name
+        mapping = their(engine, "experimental.const_fold")._inline_module(module, "inner", **options)
+        module.graph.lint()
+        module.recompile()
+        notes = [node.meta.get("note") for node in module.graph.nodes]
+        return module, described(module), {key.name: value.name for key, value in mapping.items()}, notes
+
+    @pytest.mark.parametrize("inner", [Inner, OneResult])
+    @pytest.mark.parametrize("run_dce", [True, False])
+    def test_alike(self, inner, run_dce):
+        theirs, ours = (self.inlined(engine, inner(), run_dce=run_dce) for engine in ENGINES)
+        assert ours[1:] == theirs[1:]
+        example = torch.rand(3)
+        torch.testing.assert_close(ours[0](example), self.Outer(inner())(example))
+
+    def test_nothing_to_inline(self, engine):
+        module = engine.symbolic_trace(self.Outer(self.OneResult()))
+        module.add_submodule("other", nn.ReLU())
+        module.add_submodule("uncalled", engine.symbolic_trace(self.OneResult()))
+        inline = their(engine, "experimental.const_fold")._inline_module
+        with pytest.raises(AssertionError, match="Expected GraphModule"):
+            inline(module, "other")
+        with pytest.raises(AssertionError, match="Could not find call_module node for uncalled"):
+            inline(module, "uncalled")

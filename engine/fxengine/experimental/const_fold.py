@@ -7,7 +7,7 @@ memory, works for modules on meta, and follows a move to another device before t
 import re
 from collections.abc import Callable
 from operator import getitem
-from typing import Any
+from typing import Any, cast
 
 import sympy
 import torch
@@ -16,9 +16,9 @@ from torch import nn
 from fxengine._symbolic_trace import symbolic_trace
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
-from fxengine.node import Node
+from fxengine.node import Node, map_arg
 
-__all__ = ["FoldedGraphModule", "get_unique_attr_name_in_module", "split_const_subgraphs"]
+__all__ = ["FoldedGraphModule", "_inline_module", "get_unique_attr_name_in_module", "split_const_subgraphs"]
 
 
 class FoldedGraphModule(GraphModule):
@@ -166,6 +166,50 @@ def _rest(module: GraphModule, constant: dict[Node, None], folded: list[Node], n
     graph._codegen = module.graph._codegen
     graph.eliminate_dead_code()
     return graph
+
+
+def _inline_module(gm: GraphModule, inline_mod_name: str, run_dce: bool = True) -> dict[Node, Node]:
+    """Put the nodes of a graph module in the place of its first call in ``gm``; return what stands for each of them.
+
+    Targets are copied as they are: what they refer to must be found in ``gm`` too.
+
+    Args:
+        gm: The graph module that calls the other one; it is changed.
+        inline_mod_name: The qualified name of the other one.
+        run_dce: Erase what is dead then.
+
+    Raises:
+        AssertionError: There is no call, or what is called is no graph module.
+    """
+    inlined = dict(gm.named_modules())[inline_mod_name]
+    assert isinstance(inlined, GraphModule), f"Expected GraphModule, got {type(inlined)}"
+    calls = (node for node in gm.graph.nodes if node.op == "call_module" and node.target == inline_mod_name)
+    call = next(calls, None)
+    assert call is not None, f"Could not find call_module node for {inline_mod_name}"
+    copies: dict[Node, Any] = {}
+    for place, node in enumerate(inlined.graph.find_nodes(op="placeholder")):
+        copies[node] = call.kwargs[node.name] if node.name in call.kwargs else call.args[place]
+
+    def copied(node: Node) -> Any:
+        copies[node].meta = node.meta.copy()
+        return copies[node]
+
+    with gm.graph.inserting_before(call):
+        for node in inlined.graph.nodes:
+            if node.op not in {"placeholder", "output"}:
+                copies[node] = gm.graph.node_copy(node, copied)
+    results = map_arg(inlined.graph.output_node().args[0], copied)
+    if isinstance(results, list | tuple):
+        for user in list(call.users):
+            if user.op == "call_function" and user.target is getitem and isinstance(user.args[1], int):
+                copies[user] = results[user.args[1]]
+                user.replace_all_uses_with(copies[user])
+                gm.graph.erase_node(user)
+    call.replace_all_uses_with(cast("Any", results))
+    gm.graph.erase_node(call)
+    if run_dce:
+        gm.graph.eliminate_dead_code()
+    return copies
 
 
 def get_unique_attr_name_in_module(mod_traced: GraphModule, name: str) -> str:

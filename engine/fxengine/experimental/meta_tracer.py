@@ -240,8 +240,7 @@ class MetaTracer(Tracer):
         named: Any = map_aggregate(kwargs, proxys_to_metas)
         match kind:
             case "call_function":
-                function: Callable[..., Any] = manual_meta_overrides.get(target, target)
-                return function(*given, **named)
+                return (manual_meta_overrides.get(target) or target)(*given, **named)
             case "call_method":
                 return getattr(given[0], target)(*given[1:], **named)
             case "call_module":
