@@ -24,6 +24,7 @@ UNUSED_IGNORE: Final = "FX106"
 CONFIGURATION: Final = "FX107"
 """The code of a mistake in a project's `[tool.fxls]`. It is the server that reports it."""
 
+_STOPS: Final = re.compile(r"FX00\d")
 _SELECTOR: Final = re.compile(r"FX\d{0,3}")
 
 
@@ -35,6 +36,11 @@ def rule_page(code: str) -> str:
 def rule_text(code: str) -> str:
     """Return the page that explains a code, as Markdown."""
     return (PAGES / f"{code}.md").read_text("utf-8")
+
+
+def stops_torch_fx(code: str) -> bool:
+    """Whether a code is of what torch.fx raises for."""
+    return _STOPS.fullmatch(code) is not None
 
 
 def selects_something(selector: str) -> bool:

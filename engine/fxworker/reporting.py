@@ -6,13 +6,13 @@ in the edited file wherever a user frame of it exists, and its message is one li
 
 import ast
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
 from fxengine.classification import moments_of
-from fxengine.errors import Rule, text_of
+from fxengine.errors import RULES, Rule, text_of
 from fxengine.exploration import Guard as EngineGuard
 from fxengine.exploration import TracingProblem
 from fxengine.graph import Graph
@@ -206,37 +206,36 @@ class Reporter:
             hint=f"say how it is built in a comment above the class: `# fx: {target.qualname}(…)`",
         )
 
-    def tracing_problem(self, problem: TracingProblem, target: str, *, captured: bool = False) -> Problem:
-        """Return a problem of tracing, at the place in the edited file that led to it.
-
-        Args:
-            problem: The problem.
-            target: The name of the model.
-            captured: Whether the graph is whole all the same, as metadata answers every question.
-        """
+    def tracing_problem(self, problem: TracingProblem, target: str) -> Problem:
+        """Return a problem of tracing, at the place in the edited file that led to it."""
         place = problem.anchor or problem.site
         if place is not None and place.path == self.path:
             location = self.frame(place).location
         else:
             own = next((frame for frame in reversed(problem.frames) if frame.path == self.path), place)
             location = self.frame(own).location if own is not None else Location(self.path, Span(1, 0, 1, 0))
-        related = [
-            Related(self.frame(step.frame).location, step.text) for step in problem.provenance if step.frame is not None
-        ]
         site = problem.site
-        if site is not None and self.frame(site).location != location:
-            related.append(Related(self.frame(site).location, f"it happens here, in `{site.function}`"))
+        here = self.frame(site).location if site is not None else location
+        # A way that ends at the expression itself says of its last step what the message says already.
+        way = problem.provenance
+        if way and way[-1].frame is not None and self.frame(way[-1].frame).location == here:
+            way = way[:-1]
+        related = [Related(self.frame(step.frame).location, step.text) for step in way if step.frame is not None]
+        if site is not None and here != location:
+            related.extend(self._calls(problem, location, here))
+            related.append(Related(here, f"it happens here, in `{site.function}`"))
         frames = tuple(self.frame(each) for each in problem.frames)
         module_type = problem.module_type.__qualname__ if problem.module_type is not None else ""
-        severity = problem.rule.severity
+        stops = problem.rule in RULES
+        decided = stops and problem.kind == "metadata" and bool(problem.value)
         return Problem(
             problem.code,
-            "warning" if severity == "error" and captured and problem.kind == "metadata" else severity,
+            "warning" if decided else problem.rule.severity,
             one_line(problem.headline),
             location,
-            explanation=_way(problem),
+            explanation=" → ".join(step.text for step in way),
             hint="\n".join(problem.hints),
-            original=f"{type(problem.exception).__name__}: {problem.message}" if problem.exception is not None else "",
+            original=f"{type(problem.exception).__name__}: {problem.message}" if stops else "",
             target=target,
             kind=problem.kind,
             value=problem.value,
@@ -244,6 +243,14 @@ class Reporter:
             origin=Origin(frames, problem.module_path, module_type),
             related=tuple(related),
         )
+
+    def _calls(self, problem: TracingProblem, start: Location, end: Location) -> Iterator[Related]:
+        """Yield the calls that lead from a place of the edited file into the library where a problem lies."""
+        places = [self.frame(frame).location for frame in problem.frames]
+        begun = places.index(start) + 1 if start in places else len(places)
+        for frame, place in zip(problem.frames[begun:-1], places[begun:-1], strict=True):
+            if place != end:
+                yield Related(place, f"called here, in `{frame.function}`")
 
     def shape_problem(self, failure: ShapeFailure, inputs: Inputs, target: str) -> Problem:
         """Return the problem of a node on which the inputs that somebody wrote down do not fit."""
@@ -370,11 +377,6 @@ def _location(place: Place | None) -> Location | None:
     if place is None:
         return None
     return Location(place.path, Span(place.line, place.column, place.end_line, place.end_column))
-
-
-def _way(problem: TracingProblem) -> str:
-    """Return how the value in question came to be: `x → self.router(x) → gate.max()`."""
-    return " → ".join(step.text for step in problem.provenance)
 
 
 def _detail(error: BaseException) -> str:

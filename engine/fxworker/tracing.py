@@ -156,6 +156,7 @@ class _Session:
             self._problems(target, diagnosis, fed),
             self.reporter.guards(diagnosis.guards),
             diagnosis.cut,
+            diagnosis.reached_end,
         )
         return replace(report, timings=Timings(0.0, build_ms, trace_ms, shapes_ms, clock.lap()))
 
@@ -224,7 +225,7 @@ class _Session:
     def _problems(self, target: TraceTarget, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
         name = target.qualname
         found = [
-            self.reporter.tracing_problem(each, name, captured=diagnosis.captured)
+            self.reporter.tracing_problem(each, name)
             for each in (*diagnosis.problems, *diagnosis.silent)
             if not self._is_told(each.exception)
         ]

@@ -262,7 +262,8 @@ class TargetReport:
     """The answer for one target: nodes AND problems always, as far as the trace came.
 
     `guards` is what the graph was specialised on. `cut` says why not every way through the model was looked at, "" when
-    all were. `enclosed_by` names the target inside which this class was traced, when it needed no instance of its own.
+    all were; `reached_end` that the graph goes to the model's end, be it with answers that are only assumed.
+    `enclosed_by` names the target inside which this class was traced, when it needed no instance of its own.
     `module_path` is then the path of its first instance there.
     """
 
@@ -278,6 +279,7 @@ class TargetReport:
     problems: tuple[Problem, ...] = ()
     guards: tuple[Guard, ...] = ()
     cut: str = ""
+    reached_end: bool = True
     enclosed_by: str = ""
     module_path: str = ""
     timings: Timings = Timings()

@@ -1,11 +1,13 @@
 """The line above each model: what was captured, and what can be done with it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from lsprotocol import types as lsp
 
-from fxls.features.places import target_reports
+from fxls.features.places import PlacedProblem, target_reports
+from fxls.features.problems import Tally, problems_by_model
 from fxls.features.wording import count, operations, plural, shortened, signature
 from fxls.lsp_ext import PROFILE, SHOW_CODE, SHOW_GRAPH
 from fxls.snapshot import Snapshot
@@ -31,7 +33,7 @@ def code_lenses(snapshot: Snapshot) -> list[lsp.CodeLens]:
     """Return the lenses of a document: none where nothing may run, or nothing was answered yet."""
     if not snapshot.settings.code_lens or not snapshot.trusted or snapshot.report is None:
         return []
-    reports = target_reports(snapshot)
+    reports, found = target_reports(snapshot), problems_by_model(snapshot)
     lenses: list[lsp.CodeLens] = []
     for target in snapshot.index.targets:
         report = reports.get(target.qualname)
@@ -40,7 +42,7 @@ def code_lenses(snapshot: Snapshot) -> list[lsp.CodeLens]:
         place = snapshot.mapper.range(target.name)
         lenses.extend(
             lsp.CodeLens(place, _command(snapshot, target, action))
-            for action in _actions(snapshot, target, report, reports.get(report.enclosed_by))
+            for action in _actions(snapshot, target, report, reports.get(report.enclosed_by), found[target.qualname])
         )
     return lenses
 
@@ -54,10 +56,14 @@ def devices(snapshot: Snapshot) -> list[str]:
 
 
 def _actions(
-    snapshot: Snapshot, target: TraceTarget, report: TargetReport, around: TargetReport | None
+    snapshot: Snapshot,
+    target: TraceTarget,
+    report: TargetReport,
+    around: TargetReport | None,
+    found: Sequence[PlacedProblem],
 ) -> list[_Action]:
     """Return the lenses of a model; one that was traced only within another leads to that one's graph and code."""
-    actions = [_Action(_title(snapshot, target, report))]
+    actions = [_Action(_title(snapshot, target, report, found))]
     shown = around if around is not None and not report.nodes else report
     if shown.nodes:
         actions.append(_Action("Graph", SHOW_GRAPH, target=shown.qualname))
@@ -68,19 +74,27 @@ def _actions(
     return actions
 
 
-def _title(snapshot: Snapshot, target: TraceTarget, report: TargetReport) -> str:
+def _title(snapshot: Snapshot, target: TraceTarget, report: TargetReport, found: Sequence[PlacedProblem]) -> str:
     """Return the verdict on a model in one line."""
+    mark = "" if snapshot.fresh else "⟳ "
+    if any(each.problem.code == "FX103" for each in found):
+        return f"{mark}? no arguments known for {_constructor(snapshot, target)}: give an example…"
+    wrong = Tally.of(found, report)
     if report.enclosed_by and not report.nodes:
         where = f" ({report.module_path})" if report.module_path else ""
-        return f"{'✓' if report.status == 'complete' else '✗'} within {report.enclosed_by}{where}"
-    mark = "" if snapshot.fresh else "⟳ "
-    if any(problem.code == "FX103" for problem in report.problems):
-        return f"{mark}? no arguments known for {_constructor(snapshot, target)}: give an example…"
-    stops = sum(problem.severity == "error" for problem in report.problems)
-    if report.status == "not traced":
-        return f"{mark}✗ {plural(max(stops, 1), 'problem')} · not traced"
-    if report.status == "partial" and stops:
-        return f"{mark}✗ {plural(stops, 'problem')} · {plural(len(report.nodes), 'node')} so far"
+        verdict = [f"within {report.enclosed_by}{where}", *wrong.facts]
+    elif report.status == "not traced":
+        verdict = [*(wrong.facts or ["1 problem"]), "not traced"]
+    elif wrong.errors:
+        verdict = [*wrong.facts, f"{plural(len(report.nodes), 'node')}{'' if report.reached_end else ' so far'}"]
+    else:
+        verdict = [*_captured(report), *wrong.facts]
+    good = not wrong.errors and report.status != "not traced" and report.reached_end
+    return f"{mark}{'✓' if good else '✗'} {' · '.join(verdict)}"
+
+
+def _captured(report: TargetReport) -> list[str]:
+    """Return the facts about a captured graph: its size, its cost, what it was fed."""
     facts = [plural(len(report.nodes), "node")]
     if report.facts is not None:
         facts.append(count(report.facts.parameters))
@@ -89,10 +103,7 @@ def _title(snapshot: Snapshot, target: TraceTarget, report: TargetReport) -> str
     fed = signature(report, spaced=False)
     if fed:
         facts.append(shortened(fed, _LONGEST))
-    warnings = sum(problem.severity == "warning" for problem in report.problems)
-    if warnings:
-        facts.append(plural(warnings, "warning"))
-    return f"{mark}{'✓' if report.status == 'complete' else '✗'} {' · '.join(facts)}"
+    return facts
 
 
 def _constructor(snapshot: Snapshot, target: TraceTarget) -> str:

@@ -1,28 +1,39 @@
 """Generated code with what is known of each line beside it: the value's shape and the line of the source."""
 
+import re
 from typing import Final
 
 from fxls.features.wording import result, shortened
+from fxls.rules import stops_torch_fx
 from fxworker.wire import NodeInfo, TargetReport
 
 _WIDEST: Final = 72
 _WIDEST_NARROW: Final = 44
+_NARROW: Final = 76
+"""Characters of a line that an editor shows in a hover without folding it."""
+_SHORTEST_NARROW: Final = 24
 _LONGEST_RESULT: Final = 60
+_FREED: Final = re.compile(r";  (?:\w+ = )+None$")
+"""What the generated code does at the end of a line: it lets go of values that it no longer needs."""
 
 
 def listing(report: TargetReport, *, narrow: bool = False) -> list[str]:
     """Return the lines of a model's generated code with comments: `…  # f32[2, 768, 196]  line 89`.
 
     Comments stand below each other, but a long line carries its comment right behind it. A narrow listing is for
-    hovers, where editors fold lines at 80 characters or so. The code of a capture that stopped ends with the reason:
-    `…  # FX001 in line 91`.
+    hovers, where editors fold lines at 80 characters or so: it leaves out what frees values, and the ends of long
+    lines. The code of a capture that ended early says so: `…  # FX001 in line 91`.
     """
     code = report.code.rstrip("\n").split("\n")
+    if narrow:
+        code = [_FREED.sub("", line) for line in code]
     comments = _comments(report, 0 if narrow else _column_width(report))
-    if report.status == "partial":
+    if report.status == "partial" and not report.reached_end:
         _leave_open(code, comments, report)
     first = next((row for row, line in enumerate(code) if line.strip()), 0)
     rows = [(line, comments.get(row + 1, "")) for row, line in enumerate(code) if row >= first]
+    if narrow:
+        rows = [(shortened(line, _room(comment)), comment) for line, comment in rows]
     column = min(
         max((len(line) for line, comment in rows if comment), default=0), _WIDEST_NARROW if narrow else _WIDEST
     )
@@ -32,6 +43,11 @@ def listing(report: TargetReport, *, narrow: bool = False) -> list[str]:
 def cut(lines: list[str], most: int) -> tuple[list[str], int]:
     """Return at most a number of lines, and how many are left out; one that alone would be left out is kept."""
     return (lines, 0) if len(lines) <= most + 1 else (lines[:most], len(lines) - most)
+
+
+def _room(comment: str) -> int:
+    """Return how much of a line is shown beside its comment, which may take all but some characters."""
+    return max(_NARROW - len(comment) - 4, _SHORTEST_NARROW) if comment else _NARROW
 
 
 def _comments(report: TargetReport, shapes: int) -> dict[int, str]:
@@ -53,8 +69,9 @@ def _leave_open(code: list[str], comments: dict[int, str], report: TargetReport)
     for node in report.nodes:
         if node.op == "output" and node.line is not None and node.line <= len(code):
             code[node.line - 1] = "    …"
-            stop = next(iter(report.problems), None)
-            comments[node.line] = f"{stop.code} in line {stop.location.span.line}" if stop is not None else ""
+            stops = [each for each in report.problems if stops_torch_fx(each.code)]
+            alone = stops[0] if len(stops) == 1 else None
+            comments[node.line] = f"{alone.code} in line {alone.location.span.line}" if alone else "it ends here"
 
 
 def _column_width(report: TargetReport) -> int:

@@ -5,17 +5,44 @@ A problem whose expression was edited since is left out: the next trace says whe
 
 import platform
 import re
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
 
 from fxls.features.ignoring import sifted
 from fxls.features.places import PlacedProblem, contains
+from fxls.features.wording import plural
+from fxls.rules import stops_torch_fx
 from fxls.settings import Settings
 from fxls.snapshot import Snapshot
-from fxworker.wire import Location, Problem, Span
+from fxworker.wire import Location, Problem, Span, TargetReport
 
-_STOPS_TORCH_FX: Final = re.compile(r"FX00\d")
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How much is wrong with a model: problems of each kind, and what stops torch.fx but is not shown."""
+
+    errors: int
+    warnings: int
+    ignored: int
+
+    @classmethod
+    def of(cls, found: Iterable[PlacedProblem], report: TargetReport) -> "Tally":
+        """Return the tally of the problems of a model."""
+        levels = Counter(each.problem.severity for each in found)
+        shown = sum(stops_torch_fx(each.problem.code) for each in found)
+        stops = {(each.code, each.location) for each in report.problems if stops_torch_fx(each.code)}
+        return cls(levels["error"], levels["warning"], max(len(stops) - shown, 0))
+
+    @property
+    def facts(self) -> list[str]:
+        """What there is, in words: `2 problems`, `1 warning`, `1 ignored`."""
+        facts = [plural(self.errors, "problem")] if self.errors else []
+        if self.warnings:
+            facts.append(plural(self.warnings, "warning"))
+        if self.ignored:
+            facts.append(f"{self.ignored} ignored")
+        return facts
 
 
 def problems(snapshot: Snapshot) -> list[PlacedProblem]:
@@ -29,6 +56,22 @@ def problems(snapshot: Snapshot) -> list[PlacedProblem]:
 def problems_at(snapshot: Snapshot, point: tuple[int, int]) -> list[PlacedProblem]:
     """Return the problems whose span a point lies in."""
     return [each for each in problems(snapshot) if contains(each.span, point)]
+
+
+def problems_by_model(snapshot: Snapshot) -> dict[str, list[PlacedProblem]]:
+    """Return the problems of each model, by its name; of a class inside which models are traced, those on its lines."""
+    found = problems(snapshot)
+    by_model: dict[str, list[PlacedProblem]] = {each.qualname: [] for each in snapshot.index.targets}
+    for each in found:
+        for name in each.targets:
+            by_model.setdefault(name, []).append(each)
+    for report in snapshot.report.targets if snapshot.report is not None else ():
+        around = snapshot.index.model_class(report.qualname)
+        if report.enclosed_by and around is not None:
+            by_model[report.qualname] = [
+                each for each in found if around.span.line <= each.span.line <= around.span.end_line and each.targets
+            ]
+    return by_model
 
 
 def _placed(snapshot: Snapshot) -> list[PlacedProblem]:
@@ -111,6 +154,6 @@ def _wanted(placed: PlacedProblem, settings: Settings) -> PlacedProblem | None:
     level = settings.level(problem.code)
     if level == "off":
         return None
-    if level is None and settings.strict and problem.severity == "warning" and _STOPS_TORCH_FX.fullmatch(problem.code):
+    if level is None and settings.strict and problem.severity == "warning" and stops_torch_fx(problem.code):
         level = "error"
     return placed if level in {None, problem.severity} else replace(placed, problem=replace(problem, severity=level))

@@ -92,6 +92,7 @@ def net(*problems: Problem, **changes) -> TargetReport:
         ),
         code="\ndef forward(self, x):\n    fc = self.fc(x);  x = None\n    relu = torch.relu(fc)\n    return relu\n",
         problems=problems,
+        reached_end=not problems,
     )
     made = replace(made, nodes=tuple(replace(each, line=each.line and each.line + 1) for each in made.nodes))
     return replace(made, **changes)
@@ -181,7 +182,7 @@ def test_a_class_tells_what_was_captured_how_it_was_built_and_its_code():
     assert "built as `Net(8)` ([instance, line 17](file:///project/net.py#L17))" in text
     assert "fed `torch.randn(2, 8)`" in text
     assert "command:fxls.showGraph?" in text
-    assert "    fc = self.fc(x);  x = None  # f32[2, 8]  line 11\n" in text
+    assert "    fc = self.fc(x)        # f32[2, 8]  line 11\n" in text
 
 
 def test_forward_and_variables_tell_the_same():
@@ -284,11 +285,27 @@ def test_lenses_tell_the_verdict_and_offer_views_and_profiles():
 
 def test_lenses_tell_what_is_wrong():
     assert titles(snapshot(TEXT, net(problem())))[0] == "✗ 1 problem · 4 nodes so far"
+    other = problem(code="FX002", location=location(TEXT, "torch.relu(y)"))
+    assert titles(snapshot(TEXT, net(problem(), other, reached_end=True)))[0] == "✗ 2 problems · 4 nodes"
+    mild = problem(severity="warning", kind="metadata", value="False")
+    assert titles(snapshot(TEXT, net(mild, other)))[0] == "✗ 1 problem · 1 warning · 4 nodes so far"
+    static = snapshot(TEXT, net(mild, reached_end=True))
+    assert titles(static)[0] == "✓ 4 nodes · 86.6 M · 35.1 GFLOPs · x f32[2,8] · 1 warning"
+    ignored = replace(static, settings=Settings(ignore=("FX001",)))
+    assert titles(ignored)[0] == "✓ 4 nodes · 86.6 M · 35.1 GFLOPs · x f32[2,8] · 1 ignored"
     unknown = net(problem(code="FX103", severity="information"), status="not traced", nodes=(), code="", construct=None)
     assert titles(snapshot(TEXT, unknown)) == ["? no arguments known for Net(dim): give an example…"]
     assert titles(snapshot(TEXT, net(enclosed_by="Big", module_path="a.0", nodes=(), code="", construct=None))) == [
         "✓ within Big (a.0)"
     ]
+
+
+def test_a_class_inside_another_model_counts_the_problems_on_its_lines():
+    inside = net(enclosed_by="Big", module_path="a.0", nodes=(), code="", construct=None, status="partial")
+    shot = snapshot(TEXT, inside)
+    big = net(problem(target="Big", instances=("a.0", "a.1")), qualname="Big")
+    shot = replace(shot, report=replace(shot.report, targets=(big, inside)))
+    assert titles(shot)[0] == "✗ within Big (a.0) · 1 problem"
 
 
 def test_hints_tell_shapes_at_the_end_of_assignments():
