@@ -13,7 +13,7 @@ from fxls.cli.findings import FileFindings, Sources, counts, findings_of
 from fxls.cli.machine_formats import to_github, to_json, to_sarif
 from fxls.cli.plain_markdown import plain
 from fxls.cli.terminal import Paint, Progress
-from fxls.cli.text_format import render, summary
+from fxls.cli.text_format import cuts, render, summary
 from fxls.cli.tracing import CannotTraceError, Traced, Tracing
 from fxls.features import graph_view
 from fxls.features.listing import listing
@@ -134,7 +134,7 @@ def _written(format_: str, found: list[FileFindings], sources: Sources, paint: P
         case "github":
             return to_github(found)
         case _:
-            return summary(found, paint) + "\n"
+            return "\n".join([*cuts(found), summary(found, paint), ""])
 
 
 async def _view(options: Options, tracing: Tracing, terminal: _Terminal) -> int:

@@ -1,13 +1,14 @@
 """What a check found, with places as people count them: lines and code points from 1."""
 
 import linecache
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fxls.cli.files import shown
 from fxls.cli.tracing import Traced
 from fxls.features.places import PlacedProblem
 from fxls.features.problems import problems
+from fxls.features.wording import signature
 from fxls.text.mapper import Mapper
 from fxworker.wire import Location, Problem, Severity, TargetReport
 
@@ -25,11 +26,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem and where it lies. `targets` are the models in which it was met."""
+    """A problem and where it lies. `targets` are the models in which it was met, the first of which was `fed` this."""
 
     problem: Problem
     place: Place
     targets: tuple[str, ...]
+    fed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,10 @@ class Sources:
 def findings_of(traced: Traced, sources: Sources) -> FileFindings:
     """Return what is wrong in a file, in the order of its text; what lies in a library stands at its own place."""
     sources.mappers[traced.file.path] = traced.snapshot.mapper
-    found = [_finding(each, sources) for each in problems(traced.snapshot)]
-    found.extend(Finding(each, sources.place(each.location), ()) for each in traced.configuration_problems)
     targets = traced.report.targets if traced.report is not None else ()
+    fed = {each.qualname: signature(each) for each in targets}
+    found = [_finding(each, sources, fed) for each in problems(traced.snapshot)]
+    found.extend(Finding(each, sources.place(each.location), ()) for each in traced.configuration_problems)
     return FileFindings(traced.file.shown, tuple(found), targets)
 
 
@@ -84,5 +87,6 @@ def counts(files: Iterable[FileFindings]) -> dict[Severity, int]:
     return numbers
 
 
-def _finding(placed: PlacedProblem, sources: Sources) -> Finding:
-    return Finding(placed.problem, sources.place(placed.problem.location), placed.targets)
+def _finding(placed: PlacedProblem, sources: Sources, fed: Mapping[str, str]) -> Finding:
+    first = fed.get(placed.targets[0], "") if placed.targets else ""
+    return Finding(placed.problem, sources.place(placed.problem.location), placed.targets, first)

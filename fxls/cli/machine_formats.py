@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from fxls import __version__
 from fxls.cli.findings import FileFindings, Finding, Place, Sources
+from fxls.features.wording import headline
 from fxls.rules import rule_text
 from fxworker.wire import Edit, Fix, Severity, TargetReport
 
@@ -51,7 +52,7 @@ def to_github(files: Sequence[FileFindings]) -> str:
             if place.end_line != place.line:
                 del properties["col"], properties["endColumn"]
             written = ",".join(f"{name}={_escaped_property(str(value))}" for name, value in properties.items())
-            message = "\n".join(part for part in (problem.message, problem.explanation, problem.hint) if part)
+            message = "\n".join(part for part in (headline(problem), problem.explanation, problem.hint) if part)
             lines.append(f"::{_ANNOTATIONS[problem.severity]} {written}::{_escaped(message)}\n")
     return "".join(lines)
 
@@ -82,6 +83,9 @@ def _target(path: str, target: TargetReport) -> dict[str, Any]:
         "inputs_from": target.inputs.source if target.inputs is not None else None,
         "status": target.status,
         "nodes": len(target.nodes),
+        "reached_end": target.reached_end,
+        "cut": target.cut,
+        "guards": [{"expression": guard.expression, "value": guard.value} for guard in target.guards],
         "ms": round(times.load + times.build + times.trace + times.shapes + times.report, 1),
     }
 
@@ -99,6 +103,8 @@ def _problem(finding: Finding, sources: Sources) -> dict[str, Any]:
         "message": problem.message,
         "target": finding.targets[0] if finding.targets else problem.target,
         "kind": problem.kind,
+        "value": problem.value,
+        "instances": list(problem.instances),
         "related": [
             {"path": step.path, "line": step.line, "column": step.column, "message": message}
             for step, message in ((sources.place(each.location), each.message) for each in problem.related)
@@ -124,7 +130,7 @@ def _edit(edit: Edit, sources: Sources) -> dict[str, Any]:
 
 def _result(finding: Finding, rule: int, sources: Sources) -> dict[str, Any]:
     problem = finding.problem
-    text = "\n\n".join(part for part in (problem.message, problem.explanation, problem.hint) if part)
+    text = "\n\n".join(part for part in (headline(problem), problem.explanation, problem.hint) if part)
     result: dict[str, Any] = {
         "ruleId": problem.code,
         "ruleIndex": rule,

@@ -4,7 +4,7 @@ from typing import Final
 
 from fxls.cli.findings import FileFindings, Finding, Sources, counts
 from fxls.cli.terminal import Paint, underlay, width
-from fxls.features.wording import chain, plural, shortened
+from fxls.features.wording import chain, instances, plural, shortened
 from fxworker.wire import Problem, Severity
 
 _WIDEST: Final = 160
@@ -28,6 +28,11 @@ def render(finding: Finding, sources: Sources, paint: Paint) -> str:
         lines.append(f"{gutter} {paint('gutter', '=')} {first}")
         lines.extend(f"{gutter}   {line}" for line in more)
     return "\n".join(lines)
+
+
+def cuts(files: list[FileFindings]) -> list[str]:
+    """Return a line for each model that was not looked at in every way."""
+    return [f"{file.shown}: {target.qualname}: {target.cut}" for file in files for target in file.targets if target.cut]
 
 
 def summary(files: list[FileFindings], paint: Paint) -> str:
@@ -93,8 +98,11 @@ def _notes(finding: Finding, sources: Sources) -> list[str]:
     """Return what is said below the source, one fact each."""
     problem = finding.problem
     _, notes = _way_and_rest(problem)
+    if problem.value:
+        fed = f" ({finding.fed})" if finding.fed else ""
+        notes.append(f"for the inputs in use{fed} it is {problem.value}, so it is static in truth")
     if problem.count > 1:
-        notes.append(f"{problem.count} instances of {', '.join(finding.targets) or 'it'} reach this")
+        notes.append(f"in {instances(problem)}, of {', '.join(finding.targets) or 'the model'}")
     elif finding.targets and problem.code not in _OF_THE_MODEL:
         notes.append(f"in {', '.join(finding.targets)}")
     # The steps of a value's way stand beside the carets; those in other files say where it leads.

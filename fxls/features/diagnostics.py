@@ -7,7 +7,7 @@ from lsprotocol import types as lsp
 
 from fxls.features.places import PlacedProblem
 from fxls.features.problems import problems
-from fxls.features.wording import instances
+from fxls.features.wording import headline
 from fxls.rules import UNUSED_IGNORE, rule_page
 from fxls.snapshot import Snapshot
 from fxls.text.uris import to_uri
@@ -33,11 +33,6 @@ def elsewhere(found: Iterable[Problem]) -> list[lsp.Diagnostic]:
     return [_of(each, _elsewhere(each.location.span)) for each in found]
 
 
-def with_instances(problem: Problem) -> str:
-    """Return a problem's message, with the instances that reach the site where there are several."""
-    return f"{problem.message} (in {instances(problem)})" if problem.count > 1 else problem.message
-
-
 def _diagnostic(snapshot: Snapshot, placed: PlacedProblem) -> lsp.Diagnostic:
     problem = placed.problem
     found = _of(problem, snapshot.mapper.range(placed.span))
@@ -56,7 +51,7 @@ def _of(problem: Problem, place: lsp.Range) -> lsp.Diagnostic:
     idle = problem.code == UNUSED_IGNORE and problem.severity == "hint"
     return lsp.Diagnostic(
         range=place,
-        message=with_instances(problem),
+        message=headline(problem),
         severity=_SEVERITIES[problem.severity],
         code=problem.code,
         code_description=lsp.CodeDescription(rule_page(problem.code)),

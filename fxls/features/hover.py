@@ -10,13 +10,14 @@ from fxls.discovery.index import ModelIndex
 from fxls.features import markdown as md
 from fxls.features.listing import cut, listing
 from fxls.features.places import PlacedProblem, Site, contains, extent, sites, target_reports
-from fxls.features.problems import problems_at
+from fxls.features.problems import Tally, problems_at, problems_by_model
 from fxls.features.values import values
 from fxls.features.wording import (
     chain,
     count,
     duration,
     generalised,
+    headline,
     instances,
     operations,
     pattern,
@@ -32,11 +33,14 @@ from fxls.lsp_ext import SHOW_CODE, SHOW_GRAPH
 from fxls.rules import rule_page
 from fxls.snapshot import Snapshot
 from fxls.text.uris import to_uri
-from fxworker.wire import Location, NodeInfo, Problem, ProfileReport, Span, TargetReport
+from fxworker.wire import Location, NodeInfo, Problem, ProfileReport, Severity, Span, TargetReport
 
 _MOST_LINES: Final = 24
 _MOST_NODES: Final = 8
 _MOST_USERS: Final = 4
+_MOST_PROBLEMS: Final = 8
+_MOST_GUARDS: Final = 4
+_ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "information": 2, "hint": 3}
 _LONGEST_EXPRESSION: Final = 120
 _LONGEST_WAY: Final = 300
 _OLD: Final = "*before the last edit*"
@@ -85,28 +89,28 @@ def _model(snapshot: Snapshot, name: str) -> list[str]:
     report = target_reports(snapshot).get(name)
     if report is None:
         return [_unknown(snapshot, name)] if snapshot.index.target(name) is not None else []
+    found = problems_by_model(snapshot).get(name, [])
     if report.enclosed_by and not report.nodes:
-        return [_enclosed(report)]
-    head = _summary(report)
+        return [_enclosed(report, found, snapshot)]
+    head = _summary(report, found)
     if not snapshot.fresh:
         head = f"{head} · {_OLD}"
-    built = _built(snapshot, report)
-    return [f"{head}  \n{built}\n\n{_code(snapshot, report)}".rstrip()]
+    parts = [f"{head}  \n{_built(snapshot, report)}", _list(snapshot, found), _held(snapshot, report)]
+    return ["\n\n".join(part for part in (*parts, _code(snapshot, report)) if part.strip()).rstrip()]
 
 
-def _summary(report: TargetReport) -> str:
+def _summary(report: TargetReport, found: Sequence[PlacedProblem]) -> str:
     """Return the first line of a model's hover: verdict, size, cost and inputs."""
-    name = f"**{md.escaped(report.qualname)}**"
-    facts: list[str] = []
-    match report.status:
-        case "complete":
-            facts.append(f"{name} ✓ captured, {plural(len(report.nodes), 'node')}")
-        case "partial":
-            stops = plural(len(report.problems), "problem")
-            facts.append(f"{name} ✗ {stops}, {plural(len(report.nodes), 'node')} captured so far")
-        case "not traced":
-            verdict = "not traced" if report.problems else "?"
-            facts.append(f"{name} ✗ {verdict}")
+    wrong = Tally.of(found, report)
+    nodes = plural(len(report.nodes), "node")
+    if report.status == "not traced":
+        verdict = f"✗ {', '.join([*wrong.facts, 'not traced'])}"
+    elif report.reached_end and not wrong.errors:
+        verdict = f"✓ {', '.join(['captured', nodes, *wrong.facts])}"
+    else:
+        verdict = f"✗ {', '.join(wrong.facts)}{', ' if wrong.facts else ''}{nodes}"
+        verdict += " captured" if report.reached_end else " captured so far"
+    facts = [f"**{md.escaped(report.qualname)}** {verdict}"]
     if report.facts is not None:
         size_ = size(report.facts.parameter_bytes)
         facts.append(f"{count(report.facts.parameters)} parameters ({size_})")
@@ -153,9 +157,38 @@ def _code(snapshot: Snapshot, report: TargetReport) -> str:
     return f"{text}\n{more}"
 
 
-def _enclosed(report: TargetReport) -> str:
+def _list(snapshot: Snapshot, found: Sequence[PlacedProblem]) -> str:
+    """Return the problems of a model, those that stop a trace first, each with a link to its line."""
+    shown = sorted(found, key=lambda each: _ORDER[each.problem.severity])
+    lines = [
+        f"- {md.link(f'line {each.span.line}', f'{snapshot.uri}#L{each.span.line}')}"
+        f" **{each.problem.code}** {md.prose(headline(each.problem))}"
+        for each in shown[:_MOST_PROBLEMS]
+    ]
+    if len(shown) > _MOST_PROBLEMS:
+        lines.append(f"- … and {len(shown) - _MOST_PROBLEMS} more")
+    return "\n".join(lines)
+
+
+def _held(snapshot: Snapshot, report: TargetReport) -> str:
+    """Return what the graph is specialised on, and whether the model was looked at in every way."""
+    facts: list[str] = []
+    if report.guards:
+        known = [
+            f"{md.code(shortened(each.expression, _LONGEST_EXPRESSION))} is {md.code(each.value)}"
+            + (f" ({_linked(snapshot, place(each.location, snapshot.path), each.location)})" if each.location else "")
+            for each in report.guards
+        ]
+        facts.append(f"captured for the case that {_listed(known, _MOST_GUARDS)}")
+    if report.cut:
+        facts.append(f"there may be more problems: {md.prose(report.cut)}")
+    return "  \n".join(facts)
+
+
+def _enclosed(report: TargetReport, found: Sequence[PlacedProblem], snapshot: Snapshot) -> str:
     where = f" as {md.code(report.module_path)}" if report.module_path else ""
-    return f"**{md.escaped(report.qualname)}** is traced within **{md.escaped(report.enclosed_by)}**{where}"
+    head = f"**{md.escaped(report.qualname)}** is traced within **{md.escaped(report.enclosed_by)}**{where}"
+    return "\n\n".join(part for part in (head, _list(snapshot, found)) if part)
 
 
 def _unknown(snapshot: Snapshot, name: str) -> str:
@@ -202,6 +235,8 @@ def _explanation(problem: Problem) -> str:
         else md.prose(line)
         for line in (problem.explanation or problem.message).splitlines()
     ]
+    if problem.value:
+        lines.append(f"for the inputs in use it is {md.code(problem.value)}, so it is static in truth")
     return "  \n".join(lines)
 
 

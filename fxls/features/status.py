@@ -74,6 +74,9 @@ def _tooltip(snapshot: Snapshot, found: int) -> str:
         captured = sum(each.status == "complete" for each in snapshot.report.targets)
         models = plural(len(snapshot.report.targets), "model")
         lines.append(f"{models}, {captured} captured · {plural(found, 'problem')}")
+        lines.extend(
+            f"{md.escaped(each.qualname)}: {md.prose(each.cut)}" for each in snapshot.report.targets if each.cut
+        )
     elif not snapshot.index.targets:
         lines.append("no model in this file")
     if snapshot.environment is not None:

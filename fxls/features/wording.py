@@ -108,6 +108,16 @@ def pattern(name: str) -> str:
     return _COPY.sub("", _NUMBER.sub("*", name))
 
 
+def headline(problem: Problem) -> str:
+    """Return what is wrong, in one line: the message, what is so for the inputs in use, and how often it is met."""
+    parts = [problem.message]
+    if problem.value:
+        parts.append(f"; for the inputs in use it is {problem.value}")
+    if problem.count > 1:
+        parts.append(f" (in {instances(problem)})")
+    return "".join(parts)
+
+
 def instances(problem: Problem) -> str:
     """Return how many parts of a model reach a site, and which: `12 instances: layers.0 … layers.11`."""
     names = [path or "the model itself" for path in problem.instances]

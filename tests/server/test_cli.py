@@ -15,7 +15,7 @@ from fxls.cli.plain_markdown import plain
 from fxls.cli.terminal import Paint, underlay
 from fxls.cli.text_format import render, summary
 from fxls.text.mapper import Mapper
-from fxworker.wire import Construct, Edit, Fix, Location, Problem, Related, Span, TargetReport, Timings
+from fxworker.wire import Construct, Edit, Fix, Guard, Location, Problem, Related, Span, TargetReport, Timings
 
 FAKE = shlex.join([sys.executable, str(Path(__file__).with_name("fake_worker.py"))])
 MODEL = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -252,10 +252,12 @@ def test_notes_say_what_to_do_and_where_it_leads():
         fixes=(Fix("ready", (), verified=True),),
         original="TypeError: x",
         instances=("a.0", "a.1", "a.2"),
+        value="False",
         related=(Related(Location("/lib/ops.py", Span(3, 0, 3, 1)), "called here"),),
     )
-    assert render(one, sources, Paint(on=False)).splitlines()[4:] == [
-        "  = 3 instances of Net reach this",
+    assert render(replace(one, fed="x: f32[2]"), sources, Paint(on=False)).splitlines()[4:] == [
+        "  = for the inputs in use (x: f32[2]) it is False, so it is static in truth",
+        "  = in 3 instances: a.0 … a.2, of Net",
         "  = /lib/ops.py:3:1: called here",
         "  = fixes: 1. ready  [verified]",
         "           2. first",
@@ -270,7 +272,15 @@ def test_json_is_as_documented():
     one, sources = finding(1, "f(x)", fixes=(Fix("rename", (edit,), verified=True),))
     construct = Construct("Net()", "no arguments")
     target = TargetReport(
-        "Net", "class", Span(1, 0, 1, 1), "partial", construct=construct, timings=Timings(1, 2, 3, 4, 5)
+        "Net",
+        "class",
+        Span(1, 0, 1, 1),
+        "partial",
+        construct=construct,
+        guards=(Guard("x.shape[0] > 4", "False"),),
+        cut="after 2 s",
+        reached_end=False,
+        timings=Timings(1, 2, 3, 4, 5),
     )
     document = json.loads(to_json([FileFindings("net.py", (one,), (target,))], sources))
     assert document == {
@@ -285,6 +295,9 @@ def test_json_is_as_documented():
                 "inputs_from": None,
                 "status": "partial",
                 "nodes": 0,
+                "reached_end": False,
+                "cut": "after 2 s",
+                "guards": [{"expression": "x.shape[0] > 4", "value": "False"}],
                 "ms": 15.0,
             }
         ],
@@ -300,6 +313,8 @@ def test_json_is_as_documented():
                 "message": "wrong",
                 "target": "Net",
                 "kind": "",
+                "value": "",
+                "instances": [],
                 "related": [],
                 "fixes": [
                     {

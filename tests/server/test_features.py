@@ -25,6 +25,7 @@ from fxworker.wire import (
     Edit,
     EnvironmentReport,
     Fix,
+    Guard,
     Inputs,
     Location,
     ModuleFacts,
@@ -136,7 +137,11 @@ def test_a_problem_whose_expression_was_edited_is_not_shown_and_others_move():
 
 
 def test_the_same_site_in_several_models_is_one_diagnostic():
-    shot = snapshot(TEXT, net(problem()), net(problem(target="Other", instances=tuple(f"layers.{i}" for i in range(12))), qualname="Other"))
+    shot = snapshot(
+        TEXT,
+        net(problem()),
+        net(problem(target="Other", instances=tuple(f"layers.{i}" for i in range(12))), qualname="Other"),
+    )
     (found,) = diagnostics(shot)
     assert found.message.endswith("(in 12 instances: layers.0 … layers.11)")
     assert found.data["targets"] == ["Net", "Other"]
@@ -237,6 +242,36 @@ def test_a_problem_is_explained():
     assert "`x` → `y` → `y.sum()`" in text
     assert "use `torch.where`" in text
     assert "torch.fx: `TraceError: symbolically traced variables`" in text
+
+
+def test_what_is_static_in_truth_is_told():
+    text = hovered(snapshot(TEXT, net(problem(kind="metadata", value="False", severity="warning"))), "y.sum() > 0", 2)
+    assert "for the inputs in use it is `False`, so it is static in truth" in text
+    (found,) = diagnostics(snapshot(TEXT, net(problem(value="False", instances=("a.0", "a.1")))))
+    assert found.message == (
+        "`y.sum() > 0` decides a branch; for the inputs in use it is False (in 2 instances: a.0, a.1)"
+    )
+
+
+def test_a_class_lists_its_problems_errors_first_and_what_its_graph_is_specialised_on():
+    other = problem(code="FX002", message="`len(y)` asks for a length", location=location(TEXT, "torch.relu(y)"))
+    guard = Guard("x.shape[0] > 4", "False", location(TEXT, "self.fc(x)"))
+    report = net(problem(severity="warning"), other, guards=(guard,), reached_end=True, cut="200 runs were not enough")
+    text = hovered(snapshot(TEXT, report), "Net(nn")
+    assert "**Net** ✗ 1 problem, 1 warning, 4 nodes captured · 86.6 M" in text
+    assert text.index("[line 13](file:///project/net.py#L13) **FX002** `len(y)` asks for a length") < text.index(
+        "[line 12](file:///project/net.py#L12) **FX001** `y.sum() > 0` decides a branch"
+    )
+    assert "captured for the case that `x.shape[0] > 4` is `False` ([line 11](file:///project/net.py#L11))" in text
+    assert "there may be more problems: 200 runs were not enough" in text
+    assert "200 runs" in status(snapshot(TEXT, report)).tooltip
+
+
+def test_of_many_problems_some_are_listed():
+    many = [problem(message=f"{number}", location=Location(PATH, Span(11, number, 11, 20))) for number in range(12)]
+    text = hovered(snapshot(TEXT, net(*many)), "Net(nn")
+    assert "✗ 12 problems" in text
+    assert "- … and 4 more" in text
 
 
 def test_a_report_of_an_older_text_says_so():
@@ -425,6 +460,19 @@ def test_an_empty_graph_has_a_drawing():
 
 def test_a_listing_has_shapes_and_lines_beside_the_code():
     assert listing(net())[1].endswith("# f32[2, 8]  line 11")
+
+
+def test_a_narrow_listing_leaves_out_what_would_be_folded():
+    report = net()
+    long = report.code.replace("torch.relu(fc)", "torch.relu(fc, with_a_name_that_is_long = 0.0, and_more = None)")
+    lines = listing(replace(report, code=long), narrow=True)
+    assert lines == [
+        "def forward(self, x):",
+        "    fc = self.fc(x)                           # f32[2, 8]  line 11",
+        "    relu = torch.relu(fc, with_a_name_that_is_long =…  # f32[2, 8]  line 13",
+        "    return relu",
+    ]
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_listing_of_a_capture_that_stopped_does_not_return():
