@@ -54,8 +54,8 @@ class Wide(nn.Module):
 class Sparse(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embedding = nn.EmbeddingBag(10, 4)
-        self.table = nn.Embedding(12, 4)
+        self.embedding = nn.EmbeddingBag(60, 4)
+        self.table = nn.Embedding(70, 4)
         self.linear = nn.Linear(4, 4)
 
     def forward(self, a, tokens, offsets):
@@ -164,7 +164,7 @@ def test_by_size(make, sizes):
 
 
 @pytest.mark.parametrize(
-    "sizes", [[600, 600], [400, 400, 400], [260, 260, 260, 260], [352, 352, 352], [300, 400], [90] * 9]
+    "sizes", [[1700] * 2, [2000] * 3, [1600] * 2, [1200] * 3, [1100] * 3, [300, 4000], [1200, 1700], [90] * 9]
 )
 def test_embeddings_apart(sizes):
     assert_alike(Sparse, sizes, "sparse_nn")
