@@ -9,7 +9,7 @@ r"""Fixtures that carry their own expectations: model files with `#!` markers, t
     #! node relu: call_function torch.relu f32[2]    the first captured graph has a node with these words
     x = y and z  #! FIXME FX001                      there should be a problem and is none yet
     #! clean                                         the file has no problem (said, so that it cannot be forgotten)
-    #! settings trace.timeout=1                      settings to trace and show with
+    #! settings trace.timeout=1 ignore=FX002,FX3     settings to trace and show with
     #! golden                                        `fxls check`'s text and the graphs are compared with a file beside
 
 Problems and markers match one to one, both ways. A caret line refines a trailing marker of its code on its line, and
@@ -129,9 +129,7 @@ def _read(markers: Markers, body: str, line: str, above_text: str, above: int, *
     elif body.startswith("settings "):
         for pair in body.removeprefix("settings ").split():
             key, _, value = pair.partition("=")
-            markers.settings[key] = (
-                {"true": True, "false": False}.get(value) if value in {"true", "false"} else float(value)
-            )
+            markers.settings[key] = _value(value)
     elif match := _NODE.match(body):
         markers.nodes.append((match["name"], match["words"].strip()))
     elif alone and (match := _CARETS.search(line)):
@@ -149,6 +147,13 @@ def _read(markers: Markers, body: str, line: str, above_text: str, above: int, *
             for match in _CODE.finditer(_AT.sub("", body))
         )
         assert (len(markers.problems), len(markers.looks)) != before, f"not a marker: {body}"
+
+
+def _value(text: str) -> object:
+    """Return the value of a setting: a switch, codes or a number."""
+    if text in {"true", "false"}:
+        return text == "true"
+    return text.split(",") if text.startswith("FX") else float(text)
 
 
 def _refine(markers: Markers, match: re.Match[str], above: int) -> None:
