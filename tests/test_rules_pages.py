@@ -1,8 +1,10 @@
 """The pages of docs/rules are programs: their examples fail as they say, and their fixes trace and compute the same.
 
 A block marked `python fails FX001` is a model with exactly that problem; one marked `python fixed` has none, and gives
-the outputs of the failing one before it. Blocks of FX001 to FX009 bind `model` and `inputs`; those of later codes are
-files, which go through the command line. A block of TOML is the configuration of a project with one small model.
+the outputs of the failing one before it. Blocks of FX001 to FX009 bind `model` and `inputs`, and so do those of silent
+errors (FX301 to FX309): there a block marked `python shows` demonstrates with torch.fx what is `wrong`, and it is so for
+the failing model and not for the mended one. Blocks of other codes are files, which go through the command line. A block
+of TOML is the configuration of a project with one small model.
 """
 
 import json
@@ -11,11 +13,12 @@ import re
 import subprocess
 import sys
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import torch
+import torch.fx
 
 import fxworker.rules  # noqa: F401 — Its classes are rules too.
 from fxengine.errors import Rule
@@ -35,14 +38,14 @@ class Net(nn.Module):
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs/rules").glob("FX*.md"))
 _BLOCK = re.compile(
-    r"^```(?P<language>python|toml) (?P<kind>fails|fixed) ?(?P<code>FX\d{3})?\n(?P<text>.*?)^```$",
+    r"^```(?P<language>python|toml) (?P<kind>fails|fixed|shows) ?(?P<code>FX\d{3})?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One example of a page; `code` is None for a fix."""
+    """One example of a page; `code` is None for a fix, `shows` is what demonstrates the error of a silent one."""
 
     page: str
     number: int
@@ -50,6 +53,7 @@ class Block:
     text: str
     after: "Block | None"
     language: str = "python"
+    shows: str = ""
 
     @property
     def name(self) -> str:
@@ -61,6 +65,9 @@ def blocks(page: Path) -> list[Block]:
     found: list[Block] = []
     failing = None
     for number, match in enumerate(_BLOCK.finditer(page.read_text(encoding="utf-8")), start=1):
+        if match["kind"] == "shows":
+            failing = found[-1] = replace(found[-1], shows=match["text"])
+            continue
         block = Block(page.stem, number, match["code"], match["text"], failing, match["language"])
         failing = block if block.code else failing
         found.append(block)
@@ -69,7 +76,8 @@ def blocks(page: Path) -> list[Block]:
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 TRACED = [block for block in BLOCKS if block.page.startswith("FX0")]
-FILES = [block for block in BLOCKS if not block.page.startswith("FX0")]
+SILENT = [block for block in BLOCKS if block.page.startswith("FX3")]
+FILES = [block for block in BLOCKS if not block.page.startswith(("FX0", "FX3"))]
 
 
 def load(block: Block, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
@@ -109,6 +117,26 @@ def test_a_fix_computes_what_the_example_did(block: Block, monkeypatch: pytest.M
     assert block.after
     failing, fixed = load(block.after, monkeypatch), load(block, monkeypatch)
     torch.testing.assert_close(fixed.model(*failing.inputs), failing.model(*failing.inputs))
+
+
+@pytest.mark.parametrize("block", SILENT, ids=lambda block: block.name)
+def test_a_silent_error_is_found_and_a_mended_one_is_not(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load(block, monkeypatch)
+    diagnosis = diagnose(module.model, vars(module).get("concrete_args"))
+    assert not diagnosis.problems
+    found = {problem.code for problem in diagnosis.silent}
+    assert found == ({block.code} if block.code else set())
+
+
+@pytest.mark.parametrize("block", SILENT, ids=lambda block: block.name)
+def test_a_silent_error_makes_the_graph_of_torch_fx_wrong_and_a_mended_one_does_not(
+    block: Block, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shows = block.shows or (block.after.shows if block.after else "")
+    module = load(block, monkeypatch)
+    namespace = {**vars(module), "torch": torch}
+    exec(shows, namespace)
+    assert namespace["wrong"] is (block.code is not None)
 
 
 @pytest.fixture(scope="module")

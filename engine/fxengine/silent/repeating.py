@@ -76,14 +76,25 @@ def decisive(
             yield place, asked.reads[place]
 
 
+def is_probability(name: str | None) -> bool:
+    """Whether an argument is the probability of a dropout that a function does beside other things."""
+    return name is not None and "drop" in name
+
+
 def _essence(graph: Graph) -> list[str]:
     """What a graph does, as text to compare; dropouts that drop nothing are all the same."""
     return [_essence_of(node) for node in graph.nodes]
 
 
 def _essence_of(node: Node) -> str:
-    if node.op == "call_function" and getattr(node.target, "__name__", "") in DROPPING:
-        given: list[Any] = [node.kwargs[name] for name in PROBABILITIES if name in node.kwargs] or [*node.args[1:2]]
-        if given and given[0] == 0:
-            return f"{node.name} drops nothing of {node.args[:1]}"
-    return f"{node.name} {node.op} {node.target} {node.args} {node.kwargs}"
+    kwargs = node.kwargs
+    if node.op == "call_function":
+        if getattr(node.target, "__name__", "") in DROPPING:
+            given: list[Any] = [kwargs[name] for name in PROBABILITIES if name in kwargs] or [*node.args[1:2]]
+            if given and given[0] == 0:
+                return f"{node.name} drops nothing of {node.args[:1]}"
+        elif "training" in kwargs:
+            dropped = [value for name, value in kwargs.items() if is_probability(name)]
+            if dropped and not any(dropped):
+                kwargs = {**kwargs, "training": None}
+    return f"{node.name} {node.op} {node.target} {node.args} {kwargs}"

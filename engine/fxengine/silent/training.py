@@ -26,7 +26,7 @@ from fxengine.silent.reading import (
     truth,
     within,
 )
-from fxengine.silent.repeating import DROPPING, PROBABILITIES, decisive
+from fxengine.silent.repeating import DROPPING, PROBABILITIES, decisive, is_probability
 from fxengine.silent.scene import Scene, shown
 from fxengine.source import Origin
 from fxengine.syntax import Definition, Span
@@ -98,11 +98,12 @@ def _is_void(read: ast.expr, parents: list[ast.AST], worth: Worth) -> bool:
 
 def _does_nothing(call: ast.Call, worth: Worth) -> bool:
     """Whether a call drops out with a probability of 0."""
-    if dotted(call.func).rpartition(".")[2] not in DROPPING:
-        return False
-    given = [keyword.value for keyword in call.keywords if keyword.arg in PROBABILITIES] or call.args[1:2]
-    value = worth.of(given[0]) if given else UNKNOWN
-    return isinstance(value, int | float) and value == 0
+    if dotted(call.func).rpartition(".")[2] in DROPPING:
+        given = [keyword.value for keyword in call.keywords if keyword.arg in PROBABILITIES] or call.args[1:2]
+    else:
+        given = [keyword.value for keyword in call.keywords if is_probability(keyword.arg)]
+    values = [worth.of(each) for each in given]
+    return bool(values) and all(isinstance(value, int | float) and value == 0 for value in values)
 
 
 def _problem(scene: Scene, origin: Origin, code: CodeType, span: Span, *, value: bool) -> TracingProblem:
