@@ -29,15 +29,11 @@ Alarms = dict[str, list[tuple[str, TracingProblem]]]
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--library", action="append", help="only models of this library (default: torchvision and timm)"
-    )
+    parser.add_argument("--library", action="append", help="only its models (default: torchvision and timm)")
     parser.add_argument("--mode", choices=("eval", "train"), default="eval")
     parser.add_argument("--limit", type=int, help="so many models at most, evenly spread")
     parser.add_argument("--examples", type=int, default=20, help="so many places of each code")
-    parser.add_argument(
-        "--cost", action="store_true", help="what the finders add to a diagnosis, as a ratio to one trace"
-    )
+    parser.add_argument("--cost", action="store_true", help="what the finders add, as a ratio to one trace")
     options = parser.parse_args(arguments)
     libraries = options.library or ["torchvision", "timm"]
     wanted = [each for each in _models.corpus_models.models() if each[0].partition(":")[0] in libraries]
