@@ -230,7 +230,7 @@ class Reporter:
         decided = stops and problem.kind == "metadata" and bool(problem.value)
         return Problem(
             problem.code,
-            "warning" if decided else problem.rule.severity,
+            "warning" if decided else problem.severity or problem.rule.severity,
             one_line(problem.headline),
             location,
             explanation=" → ".join(step.text for step in way),
