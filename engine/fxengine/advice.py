@@ -4,6 +4,7 @@ Both speak in the user's own expressions. The reasons and remedies are those fou
 never promise more than they can hold, for nothing is tried out here.
 """
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -90,6 +91,20 @@ def on_one_line(text: str) -> str:
         return text
     half = (_LONGEST_EXPRESSION - 1) // 2
     return f"{text[:half]}…{text[-half:]}"
+
+
+def _operand(expression: str) -> str:
+    """An expression so that an attribute or an item of it can be written after it."""
+    if not expression:
+        return ""
+    try:
+        node = ast.parse(expression, mode="eval").body
+    except SyntaxError:  # It was shortened.
+        return f"({expression})"
+    simple = isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.List)
+    # Brackets around a tuple belong to it, those around anything else do not.
+    enclosed = node.col_offset > 0 or (isinstance(node, ast.Tuple) and expression.startswith("("))
+    return expression if simple or enclosed else f"({expression})"
 
 
 def _reason(case: Case) -> str:
@@ -200,7 +215,7 @@ def _for_bool(case: Case) -> list[str]:
 
 
 def _for_length(case: Case) -> list[str]:
-    value = case.value or "x"
+    value = _operand(case.value) or "x"
     return [
         f"`{value}.shape[0]` is recorded in the graph",
         "`torch.fx.wrap('len')` at the top level of the module that makes this call",
@@ -211,14 +226,15 @@ def _for_length(case: Case) -> list[str]:
 def _for_iteration(case: Case) -> list[str]:
     if case.variadic:
         return [f"give `forward` fixed parameters in place of `{case.variadic}`", *_keep_out(case)]
+    expression = _operand(case.expression)
     if case.kind == "metadata":
         return [
-            f"name the items: `{case.expression}[0], {case.expression}[1], …`",
+            f"name the items: `{expression}[0], {expression}[1], …`",
             "`x.flatten(…)` and `x.unflatten(…)` reshape without all sizes",
             *_keep_out(case),
         ]
     return [
-        f"loop over a number known in `__init__` and index: `{case.expression}[i]`",
+        f"loop over a number known in `__init__` and index: `{expression}[i]`",
         "`torch.unbind`, `torch.split` and `torch.chunk` give items that can be unpacked by name",
         *_keep_out(case),
     ]
@@ -242,7 +258,7 @@ def _for_item(case: Case) -> list[str]:
 
 
 def _for_call(case: Case) -> list[str]:
-    value = case.provenance[0].text if case.provenance else "x"
+    value = _operand(case.provenance[0].text) if case.provenance else "x"
     name = case.expression.partition("(")[0].removeprefix("torch.")
     if name in {"zeros", "ones", "empty", "full", "tensor"}:
         return [f"`{value}.new_{name}(…)` is recorded in the graph, with the device of `{value}`", *_keep_out(case)]

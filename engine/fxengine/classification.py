@@ -164,9 +164,30 @@ def operand_span(verdict: Verdict, moment: Moment) -> Span:
 
 def symbolic_operand(moment: Moment, graph: Graph) -> Proxy | Node | None:
     """The last symbolic value among the operands of the expression that a frame had come to, or None."""
+    return next(reversed(symbolic_operands(moment, graph)), None)
+
+
+def symbolic_operands(moment: Moment, graph: Graph) -> list[Proxy | Node]:
+    """The symbolic values among the operands of the expression that a frame had come to, in their order."""
     around = nodes_around(moment.path, moment.source.span)
     found = [_value_in(operand, moment, graph) for operand in operands_of(around)]
-    return next((value for value in reversed(found) if value is not None), None)
+    return [value for value in found if value is not None]
+
+
+def callee_of(moment: Moment) -> tuple[dict[str, Any], str] | None:
+    """The global function that a frame's expression calls, by its namespace and name; None if it calls none."""
+    around = nodes_around(moment.path, moment.source.span)
+    function = around[-1].func if around and isinstance(around[-1], ast.Call) else None
+    match function:
+        case ast.Name(id=name) if name in moment.frame.f_globals and name not in moment.frame.f_locals:
+            return moment.frame.f_globals, name
+        case ast.Attribute(attr=name):
+            owner = _resolve(function.value, moment)
+            if isinstance(owner, ModuleType) and name in vars(owner):
+                return vars(owner), name
+            return None
+        case _:
+            return None
 
 
 def _value_in(operand: ast.expr, moment: Moment, graph: Graph) -> Proxy | Node | None:

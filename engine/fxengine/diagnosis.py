@@ -13,6 +13,7 @@ from torch import nn
 from fxengine.errors import Rule, Severity
 from fxengine.graph import Graph
 from fxengine.module_snapshot import Change
+from fxengine.node import Node
 from fxengine.provenance import Kind, Step
 from fxengine.source import SourceFrame
 from fxengine.tracer import Tracer
@@ -93,6 +94,7 @@ class Diagnosis:
         cut: Why not every way through the model was explored, as a sentence; empty if every one was.
         reached_end: Whether the graph goes to the end of the model, with answers that may be assumed.
         captured: Whether it does so with answers that are known to be true.
+        stand_ins: The nodes of the graph that stand for calls which could not be traced.
     """
 
     graph: Graph
@@ -103,6 +105,7 @@ class Diagnosis:
     cut: str = ""
     reached_end: bool = True
     captured: bool = True
+    stand_ins: frozenset[Node] = frozenset()
 
     @property
     def complete(self) -> bool:

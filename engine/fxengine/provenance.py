@@ -61,6 +61,7 @@ METADATA_METHODS: Final = frozenset(
         "stride",
     }
 )
+_CONTAINER_METHODS: Final = frozenset({"items", "keys", "values"})
 _METADATA_FUNCTIONS: Final = frozenset(
     {
         torch.is_complex,
@@ -118,7 +119,11 @@ def _way_to_node(node: Node) -> tuple[Step, ...]:
     steps: list[Step] = []
     at = source or node
     while at is not None:
-        steps.append(_step(at))
+        step = _step(at)
+        # What one expression does in several nodes is one step.
+        if steps and (steps[-1].frame, steps[-1].text) == (step.frame, step.text):
+            steps.pop()
+        steps.append(step)
         at = previous[at]
     return tuple(steps)
 
@@ -156,6 +161,8 @@ def _own_kind(node: Node) -> Kind | None:
         case "placeholder":
             return "data-dependent" if _is_used_as_tensor(node) else ""
         case "call_method":
+            if node.target in _CONTAINER_METHODS:
+                return None
             return "metadata" if node.target in METADATA_METHODS else "data-dependent"
         case "call_function":
             if node.target is getattr:

@@ -15,9 +15,12 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from fxengine.diagnosis import Diagnosis, Guard, Observation, TracingProblem
+from fxengine.exploration.choices import Coverage, Decision, Way
 from fxengine.exploration.findings import Findings
+from fxengine.exploration.numbers import Again
 from fxengine.exploration.problems import Describer, traced_code
-from fxengine.exploration.steering import Decision, Knowledge, OutOfTime, Run, Way
+from fxengine.exploration.steering import Knowledge, OutOfTime, Run
+from fxengine.exploration.values import Source, Values
 from fxengine.graph import Graph
 from fxengine.module_snapshot import Change, Snapshot
 from fxengine.node import Node
@@ -47,6 +50,7 @@ def diagnose(
     root: nn.Module | Callable[..., Any],
     concrete_args: dict[str, Any] | None = None,
     *,
+    inputs: Source = None,
     tracer: Tracer | None = None,
     user_paths: Collection[str] | None = None,
     budget: Budget | None = None,
@@ -56,6 +60,8 @@ def diagnose(
     Args:
         root: A module or function. It is left as it was, but for the constants that the graph refers to.
         concrete_args: Values of parameters that are not to be symbolic, as for `Tracer.trace`.
+        inputs: Example inputs, as positional and keyword arguments, which decide what follows from metadata alone; or a
+            function that finds them for a graph, as far as that has come. It is called when something is to be decided.
         tracer: The tracer to use; by default one as `symbolic_trace` makes.
         user_paths: The files that the user is working on; every file that is not machinery if None.
         budget: What exploring may cost.
@@ -64,7 +70,8 @@ def diagnose(
         A diagnosis. Whatever the model raises is a problem in it, `SystemExit` and `KeyboardInterrupt` too.
     """
     tracer = Tracer() if tracer is None else tracer
-    return _Exploration(root, concrete_args, tracer, user_paths, budget or Budget()).diagnosis()
+    describer = Describer(root, tracer.traced_func_name, user_paths)
+    return _Exploration(describer, concrete_args, tracer, inputs, budget or Budget()).diagnosis()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,8 @@ class _Outcome:
     root: nn.Module
     reached_end: bool
     assumed: bool
+    guards: tuple[Guard, ...]
+    stand_ins: frozenset[Node]
     decisions: Sequence[Decision]
     tracer: dict[str, Any]
     belongings: dict[str, Any]
@@ -87,20 +96,21 @@ class _Exploration:
 
     def __init__(
         self,
-        root: nn.Module | Callable[..., Any],
+        describer: Describer,
         concrete_args: dict[str, Any] | None,
         tracer: Tracer,
-        user_paths: Collection[str] | None,
+        inputs: Source,
         budget: Budget,
     ) -> None:
-        self._root = root
+        self._root = root = describer.root
         self._concrete_args = concrete_args
         self._tracer = tracer
         self._budget = budget
         self._snapshot = Snapshot(root)
         self._tracer_state = _copied(vars(tracer))
-        self._knowledge = Knowledge(Findings())
-        self._describer = Describer(root, tracer.traced_func_name, user_paths)
+        function = getattr(type(root), describer.method, None) if isinstance(root, nn.Module) else root
+        self._knowledge = Knowledge(Values(function, root if isinstance(root, nn.Module) else None, inputs))
+        self._describer = describer
         self._runs = 0
 
     def diagnosis(self) -> Diagnosis:
@@ -108,7 +118,7 @@ class _Exploration:
         deadline = time.monotonic() + self._budget.seconds
         best = self._follow(Way(), None, deadline)
         cut = ""
-        while not cut and (way := self._knowledge.next_way()) is not None:
+        while not cut and (way := self._knowledge.coverage.next_way()) is not None:
             cut = self._over(deadline)
             if not cut:
                 try:
@@ -126,12 +136,13 @@ class _Exploration:
         return Diagnosis(
             best.graph,
             findings.problems(),
-            _guards(self._root, self._concrete_args, self._tracer),
+            (*_guards(self._root, self._concrete_args, self._tracer), *best.guards),
             best.root,
             silent=(*findings.swallowed(), *silent),
             cut=cut,
             reached_end=best.reached_end,
             captured=best.reached_end and not best.assumed,
+            stand_ins=best.stand_ins,
         )
 
     def _follow(self, way: Way, until: float | None, deadline: float) -> _Outcome:
@@ -143,7 +154,11 @@ class _Exploration:
         best = None
         for _ in range(_MOST_REPETITIONS):
             run = Run(self._tracer, self._knowledge, self._describer, way, until)
-            graph = run.execute(self._concrete_args)
+            try:
+                graph = run.execute(self._concrete_args)
+            except Again:
+                self._restore()
+                continue
             if run.ended is not None:
                 _close(graph, run.stopped_at)
             outcome = self._outcome(run, graph)
@@ -153,7 +168,10 @@ class _Exploration:
                 best = outcome
             if not run.learned or self._over(deadline):
                 break
-        assert best is not None
+        if best is None:
+            # Every run was given up since some number was wanted elsewhere: without numbers none is.
+            self._knowledge.grants.places.clear()
+            return self._follow(way, until, deadline)
         return best
 
     def _outcome(self, run: Run, graph: Graph) -> _Outcome:
@@ -164,7 +182,9 @@ class _Exploration:
             tracer.root,
             run.ended is None,
             run.assumed,
-            run.decisions,
+            tuple(run.guards.values()),
+            frozenset(run.stand_ins.nodes),
+            run.choices.decisions,
             dict(vars(tracer)),
             _belongings(graph, tracer.root) if is_changed else {},
             self._snapshot.changes() if is_changed else (),
@@ -193,16 +213,14 @@ class _Exploration:
         if self._over(deadline):
             return None
         known = self._knowledge
-        forgotten = replace(
-            known, findings=Findings(), covered=set(known.covered), waiting={}, escaping=dict(known.escaping)
-        )
+        forgotten = replace(known, findings=Findings(), coverage=Coverage(), escaping=dict(known.escaping))
         self._restore()
         run = Run(self._tracer, forgotten, self._describer, Way(outcome.decisions, len(outcome.decisions)), deadline)
         self._runs += 1
         try:
             with context:
                 graph = run.execute(self._concrete_args)
-        except OutOfTime:
+        except (OutOfTime, Again):
             return None
         finally:
             self._restore()

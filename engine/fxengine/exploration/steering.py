@@ -1,73 +1,49 @@
 """One run of a tracer that goes on where it would have ended.
 
-For the length of a run two things are replaced on the tracer that was given: what it does when it refuses a symbolic
+For the length of a run a few things are replaced on the tracer that was given: what it does when it refuses a symbolic
 value something, and what it does at a call of a module. The first returns an answer where there is one, the second
 turns a call that raised into a node that stands for it. Whatever the user's own code would catch is raised really.
 """
 
-import operator
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import CodeType, FrameType
-from typing import Any, Final, TypeAlias
+from types import FrameType
+from typing import Any, Final
 
 from torch import nn
-from torch.utils import _pytree as pytree
 
-from fxengine.classification import Moment, Verdict, node_of, operand_span
-from fxengine.errors import DynamicBool, ForeignModule, Refusal, Rule
-from fxengine.exploration.answers import Outlook, is_in_while, outlook
-from fxengine.exploration.findings import Findings
+from fxengine.classification import Moment, Verdict, callee_of, moments_of, node_of, symbolic_operands
+from fxengine.diagnosis import Guard
+from fxengine.errors import (
+    DynamicBool,
+    DynamicIteration,
+    DynamicLength,
+    DynamicNumber,
+    ForeignCall,
+    ForeignModule,
+    Refusal,
+    Rule,
+)
+from fxengine.exploration.choices import Choices, Coverage, Way
+from fxengine.exploration.findings import Findings, Record
 from fxengine.exploration.handlers import catcher
+from fxengine.exploration.numbers import Again, Gate, Grants, numbers_at
+from fxengine.exploration.places import CALL, Key, asking_frame, calls_of, key_of, place_of
 from fxengine.exploration.problems import Describer, Trouble, failing_site, with_callers
+from fxengine.exploration.stand_ins import Leaves, StandIns, items_of
+from fxengine.exploration.values import UNKNOWN, Values
 from fxengine.graph import Graph
 from fxengine.node import Node
-from fxengine.proxy import Attribute, Proxy
-from fxengine.source import ModuleSite, is_engine_file, is_user_file, walk_user_frames
+from fxengine.patching import Patches
+from fxengine.proxy import Proxy
+from fxengine.source import ModuleSite, is_user_file
 from fxengine.tracer import Tracer
 
-Place: TypeAlias = tuple[str, int, bytes, int]
-"""An instruction: file and line of its function, the function's table of positions, and the offset in its code.
-
-Not the code itself: of a function with `*args` each trace makes a new one.
-"""
-
-Key: TypeAlias = tuple[Place, ...]
-"""Where a question is asked: the instruction, and those that lead to it within one module's forward."""
-
-_CALL: Final[Place] = ("", 0, b"", 0)
-"""Marks the key of a call, which is no question that is asked at the same place."""
-
-_TIMES_IN_A_LOOP: Final = 2
-_TIMES: Final = 64
-"""How often in a row a question gets the same answer, in a `while` loop and elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """An answer to a question; `assumed` if nothing says that it is the true one."""
-
-    key: Key
-    answer: bool
-    assumed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How a run begins: with the first `length` decisions of another run, and then with the opposite of the next."""
-
-    decisions: Sequence[Decision] = ()
-    length: int = 0
-    flips: bool = False
-
-    def answer(self, at: int, key: Key) -> bool | None:
-        """The answer to the question that is asked as number `at`; None if that is open."""
-        if at >= self.length + self.flips or self.decisions[at].key != key:
-            return None
-        return self.decisions[at].answer is not (at == self.length)
+_NOTHING: Final = object()
+"""Stands for an answer that there is none of."""
 
 
 @dataclass(slots=True)
@@ -75,27 +51,25 @@ class Knowledge:
     """What runs leave for those that come after them. Mutable.
 
     Attributes:
+        values: What symbolic values are for the inputs in use.
         findings: The problems.
-        covered: The questions with the answers that were tried, or need not be.
-        waiting: Those that are still to be tried, each with the way that leads there.
+        coverage: What was tried.
+        grants: Which values have numbers.
+        leaves: Which functions are recorded instead of called.
         escaping: The questions and calls whose exceptions the user's code catches but does not keep, and whether such
             an exception is the problem itself.
     """
 
-    findings: Findings
-    covered: set[tuple[Key, bool]] = field(default_factory=set[tuple[Key, bool]])
-    waiting: dict[tuple[Key, bool], Way] = field(default_factory=dict[tuple[Key, bool], Way])
+    values: Values
+    findings: Findings = field(default_factory=Findings)
+    coverage: Coverage = field(default_factory=Coverage)
+    grants: Grants = field(default_factory=Grants)
+    leaves: Leaves = field(default_factory=Leaves)
     escaping: dict[Key, bool] = field(default_factory=dict[Key, bool])
-    outlooks: dict[Key, Outlook] = field(default_factory=dict[Key, Outlook])
 
-    def next_way(self) -> Way | None:
-        """The way to the first answer that has not been tried; None if all were."""
-        while self.waiting:
-            wanted = next(iter(self.waiting))
-            way = self.waiting.pop(wanted)
-            if wanted not in self.covered:
-                return way
-        return None
+
+class OutOfTime(BaseException):
+    """The time for exploring is over. No `Exception`: the user's code must not take it for its own."""
 
 
 @dataclass(slots=True)
@@ -109,41 +83,27 @@ class _Raised:
     escaped: bool = False
 
 
-@dataclass(slots=True)
-class _Count:
-    """How often a question was answered alike within one call of a module."""
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of a module: who called it, and how many modules were running then."""
 
-    answer: bool
-    times: int = 0
-
-
-class OutOfTime(BaseException):
-    """The time for exploring is over. No `Exception`: the user's code must not take it for its own."""
-
-
-class Outside:
-    """Stands in a graph for a module that is not part of the root, or cannot be traced through; calls it."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
-        self.__name__ = type(module).__name__
-        self.__module__ = type(module).__module__
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module."""
-        return self.module(*args, **kwargs)
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    frame: FrameType
+    depth: int
 
 
 class Run:
     """One run. After `execute` it says how far it came and what it has decided.
 
     Attributes:
-        way: How it begins.
-        decisions: What it has decided, in order.
+        choices: What it has decided.
+        stand_ins: The nodes that stand for what could not be traced.
+        guards: What metadata has decided, by place and value.
         ended: The exception that ended it; None if it came to the end.
         stopped_at: The node of the value that it ended at.
         learned: Whether the same way leads further now that this run is over.
-        blind: The nodes whose values may be anything.
     """
 
     def __init__(
@@ -159,43 +119,49 @@ class Run:
             deadline: When to end, on the monotonic clock, while trying what has not been tried; None for a run that
                 keeps to the likely answers, however long that takes.
         """
-        self.way = way
-        self.decisions: list[Decision] = []
+        self.choices = Choices(knowledge.coverage, way, tracer._boundary, explores=deadline is not None)
+        self.stand_ins = StandIns(tracer, knowledge.values)
+        self.guards: dict[Any, Guard] = {}
         self.ended: BaseException | None = None
         self.stopped_at: Node | None = None
         self.learned = False
-        self.blind: set[Node] = set()
         self._tracer = tracer
         self._knowledge = knowledge
         self._describer = describer
         self._deadline = deadline
+        self._gate = Gate(knowledge.grants, knowledge.values)
         self._raised: list[_Raised] = []
         self._passing: list[tuple[Key, BaseException]] = []
-        self._counts: dict[tuple[Key, ModuleSite | None], _Count] = {}
         self._opaque: set[str] = set()
+        self._iterated: tuple[FrameType, int, int] | None = None
         self._quiet = False
 
     @property
     def assumed(self) -> bool:
         """Whether any answer was assumed, or any value may be anything."""
-        return bool(self.blind) or any(decision.assumed for decision in self.decisions)
+        return bool(self.stand_ins.blind) or self.choices.assumed
 
     def execute(self, concrete_args: dict[str, Any] | None) -> Graph:
         """Trace, and return the graph as far as it came, without an output if it did not come to the end.
 
         Raises:
             OutOfTime: The deadline has passed.
+            Again: The run has to be made again.
         """
         tracer = self._tracer
         tracer.refusals.clear()
-        with self._steering():
+        self._knowledge.values.start(tracer)
+        with self._steering(), Patches() as patches:
+            self._knowledge.leaves.patch(patches, self._leaf_called)
             try:
                 tracer.trace(self._describer.root, concrete_args)
-            except OutOfTime:
+            except (OutOfTime, Again):
                 raise
             except BaseException as error:  # noqa: BLE001 - this is where the user's code is called.
                 self.ended = error
                 self.stopped_at = self._met(error, failing_site(tracer, error), "")
+        if self._gate.void:
+            raise Again
         findings = self._knowledge.findings
         findings.completed.update(path for path in tracer.num_calls if path not in self._opaque)
         if self.ended is None:
@@ -209,7 +175,7 @@ class Run:
     def _steering(self) -> Generator[None]:
         """Replace what the tracer does where a run would end."""
         tracer = self._tracer
-        original = tracer._intercept_call
+        original, make_proxy = tracer._intercept_call, tracer.proxy
 
         # Functions, not methods: a tracer is copied together with the values that belong to it.
         def refuse(
@@ -226,42 +192,93 @@ class Run:
             except Exception as error:  # noqa: BLE001 - it is the user's code that was called.
                 return self._call_failed(_Call(module, args, kwargs, sys._getframe(1), depth), error)
 
+        def proxy(node: Node) -> Proxy:
+            made = make_proxy(node)
+            self._gate.admit(made)
+            return made
+
+        replaced: dict[str, Callable[..., Any]] = {"refuse": refuse, "_intercept_call": call}
+        if self._gate.is_open:
+            replaced["proxy"] = proxy
         state = vars(tracer)
-        state["refuse"], state["_intercept_call"] = refuse, call
+        before = {name: state[name] for name in replaced if name in state}
+        state.update(replaced)
         try:
             yield
         finally:
-            del state["refuse"], state["_intercept_call"]
+            for name in replaced:
+                del state[name]
+            state.update(before)
 
     def _refuse(self, rule: type[Rule], subject: Any, error: BaseException, instead: Callable[[], Any] | None) -> Any:
         """Do what is done in place of raising `error`: return the answer, where there is one."""
         tracer = self._tracer
         tracer.refusals.append(Refusal(rule, subject, error))
-        frame = _asking_frame(sys._getframe(2))
-        if self._quiet or frame is None or tracer._site is None:
+        frame = asking_frame(sys._getframe(2))
+        if self._quiet or self._gate.void or frame is None or tracer._site is None:
             raise error
         self._check_time()
-        key = self._key(frame)
-        answerable = rule is DynamicBool or instead is not None or _is_parameter(rule, subject)
+        key = key_of(frame, tracer._boundary)
         reported = self._knowledge.escaping.get(key)
         handler = catcher(error, frame, _OUTERMOST) if reported is None else None
-        if handler is not None or not answerable:
+        answerable = rule is DynamicBool or instead is not None or _is_parameter(rule, subject)
+        answer = _NOTHING if answerable else self._known_answer(rule, subject)
+        place = (frame, frame.f_lasti, id(subject))
+        if rule is DynamicLength and self._iterated == place and answer is not _NOTHING:
+            # Whoever takes all items asks how many there are as well: that is one question.
+            return answer
+        if handler is not None or (not answerable and answer is _NOTHING):
             caught = handler is not None and is_user_file(handler.f_code.co_filename)
-            self._raised.append(_Raised(key, self._trouble(error, tracer._site), answerable, caught))
+            trouble = self._trouble(error, tracer._site)
+            self._raised.append(_Raised(key, trouble, answerable or answer is not _NOTHING, caught))
             raise error
-        unknown = self._is_unknown(subject)
+        true = self._knowledge.values.truth(subject) if rule is DynamicBool else None
+        unknown = self.stand_ins.is_unknown(subject)
+        record = None
         if reported is not False and not unknown:
-            self._note(key, frame, Verdict(rule, subject if isinstance(subject, Proxy) else None), error)
+            record = self._note(key, frame, Verdict(rule, subject if isinstance(subject, Proxy) else None), error)
         if rule is DynamicBool:
-            return self._decide(key, frame, subject, explores=not unknown)
-        return instead() if instead is not None else None
+            if unknown:
+                return self.choices.follow(key, bool(true))
+            decided = self.choices.decide(key, frame, tracer._site, subject, true)
+            self._guard(record, decided, true)
+            return decided
+        if instead is not None:
+            return instead()
+        if rule is DynamicIteration:
+            self._iterated = place
+        return None if answer is _NOTHING else answer
 
-    def _call_failed(self, call: "_Call", error: Exception) -> Any:
+    def _known_answer(self, rule: type[Rule], subject: Any) -> Any:
+        """The length or the items of a value, as far as the inputs tell."""
+        values = self._knowledge.values
+        if rule is DynamicLength:
+            length = values.length(subject)
+            return _NOTHING if length is None else length
+        if rule is DynamicIteration:
+            known = values.of(subject)
+            items = None if known is UNKNOWN else items_of(subject, known)
+            return _NOTHING if items is None else items
+        return _NOTHING
+
+    def _guard(self, record: Record | None, decided: bool, true: bool | None) -> None:
+        """Note an answer that metadata has given."""
+        if record is not None and decided is true:
+            site = record.problem.site
+            expression = " ".join(site.text.split()) if site is not None else ""
+            self.guards[site, decided] = Guard(expression, decided, site)
+
+    def _leaf_called(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """What a call of a function gives that cannot take symbolic values."""
+        with self._unsteered():
+            return self.stand_ins.for_function(function, args, kwargs)
+
+    def _call_failed(self, call: _Call, error: Exception) -> Any:
         """What a call of a module gives that has raised: the value of a node that stands for it."""
         self._check_time()
         tracer = self._tracer
-        caller = _asking_frame(call.frame)
-        key = (*self._key(caller), _CALL) if caller is not None else ()
+        caller = asking_frame(call.frame)
+        key = (*key_of(caller, tracer._boundary), CALL) if caller is not None else ()
         if key not in self._knowledge.escaping and catcher(error, call.frame, _OUTERMOST) is not None:
             self._passing.append((key, error))
             raise error
@@ -274,7 +291,11 @@ class Run:
         site = failing_site(tracer, error) if inside or tracer._site is None else tracer._site
         self._met(error, site, path or "")
         self._opaque.add(path or "")
-        return self._stand_in(call, path, error)
+        with self._unsteered():
+            try:
+                return self.stand_ins.for_module(call.module, path, call.args, call.kwargs)
+            except Exception:  # noqa: BLE001 - what the graph cannot hold may raise anything.
+                raise error from None
 
     def _met(self, error: BaseException, site: ModuleSite, left: str) -> Node | None:
         """Take in an exception that the user's code does not catch; return the node of the value in question.
@@ -284,17 +305,43 @@ class Run:
             site: The call of the module whose forward raised it.
             left: The path of the module that it ended, the root's being empty.
         """
+        if self._gate.void:
+            return None
         self._arrived(error)
         trouble = self._trouble(error, site)
         verdict = trouble.verdict
+        problem = self._describer.problem(trouble, verdict, self._printed(verdict.subject))
+        if verdict.rule in {DynamicNumber, ForeignCall}:
+            self.learned = self._grant(trouble, verdict.rule) or self.learned
         if not verdict.certain:
             # Where values may be anything, that they do not fit says nothing.
-            if not self.blind:
-                problem = self._describer.problem(trouble, verdict)
+            if not self.stand_ins.blind:
                 self._knowledge.findings.add(problem, left if self.assumed else None)
-        elif not self._is_unknown(verdict.subject):
-            self._knowledge.findings.add(self._describer.problem(trouble, verdict))
+        elif not self.stand_ins.is_unknown(verdict.subject):
+            self._knowledge.findings.add(problem)
         return node_of(verdict.subject)
+
+    def _grant(self, trouble: Trouble, rule: type[Rule]) -> bool:
+        """Let C code have what it asked for the next time: a number, or no symbolic value at all; whether that is new.
+
+        A function that wants other things than numbers is made a leaf then, as `wrap` does it.
+        """
+        inside = moments_of(trouble.error.__traceback__)
+        if not inside:
+            return False
+        moment, values, grants = inside[-1], self._knowledge.values, self._knowledge.grants
+        user = next((each for each in reversed(inside) if is_user_file(each.path)), moment)
+        operands = [each for m in {id(m): m for m in (moment, user)}.values() for each in self._operands(m)]
+        place = place_of(moment.frame.f_code, moment.lasti)
+        granted = [grants.grant(each, place) for each in operands if values.number(each) is not None]
+        if any(granted) or rule is not ForeignCall:
+            return any(granted)
+        callee = callee_of(user)
+        return callee is not None and self._knowledge.leaves.add(*callee)
+
+    def _operands(self, moment: Moment) -> list[Proxy | Node]:
+        graph = self._tracer.graph
+        return [*symbolic_operands(moment, graph), *numbers_at(moment, graph)]
 
     def _arrived(self, error: BaseException) -> None:
         """Note which exceptions were not kept by the code that caught them."""
@@ -311,160 +358,66 @@ class Run:
                 escaping[key] = True
                 self.learned = True
 
-    def _note(self, key: Key, frame: FrameType, verdict: Verdict, error: BaseException) -> None:
+    def _note(self, key: Key, frame: FrameType, verdict: Verdict, error: BaseException) -> Record:
         """Take in a refusal that was answered."""
         site = self._tracer._site
         assert site is not None
         findings = self._knowledge.findings
-        question = (verdict.rule, key, _calls_of(site))
+        question = (verdict.rule, key, calls_of(site))
         record = findings.known(question)
         if record is None:
             with_callers(error, frame, _OUTERMOST)
-            record = findings.add(self._describer.problem(self._trouble(error, site), verdict))
+            value = self._printed(verdict.subject, verdict.rule)
+            record = findings.add(self._describer.problem(self._trouble(error, site), verdict, value))
             findings.remember(question, record)
         record.instances[site.module_path] = None
+        return record
 
-    def _decide(self, key: Key, frame: FrameType, subject: Any, *, explores: bool) -> bool:
-        """The truth value that the run goes on with."""
-        view = self._outlook(key, frame, subject)
-        answer = self.way.answer(len(self.decisions), key)
-        if answer is None:
-            answer = self._open_answer(key, frame, view.likely, explores=explores)
-        counted = self._counts.setdefault((key, self._tracer._site), _Count(answer))
-        counted.times = counted.times + 1 if counted.answer is answer else 1
-        counted.answer = answer
-        if explores:
-            self._cover(key, answer, view)
-        self.decisions.append(Decision(key, answer, assumed=True))
-        return answer
-
-    def _open_answer(self, key: Key, frame: FrameType, likely: bool, *, explores: bool) -> bool:
-        """The likely answer; but what was not tried yet while exploring, and the other one if a loop is to end."""
-        covered = self._knowledge.covered
-        answer = likely
-        if explores and self._deadline is not None and (key, likely) in covered and (key, not likely) not in covered:
-            answer = not likely
-        counted = self._counts.get((key, self._tracer._site))
-        if counted is None or counted.answer is not answer or counted.times < _TIMES_IN_A_LOOP:
-            return answer
-        return answer is not (counted.times >= _TIMES or self._is_in_loop(frame))
-
-    def _cover(self, key: Key, answer: bool, view: Outlook) -> None:
-        """Note an answer as tried, and the way to the other one."""
-        knowledge = self._knowledge
-        knowledge.covered.add((key, answer))
-        other = (key, not answer)
-        if other[1] in view.idle:
-            knowledge.covered.add(other)
-        if other not in knowledge.covered and other not in knowledge.waiting:
-            knowledge.waiting[other] = Way(self.decisions, len(self.decisions), flips=True)
-
-    def _outlook(self, key: Key, frame: FrameType, subject: Any) -> Outlook:
-        known = self._knowledge.outlooks.get(key)
-        if known is None:
-            moment = Moment(frame, frame.f_lasti)
-            operand = operand_span(Verdict(DynamicBool, subject), moment)
-            known = self._knowledge.outlooks[key] = outlook(frame.f_code, frame.f_lasti, operand)
-        return known
-
-    def _is_in_loop(self, frame: FrameType) -> bool:
-        """Whether a question is asked in a `while` loop, or in a function that is called in one."""
-        return any(is_in_while(code, lasti) for code, lasti in self._trail(frame))
-
-    def _key(self, frame: FrameType) -> Key:
-        """Where a question is asked; a function that calls itself counts once, however deep it is."""
-        return tuple(dict.fromkeys((*_identity(code), lasti) for code, lasti in self._trail(frame)))
-
-    def _trail(self, frame: FrameType) -> list[tuple[CodeType, int]]:
-        """The instruction in a frame, and those of the user's that lead to it within one module's forward."""
-        trail: tuple[Any, ...] = walk_user_frames(frame, self._tracer._boundary)
-        return [(frame.f_code, frame.f_lasti), *zip(trail[::2], trail[1::2], strict=True)]
+    def _printed(self, subject: Any, rule: type[Rule] | None = None) -> str:
+        """What a value is for the inputs in use, if that can be printed in a few characters."""
+        values = self._knowledge.values
+        if not isinstance(subject, Proxy | Node):
+            return ""
+        if rule is DynamicBool:
+            truth = values.truth(subject)
+            return "" if truth is None else str(truth)
+        if rule is DynamicLength:
+            length = values.length(subject)
+            return "" if length is None else str(length)
+        number = values.number(subject)
+        return "" if number is None else str(number)
 
     def _trouble(self, error: BaseException, site: ModuleSite) -> Trouble:
         return Trouble(error, self._tracer.refusals, self._tracer.graph, site)
 
     def _path_of(self, module: nn.Module) -> str | None:
         """The path by which the graph calls a module; None if it is not part of the root."""
-        self._quiet = True
-        try:
-            return self._tracer.path_of_module(module)
-        except NameError:
-            return None
-        finally:
-            self._quiet = False
+        with self._unsteered():
+            try:
+                return self._tracer.path_of_module(module)
+            except NameError:
+                return None
 
-    def _stand_in(self, call: "_Call", path: str | None, error: Exception) -> Any:
-        """A node that stands for a call: with its arguments, or, if the graph cannot hold them, those that it can."""
-        kind, target = ("call_module", path) if path else ("call_function", Outside(call.module))
-        leaves = pytree.tree_leaves((call.args, call.kwargs))
-        symbolic = tuple(leaf for leaf in leaves if isinstance(leaf, Proxy))
-        self._quiet = True
+    @contextmanager
+    def _unsteered(self) -> Generator[None]:
+        """Let the tracer raise what it refuses, for that is our own doing."""
+        before, self._quiet = self._quiet, True
         try:
-            for args, kwargs in ((call.args, call.kwargs), (symbolic, dict[str, Any]())):
-                try:
-                    value = self._tracer.create_proxy(kind, target, args, kwargs)
-                except Exception:  # noqa: BLE001, S112 - what the graph cannot hold may raise anything.
-                    continue
-                self.blind.add(value.node)
-                return value
+            yield
         finally:
-            self._quiet = False
-        raise error
-
-    def _is_unknown(self, subject: Any) -> bool:
-        """Whether a value, or what it is a part of, may be anything."""
-        if not self.blind:
-            return False
-        while isinstance(subject, Attribute) and subject._node is None:
-            subject = subject.root
-        node = node_of(subject) if isinstance(subject, Proxy | Node) else None
-        while node is not None and node not in self.blind:
-            part = node.target in (getattr, operator.getitem)
-            node = node.args[0] if part and isinstance(node.args[0], Node) else None
-        return node is not None
+            self._quiet = before
 
     def _check_time(self) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise OutOfTime
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A call of a module: who called it, and how many modules were running then."""
-
-    module: nn.Module
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    frame: FrameType
-    depth: int
-
-
 _OUTERMOST: Final = Run.execute.__code__
-
-
-def _asking_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame that is not the engine's own."""
-    while frame is not None and is_engine_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
 
 
 def _is_parameter(rule: type[Rule], subject: Any) -> bool:
     """Whether a parameter was refused that the root has not; it goes on as a constant."""
     return rule is ForeignModule and isinstance(subject, nn.Parameter)
-
-
-def _identity(code: CodeType) -> tuple[str, int, bytes]:
-    return code.co_filename, code.co_firstlineno, code.co_linetable
-
-
-def _calls_of(site: ModuleSite | None) -> tuple[Any, ...]:
-    """The calls that lead from the root to a module's forward, by the instructions that make them."""
-    calls: list[Any] = []
-    while site is not None:
-        calls += [_identity(each) if isinstance(each, CodeType) else each for each in site.trail]
-        site = site.parent
-    return tuple(calls)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -1,0 +1,211 @@
+"""What symbolic values are for certain inputs, as far as shapes tell: found only for those that somebody asks about.
+
+Nodes are evaluated without data, in the mode of `shapes_only`, each after what it depends on. What one run has found
+holds for the next one where the same is computed in the same way. Values that depend on data are not to be had.
+"""
+
+import inspect
+import random
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from fxengine.graph import Graph
+from fxengine.node import Node, map_arg
+from fxengine.proxy import Attribute, Proxy
+from fxengine.running import running_tracer
+from fxengine.shapes_only import ShapesOnly, to_meta
+from fxengine.tracer import Tracer
+
+Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
+"""The positional and keyword arguments of a call."""
+
+Source: TypeAlias = Arguments | Callable[[Graph], Arguments | None] | None
+"""Arguments, or how they are found for a model whose graph has come so far, or nothing."""
+
+UNKNOWN: Final = object()
+"""Stands for a value that cannot be told."""
+
+
+class Values:
+    """The values of the nodes of one model's graphs. Mutable: it remembers what it has found."""
+
+    def __init__(self, function: Callable[..., Any] | None, root: nn.Module | None, source: Source) -> None:
+        """Prepare to find values.
+
+        Args:
+            function: What is traced, for the names of its parameters; None where it has none.
+            root: The module of which it is a method, if it is one.
+            source: The inputs.
+        """
+        self._function = function
+        self._is_method = root is not None
+        self._source = source
+        self._inputs: dict[str, Any] | None = None
+        self._mode = ShapesOnly(root)
+        self._found: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+        self._keys: dict[Node, int] = {}
+        self._tracer: Tracer | None = None
+
+    def start(self, tracer: Tracer) -> None:
+        """Forget the nodes of the last graph; those of the next one are the tracer's, and refer to its root."""
+        self._keys.clear()
+        self._tracer = tracer
+
+    def of(self, value: Proxy | Node | None) -> Any:
+        """The value; tensors in it have no data. `UNKNOWN` if it cannot be told."""
+        if self._source is None or value is None:
+            return UNKNOWN
+        if isinstance(value, Attribute) and value._node is None:
+            owner = self.of(value.root)
+            return UNKNOWN if owner is UNKNOWN else self._quietly(lambda: getattr(owner, value.attr))
+        node = value.node if isinstance(value, Proxy) else value
+        if self._inputs is None:
+            self._inputs = self._bound(node.graph)
+        return UNKNOWN if self._inputs is None else self._of_node(node)
+
+    def truth(self, value: Proxy | Node | None) -> bool | None:
+        """The truth value; None if it cannot be told."""
+        found = self.of(value)
+        if found is UNKNOWN or (isinstance(found, Tensor) and found.is_meta):
+            return None
+        truth = self._quietly(lambda: bool(found))
+        return None if truth is UNKNOWN else truth
+
+    def length(self, value: Proxy | Node | None) -> int | None:
+        """The length; None if it cannot be told."""
+        found = self.of(value)
+        length = UNKNOWN if found is UNKNOWN else self._quietly(lambda: len(found))
+        return length if isinstance(length, int) else None
+
+    def number(self, value: Proxy | Node | None) -> int | float | complex | None:
+        """The number that the value is; None if it is none, or cannot be told."""
+        found = self.of(value)
+        if isinstance(found, Tensor) and not found.is_meta and found.numel() == 1:
+            found = found.item()
+        return found if isinstance(found, int | float | complex) else None
+
+    def _of_node(self, node: Node) -> Any:
+        # Not by recursion: graphs are deeper than Python's stack.
+        pending = [node]
+        while pending:
+            current = pending[-1]
+            missing = [used for used in current.all_input_nodes if used not in self._keys]
+            if current not in self._keys and missing:
+                pending += missing
+                continue
+            pending.pop()
+            if current not in self._keys:
+                number = self._keys[current] = self._number(current)
+                if number == len(self._found):
+                    self._found.append(self._evaluated(current))
+        return self._value(node)
+
+    def _value(self, node: Node) -> Any:
+        return self._found[self._keys[node]]
+
+    def _number(self, node: Node) -> int:
+        """The number of what a node computes; the same in every run that computes the same."""
+        key: Any = node
+        if node.op == "get_attr":
+            # Constants of different runs may have the same name. What has been found keeps the number taken.
+            key = id(self._attribute(str(node.target)))
+        else:
+            try:
+                key = (node.op, node.target, self._structure(node.args), self._structure(node.kwargs))
+                hash(key)
+            except TypeError:  # An argument cannot be hashed: then the node is like no other.
+                key = node
+        return self._numbers.setdefault(key, len(self._found))
+
+    def _structure(self, argument: Any) -> Any:
+        match argument:
+            case Node():
+                return Node, self._keys[argument]
+            case tuple() | list():
+                return type(argument), tuple([self._structure(item) for item in argument])
+            case dict():
+                return dict, tuple([(key, self._structure(item)) for key, item in argument.items()])
+            case slice():
+                return slice, self._structure((argument.start, argument.stop, argument.step))
+            case _:
+                # 1, 1.0 and True are equal, and not the same.
+                return type(argument), argument
+
+    def _evaluated(self, node: Node) -> Any:
+        target: Any = node.target
+        if node.op == "placeholder":
+            return self._input(target)
+        if any(self._value(used) is UNKNOWN for used in node.all_input_nodes):
+            return UNKNOWN
+        args: Any = map_arg(node.args, self._value)
+        kwargs: Any = map_arg(node.kwargs, self._value)
+        match node.op:
+            case "call_function":
+                return self._quietly(lambda: target(*args, **kwargs))
+            case "call_method":
+                return self._quietly(lambda: getattr(args[0], target)(*args[1:], **kwargs))
+            case "call_module":
+                return self._quietly(lambda: self._attribute(target)(*args, **kwargs))
+            case _:
+                return self._attribute(target)
+
+    def _input(self, name: str) -> Any:
+        """The value of a placeholder; one of a parameter that was taken apart has a number after its name."""
+        assert self._inputs is not None
+        if name in self._inputs:
+            return self._inputs[name]
+        whole, _, number = name.rpartition("_")
+        leaves = pytree.tree_leaves(self._inputs[whole]) if whole in self._inputs and number.isdecimal() else []
+        return leaves[int(number) - 1] if 0 < int(number or 0) <= len(leaves) else UNKNOWN
+
+    def _bound(self, graph: Graph) -> dict[str, Any] | None:
+        """The inputs by the names of their placeholders; None if there are none, and then nothing is asked again."""
+        source = self._source
+        with _untraced():
+            given = source(graph) if callable(source) else source
+            if given is None or self._function is None:
+                self._source = None
+                return None
+            args, kwargs = pytree.tree_map_only(Tensor, to_meta, (tuple(given[0]), dict(given[1])))
+            signature = inspect.signature(inspect.unwrap(self._function))
+            bound = signature.bind_partial(*([None] if self._is_method else []), *args, **kwargs)
+            bound.apply_defaults()
+        stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+        kinds = {name: stars.get(parameter.kind, "") for name, parameter in signature.parameters.items()}
+        return {f"{kinds[name]}{name}": value for name, value in bound.arguments.items()}
+
+    def _attribute(self, path: str) -> Any:
+        """What is at a path of the root."""
+        value: Any = self._tracer.root if self._tracer is not None else None
+        # While a trace runs, modules give symbolic values for their parameters.
+        with _untraced():
+            for name in path.split("."):
+                value = getattr(value, name)
+        return value
+
+    def _quietly(self, compute: Callable[[], Any]) -> Any:
+        """What a computation gives without data; `UNKNOWN` if it fails."""
+        with _untraced(), torch.no_grad(), self._mode:
+            try:
+                return compute()
+            except Exception:  # noqa: BLE001 - the user's operators raise whatever they like; so nothing is known.
+                return UNKNOWN
+
+
+@contextmanager
+def _untraced() -> Generator[None]:
+    """Let code run as if nothing were traced, and use up no random numbers of those that the trace will use."""
+    token = running_tracer.set(None)
+    state = torch.get_rng_state(), random.getstate()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state[0])
+        random.setstate(state[1])
+        running_tracer.reset(token)
