@@ -1,17 +1,20 @@
 """Example inputs for a traced model, and what they tell: the shapes of its values, and what a call of it costs."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import torch
+from torch import nn
 
 from fxengine._lazy_graph_module import (
     _LazyGraphModule as LazyGraphModule,  # pyright: ignore[reportPrivateUsage] — torch.fx's name for it.
 )
 from fxengine.exploration import Diagnosis
+from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
-from fxengine.inputs import infer_inputs
+from fxengine.inputs import InferredInputs, infer_inputs
 from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.measuring import bind_placeholders
@@ -52,13 +55,12 @@ class Fed:
 
 
 @dataclass(frozen=True, slots=True)
-class Feeder:
-    """Finds inputs for one traced model and runs its graph on them.
+class Sources:
+    """Where inputs for a model may come from.
 
     Attributes:
-        target: What was traced, with the inputs that the request names.
+        target: What is traced, with the inputs that the request names.
         root: The model.
-        diagnosis: Its trace.
         loaded: The file's module, in which inputs are evaluated.
         hint: The inputs that were found in an earlier trace, tried before any are searched for.
         on_guess: Is told before inputs are tried that nobody wrote down, and may forbid it by returning False.
@@ -67,11 +69,96 @@ class Feeder:
 
     target: TraceTarget
     root: Any
-    diagnosis: Diagnosis
     loaded: Loaded
     hint: str
     on_guess: Callable[[], bool]
     search: bool
+
+    def arguments(self, expression: str) -> Arguments:
+        """Return the real arguments that an argument list makes.
+
+        Raises:
+            Exception: They cannot be made.
+        """
+        return attempt(lambda: arguments_of(expression, scope_of(self.loaded)))
+
+
+class Finder:
+    """Finds inputs while a model is being traced, for what cannot be decided without. Mutable: it keeps what it found.
+
+    Attributes:
+        found: What a search found.
+        in_vain: Whether a search found nothing.
+    """
+
+    def __init__(self, sources: Sources, on_end: Callable[[], None]) -> None:
+        """Prepare; `on_end` is called when the trace goes on."""
+        self.found: InferredInputs | None = None
+        self.in_vain = False
+        self._sources = sources
+        self._on_end = on_end
+
+    def find(self, graph: Graph) -> Arguments | None:
+        """Return inputs for the model whose graph has come so far; None where none are found. Never raises."""
+        try:
+            with torch.compiler.set_stance("force_eager"):
+                return self._said() or self._guessed(graph)
+        except BaseException:  # noqa: BLE001 — User code runs here, and nothing but inputs depends on it.
+            return None
+        finally:
+            self._on_end()
+
+    def _said(self) -> Arguments | None:
+        for inputs in self._sources.target.inputs:
+            arguments = self._made(inputs.expression)
+            if arguments is not None:
+                return arguments
+        return None
+
+    def _guessed(self, graph: Graph) -> Arguments | None:
+        sources = self._sources
+        if not (sources.hint or sources.search) or not sources.on_guess():
+            return None
+        try:
+            with patience(_PATIENCE):
+                arguments = self._made(sources.hint) if sources.hint else None
+                return arguments or (self._searched(graph) if sources.search else None)
+        except OutOfPatience:
+            self.in_vain = True
+            return None
+
+    def _searched(self, graph: Graph) -> Arguments | None:
+        found = infer_inputs(self._sources.root, graph, budget_s=_SECONDS)
+        if not found.complete:
+            self.in_vain = True
+            return None
+        self.found = found
+        return found.args, found.kwargs
+
+    def _made(self, expression: str) -> Arguments | None:
+        """Return the arguments that an expression makes, if the model can be called with them."""
+        root = self._sources.root
+        try:
+            args, kwargs = self._sources.arguments(expression)
+            inspect.signature(root.forward if isinstance(root, nn.Module) else root).bind(*args, **kwargs)
+        except Exception:  # noqa: BLE001 — User code; the next way to feed the model is tried.
+            return None
+        return args, kwargs
+
+
+@dataclass(frozen=True, slots=True)
+class Feeder:
+    """Finds inputs for one traced model and runs its graph on them.
+
+    Attributes:
+        sources: Where inputs may come from.
+        finder: What has looked for them while the model was traced, if anything had to.
+        diagnosis: The trace.
+    """
+
+    sources: Sources
+    finder: Finder
+    diagnosis: Diagnosis
 
     def feed(self) -> Fed:
         """Return what inputs tell; nothing where none are found. Never raises."""
@@ -86,28 +173,29 @@ class Feeder:
 
     def _said(self, module: GraphModule) -> Fed | None:
         """Feed what somebody wrote down, or what is found in the file."""
-        for inputs in self.target.inputs:
+        for inputs in self.sources.target.inputs:
             fed = self._try(module, inputs)
             if fed is not None:
                 return fed
         return None
 
     def _guessed(self, module: GraphModule) -> Fed:
-        if not (self.hint or self.search):
+        hint = self.sources.hint
+        if not (hint or self.sources.search):
             return Fed(searched=True)
-        if not self.on_guess():
+        if not self.sources.on_guess():
             return Fed(feared=True)
         try:
             with patience(_PATIENCE):
-                fed = self._try(module, Inputs(self.hint, "inferred")) if self.hint else None
+                fed = self._try(module, Inputs(hint, "inferred")) if hint else None
                 return fed or self._searched(module)
         except OutOfPatience:
             return Fed(feared=True)
 
     def _searched(self, module: GraphModule) -> Fed:
-        if not self.search:
+        if not self.sources.search or self.finder.in_vain:
             return Fed(searched=True)
-        found = infer_inputs(self.root, self.diagnosis.graph, budget_s=_SECONDS)
+        found = self.finder.found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.complete:
             return Fed(searched=True)
         shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs))
@@ -115,9 +203,8 @@ class Feeder:
 
     def _try(self, module: GraphModule, inputs: Inputs) -> Fed | None:
         """Feed one choice of inputs; None where they cannot be made, or are only inferred and do not fit."""
-        scope = scope_of(self.loaded)
         try:
-            args, kwargs = attempt(lambda: arguments_of(inputs.expression, scope))
+            args, kwargs = self.sources.arguments(inputs.expression)
             values = bind_placeholders(module, args, kwargs)
         except Exception:  # noqa: BLE001 — User code; the next way to feed the model is tried.
             return None
@@ -126,13 +213,16 @@ class Feeder:
             return None
         whole = self.diagnosis.complete and report.complete
         flops = sum(each.flops for each in costs.values()) if whole else self._flops((args, kwargs))
-        # What stops the graph and not the model comes from the path that the trace took, not from the shapes.
+        # What stops the graph and not the model comes from the path that the trace took, not from the shapes; and what
+        # could not be traced may want data.
         told = inputs.source in SAID and flops is None
-        return Fed(inputs, flops, tuple(each for each in report.failures if told and not each.needs_data))
+        skipped = self.diagnosis.stand_ins
+        failures = tuple(f for f in report.failures if told and not f.needs_data and f.node not in skipped)
+        return Fed(inputs, flops, failures)
 
     def _flops(self, arguments: Arguments) -> int | None:
         try:
-            return model_cost(self.root, *arguments).flops
+            return model_cost(self.sources.root, *arguments).flops
         except Exception:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
             return None
 

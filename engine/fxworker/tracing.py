@@ -18,7 +18,7 @@ from torch import nn
 from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
-from fxworker.feeding import Fed, Feeder
+from fxworker.feeding import Fed, Feeder, Finder, Sources
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation, no_downloads
 from fxworker.reporting import Reporter
@@ -136,9 +136,11 @@ class _Session:
         clock = _Clock()
         # The tracer may put constants into the root; what the model is, is known only before.
         facts = _facts(built.root)
-        diagnosis = diagnose(built.root, user_paths=(self.reporter.path,))
+        sources = self._sources(target, built.root)
+        finder = Finder(sources, lambda: self.on_target(self.request.targets.index(target), False))
+        diagnosis = diagnose(built.root, inputs=finder.find, user_paths=(self.reporter.path,))
         trace_ms = clock.lap()
-        fed = self._fed(target, built, diagnosis)
+        fed = self._fed(target, built, Feeder(sources, finder, diagnosis))
         shapes_ms = clock.lap()
         if isinstance(built.root, nn.Module):
             self._note_enclosed(target, built.root, diagnosis)
@@ -189,13 +191,17 @@ class _Session:
             self.found[target.qualname] = replace(hint, tried=problem.explanation, unbuilt=definition)
         return (problem,)
 
-    def _fed(self, target: TraceTarget, built: Built, diagnosis: Diagnosis) -> Fed:
-        """Feed a traced model, and note what the next trace may begin with."""
+    def _sources(self, target: TraceTarget, root: Any) -> Sources:
+        """Return where inputs of a model may come from."""
         hint = self._hint(target)
         definition = self.loaded.definition(target.qualname)
         search = not definition or hint.unfed != definition
-        guess = partial(self._may_guess, target)
-        fed = Feeder(target, built.root, diagnosis, self.loaded, hint.inputs, guess, search).feed()
+        return Sources(target, root, self.loaded, hint.inputs, partial(self._may_guess, target), search)
+
+    def _fed(self, target: TraceTarget, built: Built, feeder: Feeder) -> Fed:
+        """Feed a traced model, and note what the next trace may begin with."""
+        definition = self.loaded.definition(target.qualname)
+        fed = feeder.feed()
         construct, inputs = built.construct, fed.inputs
         self.found[target.qualname] = Hint(
             construct.expression if construct is not None and construct.source == "inferred" else "",
