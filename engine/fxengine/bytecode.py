@@ -24,6 +24,7 @@ _AND_CONVERTS: Final = 16 if sys.version_info >= (3, 13) else 0
 _BINARY_OP: Final = dis.opmap["BINARY_OP"]
 _AUGMENTED: Final = range(13, 26)
 """The arguments of `BINARY_OP` for `+=` and its like, as in CPython's `opcode.h`."""
+_CALLS: Final = frozenset(code for name, code in dis.opmap.items() if name.startswith("CALL"))
 _STORE_ATTR: Final = dis.opmap["STORE_ATTR"]
 _UNIT: Final = 2
 
@@ -61,6 +62,12 @@ def augments(code: CodeType, lasti: int) -> bool:
     """Whether the instruction at byte offset `lasti` is that of an augmented assignment, such as `+=`."""
     bytecode = code.co_code
     return 0 <= lasti < len(bytecode) and bytecode[lasti] == _BINARY_OP and bytecode[lasti + 1] in _AUGMENTED
+
+
+def calls_in(code: CodeType) -> frozenset[int]:
+    """The byte offsets of the instructions of a function that call something."""
+    bytecode = code.co_code
+    return frozenset(offset for offset in range(0, len(bytecode), _UNIT) if bytecode[offset] in _CALLS)
 
 
 def attributes_stored(code: CodeType) -> set[str]:

@@ -190,21 +190,23 @@ def _fill(container: Any, content: Any) -> None:
 
 
 def _random_state() -> tuple[Any, ...]:
-    numpy = sys.modules.get("numpy")
-    return torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy is not None else None
+    # Asking numpy itself would import its generators.
+    numpys = sys.modules.get("numpy.random")
+    return torch.get_rng_state(), random.getstate(), numpys.get_state() if numpys is not None else None
 
 
 def _is_same_state(before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
     ours, python, numpys = before
-    if numpys is not None and (now[2] is None or numpys[2] != now[2][2] or (numpys[1] != now[2][1]).any()):
-        return False
-    return torch.equal(ours, now[0]) and python == now[1]
+    if numpys is None or now[2] is None:
+        same = numpys is now[2]
+    else:
+        same = numpys[2] == now[2][2] and bool((numpys[1] == now[2][1]).all())
+    return same and torch.equal(ours, now[0]) and python == now[1]
 
 
 def _restore_random_state(state: tuple[Any, ...]) -> None:
     ours, python, numpys = state
     torch.set_rng_state(ours)
     random.setstate(python)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and numpys is not None:
-        numpy.random.set_state(numpys)
+    if numpys is not None:
+        sys.modules["numpy.random"].set_state(numpys)

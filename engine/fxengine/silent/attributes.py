@@ -19,7 +19,9 @@ from fxengine.bytecode import attributes_stored
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import ChangingAttribute, InPlaceChange
 from fxengine.module_snapshot import Change
-from fxengine.provenance import Step
+from fxengine.node import Node
+from fxengine.provenance import Step, kind_of
+from fxengine.proxy import Proxy
 from fxengine.silent.reading import definition_behind, first_parameter, frame_of, names_in, within
 from fxengine.silent.scene import Scene, shown
 from fxengine.source import Origin, SourceFrame, is_user_file
@@ -33,8 +35,12 @@ _CHANGING_METHODS: Final = frozenset(
     }
 )  # fmt: skip
 """Methods of containers that change them."""
-_MAKING: Final = re.compile(r"__(?:init|new|setstate|post_init|init_subclass)__|_?reset_parameters|_?init_\w+")
+_MAKING: Final = re.compile(r"__(?:init|new|setstate|post_init|init_subclass)__|_?reset_\w+|_?init_\w+")
 """Methods that a module is made with."""
+_ADVANCING: Final = re.compile(
+    r"(?:\w+_)?(?:epoch|step|iter|iteration|count|counter|call|batch|progress)s?(?:_\w+)?|(?:cur|current)_\w+"
+)
+"""Names of what a training loop sets to another value each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,42 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
 
 
 def _really_changed(changes: Iterable[Change]) -> list[Change]:
-    """The changes of attributes that make a difference to whoever reads them."""
+    """The changes of attributes that make a difference to whoever reads them.
+
+    A value that no input goes into is none: it is kept to save work, and the graph computes it or has it as a constant.
+    """
     return [
         change
         for change in changes
-        if change.kind != "data" and change.name not in _OF_EVERY_MODULE and not _is_equal(change.before, change.after)
+        if change.kind != "data"
+        and change.name not in _OF_EVERY_MODULE
+        and not _is_equal(change.before, change.after)
+        and not _is_kept_to_save_work(change.after)
     ]
+
+
+def _is_kept_to_save_work(value: Any) -> bool:
+    """Whether a value consists of tensors that are the same for all inputs."""
+    if isinstance(value, Proxy):
+        return not _depends_on_input(value.node)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, tuple | list):
+        return bool(value) and all(map(_is_kept_to_save_work, value))
+    return isinstance(value, torch.Tensor)
+
+
+def _depends_on_input(node: Node) -> bool:
+    """Whether the data of an input go into a node's value."""
+    pending, seen = [node], {node}
+    while pending:
+        current = pending.pop()
+        if current.op == "placeholder":
+            return True
+        inputs = () if kind_of(current) == "metadata" else current.all_input_nodes
+        pending.extend(each for each in inputs if each not in seen)
+        seen.update(inputs)
+    return False
 
 
 def _is_equal(before: Any, after: Any) -> bool:
@@ -226,7 +262,7 @@ def _stored_in(cls: type) -> dict[str, tuple[CodeType, ...]]:
 
 
 def _counting(codes: Iterable[CodeType], name: str, value: Any) -> SourceFrame | None:
-    """Where one of some methods counts an attribute up or down, or sets a number that is no switch."""
+    """Where one of some methods counts an attribute up or down, or sets what by its name is a count."""
     for code in codes:
         definition = definition_behind(code)
         for node in ast.walk(definition) if definition is not None else ():
@@ -234,7 +270,7 @@ def _counting(codes: Iterable[CodeType], name: str, value: Any) -> SourceFrame |
                 case ast.AugAssign(target=ast.Attribute(attr=attribute)) if attribute == name:
                     return frame_of(code, node)
                 case ast.Assign(targets=[ast.Attribute(attr=attribute)]) if attribute == name:
-                    if not isinstance(value, bool) and not isinstance(node.value, ast.Constant):
+                    if _ADVANCING.fullmatch(name) and not isinstance(value, bool):
                         return frame_of(code, node)
                 case _:
                     continue

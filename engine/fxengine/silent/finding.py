@@ -20,9 +20,13 @@ _FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
 
 
 def find_silent(observation: Observation) -> tuple[TracingProblem, ...]:
-    """The silent errors of a run; those that several modules have in common are one problem each."""
+    """The silent errors of a run; those that several modules have in common are one problem each.
+
+    What has nothing to do with the files that the user is working on is left out: nobody could mend it from there.
+    """
     scene = Scene(observation)
-    found = merged(problem for finder in _FINDERS for problem in finder(scene))
+    problems = (problem for finder in _FINDERS for problem in finder(scene))
+    found = merged(problem for problem in problems if problem.anchor is not None)
     # An input that is unused because of what it answered is told of where it was asked.
     asked = {problem.provenance[0].node for problem in found if problem.rule is SpecialisedValue and problem.provenance}
     return tuple(

@@ -7,10 +7,9 @@ that no graph records: a read of `training`, work on real tensors, a draw from P
 import random
 import sys
 import threading
-from collections.abc import Callable, Collection, Generator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Final, Literal, Self
 
 import torch
@@ -18,6 +17,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from fxengine.bytecode import calls_in
 from fxengine.running import running_tracer
 from fxengine.source import OriginRecord, SourceFrame, frame_at, is_engine_file, is_user_file, walk_user_frames
 from fxengine.syntax import Span
@@ -115,15 +115,30 @@ class RealWork(TorchDispatchMode):
     Attributes:
         works: All of it, in order.
         constants: The names of the tensors that the tracer has put into the root.
+        has_drawn_numbers: Whether anything was drawn from the generators of Python's `random` and of numpy.
     """
 
     def __init__(self, model: nn.Module | None) -> None:
         super().__init__()
         self.works: list[Work] = []
         self.constants: dict[Any, str] = {}
+        self.has_drawn_numbers = False
         self._of_model = {} if model is None else {_memory(tensor): tensor for tensor in model.buffers()}
         self._behind: dict[int, tuple[Work, ...]] = {}
         self._alive: list[torch.Tensor] = []
+
+    def __enter__(self) -> Self:
+        self._numbers = generators_state()
+        return super().__enter__()
+
+    def __exit__(self, *args: object) -> None:
+        super().__exit__(*args)
+        self.has_drawn_numbers = generators_state() != self._numbers
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Never to be asked of torch's compiler, which would be imported for it; newer torch calls this."""
+        return False
 
     def behind(self, tensor: torch.Tensor) -> tuple[Work, ...]:
         """What was made and drawn that a tensor was computed from."""
@@ -174,44 +189,69 @@ class RealWork(TorchDispatchMode):
         return found
 
 
-@contextmanager
-def drawing_watched(note: Callable[[str, OriginRecord], None]) -> Generator[None]:
-    """Tell of every draw from generators of Python's `random` and of numpy, however the user's code came by them."""
-    before = sys.getprofile()
+class Draws:
+    """Notes the instructions of user code that draw from the generators of Python's `random` and of numpy.
 
-    def profile(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "c_call" and _draws(arg) and not _is_importing(frame):
-            record = record_here(frame)
-            if record is not None:
-                note(arg.__name__, record)
+    Those are C code, so nothing can stand between. Instead the generators are looked at after each call that user code
+    makes, which is slow: this is for runs of which one knows that they draw.
 
-    sys.setprofile(profile)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
+    Attributes:
+        records: Where that was.
+    """
 
-
-class Watching:
-    """All that may go on with real values in a run: `RealWork`, and draws of plain numbers."""
-
-    def __init__(self, model: nn.Module | None) -> None:
-        self.real = RealWork(model)
-        self._drawing = drawing_watched(self._note_draw)
-
-    def _note_draw(self, name: str, record: OriginRecord) -> None:
-        self.real.works.append(Work("drawn", name, record, None))
+    def __init__(self) -> None:
+        self.records: list[OriginRecord] = []
+        self._state: tuple[Any, ...] = ()
+        self._calls: dict[int, frozenset[int]] = {}
+        self._called_from: tuple[FrameType, int] | None = None
 
     def __enter__(self) -> Self:
-        self._drawing.__enter__()
-        self.real.__enter__()
+        self._before = sys.gettrace()
+        self._state = generators_state()
+        sys.settrace(self._enter_frame)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.real.__exit__(kind, error, traceback)
-        self._drawing.__exit__(kind, error, traceback)
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+
+    def _enter_frame(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        code = frame.f_code
+        if not is_user_file(code.co_filename) or code.co_name == "<module>":
+            return None
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        if id(code) not in self._calls:
+            self._calls[id(code)] = calls_in(code)
+        return self._at_instruction
+
+    def _at_instruction(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        """Look at the generators after a call, which is before the next instruction or at the function's return."""
+        if self._called_from is not None:
+            self._look()
+        self._called_from = (frame, frame.f_lasti) if frame.f_lasti in self._calls[id(frame.f_code)] else None
+        return self._at_instruction
+
+    def _look(self) -> None:
+        state = generators_state()
+        if state == self._state:
+            return
+        self._state = state
+        assert self._called_from is not None
+        frame, lasti = self._called_from
+        tracer = running_tracer.get()
+        if tracer is not None and tracer._site is not None and not _is_importing(frame):
+            _, _, *outer = walk_user_frames(frame, tracer._boundary)
+            self.records.append(OriginRecord((tracer._site, (frame.f_code, lasti, *outer))))
+
+
+def generators_state() -> tuple[Any, ...]:
+    """Where the generators of Python's `random` and of numpy are, in a few numbers."""
+    _, python, _ = random.getstate()
+    # Asking numpy itself would import its generators.
+    numpys = sys.modules.get("numpy.random")
+    if numpys is None:
+        return python[-1], python[0]
+    _, keys, position, *_ = numpys.get_state()
+    return python[-1], python[0], position, int(keys[0])
 
 
 def _memory(tensor: torch.Tensor) -> int:
@@ -234,14 +274,6 @@ def _changed_argument(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return None
 
 
-def _draws(function: Any) -> bool:
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, random.Random):
-        return function.__name__ in {"random", "getrandbits"}
-    name = getattr(function, "__name__", "")
-    return type(owner).__module__.startswith("numpy.random") and name not in _NO_DRAWS and not name.startswith("_")
-
-
 def _is_importing(frame: FrameType | None) -> bool:
     """Whether a frame is part of the first import of something."""
     while frame is not None:
@@ -250,8 +282,6 @@ def _is_importing(frame: FrameType | None) -> bool:
         frame = frame.f_back
     return False
 
-
-_NO_DRAWS: Final = frozenset({"seed", "get_state", "set_state", "spawn"})
 
 _CONSTRUCTORS_LIKE: Final = frozenset(
     {

@@ -3,11 +3,16 @@
 The first comparison is of all answers in question at once, so a model on which none matters is repeated once.
 """
 
-from collections.abc import Callable, Collection, Iterator
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
+from torch import nn
+
+from fxengine.effects import is_impure_function
 from fxengine.graph import Graph
-from fxengine.node import Node
+from fxengine.node import Node, map_arg
+from fxengine.silent.mutation import changed_by
 from fxengine.silent.observers import Place
 from fxengine.silent.scene import Scene
 
@@ -60,12 +65,13 @@ def decisive(
     """
     if not places:
         return
-    before = _essence(scene.observation.graph)
+    root = scene.observation.tracer.root
+    before = _essence(scene.observation.graph, root)
 
     def walked(opposite_at: Collection[Place]) -> tuple[Asked[_Read], bool]:
         asked = observer(opposite_at)
         again = scene.observation.replay(asked)
-        return asked, again is not None and _essence(again) != before
+        return asked, again is not None and _essence(again, root) != before
 
     asked, differs = walked(places)
     if not differs:
@@ -81,20 +87,35 @@ def is_probability(name: str | None) -> bool:
     return name is not None and "drop" in name
 
 
-def _essence(graph: Graph) -> list[str]:
-    """What a graph does, as text to compare; dropouts that drop nothing are all the same."""
-    return [_essence_of(node) for node in graph.nodes]
+def _essence(graph: Graph, root: nn.Module) -> tuple[str, ...]:
+    """What a graph computes and changes, to be compared: neither names count, nor what nobody uses, nor the order."""
+    known: dict[Node, str] = {}
+    effects: list[str] = []
+    for node in graph.nodes:
+        known[node] = _essence_of(node, known)
+        if node.op == "output" or changed_by(node, root) is not None or _is_effect(node):
+            effects.append(known[node])
+    return tuple(effects)
 
 
-def _essence_of(node: Node) -> str:
-    kwargs = node.kwargs
+def _is_effect(node: Node) -> bool:
+    return node.op == "call_function" and callable(node.target) and is_impure_function(node.target, (), {})
+
+
+def _essence_of(node: Node, known: Mapping[Node, str]) -> str:
+    """The operation of a node and what its inputs are, in a few letters."""
+    args: Any = node.args
+    kwargs: Any = node.kwargs
     if node.op == "call_function":
         if getattr(node.target, "__name__", "") in DROPPING:
-            given: list[Any] = [kwargs[name] for name in PROBABILITIES if name in kwargs] or [*node.args[1:2]]
+            given = [kwargs[name] for name in PROBABILITIES if name in kwargs] or [*args[1:2]]
             if given and given[0] == 0:
-                return f"{node.name} drops nothing of {node.args[:1]}"
+                # Nothing is dropped, in whichever mode.
+                args, kwargs = args[:1], {}
         elif "training" in kwargs:
             dropped = [value for name, value in kwargs.items() if is_probability(name)]
             if dropped and not any(dropped):
                 kwargs = {**kwargs, "training": None}
-    return f"{node.name} {node.op} {node.target} {node.args} {kwargs}"
+    inputs = map_arg((args, kwargs), lambda each: known[each])
+    text = f"{node.op} {node.target} {inputs}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

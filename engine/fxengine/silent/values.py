@@ -18,8 +18,9 @@ from fxengine.node import Node
 from fxengine.provenance import Step
 from fxengine.silent.dependence import Source, levels_of, sources_of
 from fxengine.silent.mutation import changed_by, root_of
-from fxengine.silent.observers import Watching, Work
+from fxengine.silent.observers import Draws, RealWork, Work
 from fxengine.silent.scene import CONSTANT, Scene, shown
+from fxengine.source import OriginRecord
 
 
 def find(scene: Scene) -> Iterator[TracingProblem]:
@@ -29,28 +30,32 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
     if not (observation.has_drawn or has_changed or any(_is_constant(node) for node in observation.graph.nodes)):
         return
     model = observation.root if isinstance(observation.root, nn.Module) else None
-    watching = Watching(model)
-    graph = observation.replay(watching)
+    real = RealWork(model)
+    graph = observation.replay(real)
     if graph is None:
         return
-    for work in watching.real.works:
+    for work in real.works:
         match work.kind:
             case "drawn":
-                yield from _drawn(scene, work)
+                yield from _drawn(scene, work.record, "the graph has the same numbers in every call")
             case "changed":
                 yield from _changed(scene, work, model)
             case "made":
                 continue
-    yield from _made(scene, watching, graph)
+    yield from _made(scene, real, graph)
+    if real.has_drawn_numbers:
+        draws = Draws()
+        observation.replay(draws)
+        for record in draws.records:
+            yield from _drawn(scene, record, "the graph keeps what it gave")
 
 
-def _drawn(scene: Scene, work: Work) -> Iterator[TracingProblem]:
-    origin = work.record.resolve()
+def _drawn(scene: Scene, record: OriginRecord, kept: str) -> Iterator[TracingProblem]:
+    origin = record.resolve()
     if origin.frames[-1] in scene.told:
         return
     text = shown(origin.frames[-1])
     x = scene.input_name
-    kept = "the graph has the same numbers in every call" if work.tensor is not None else "the graph keeps what it gave"
     yield scene.problem(
         EmbeddedDraw,
         origin,
@@ -79,9 +84,9 @@ def _changed(scene: Scene, work: Work, model: nn.Module | None) -> Iterator[Trac
     )
 
 
-def _made(scene: Scene, watching: Watching, graph: Graph) -> Iterator[TracingProblem]:
+def _made(scene: Scene, real: RealWork, graph: Graph) -> Iterator[TracingProblem]:
     """The constants of a graph that a constructor made, where they are not what they would be in another call."""
-    tensors = {name: tensor for tensor, name in watching.real.constants.items() if isinstance(tensor, torch.Tensor)}
+    tensors = {name: tensor for tensor, name in real.constants.items() if isinstance(tensor, torch.Tensor)}
     holder = scene.observation.tracer.root
     written = {
         str(constant.target): node for node in graph.nodes if (constant := _written_constant(node, holder)) is not None
@@ -90,7 +95,7 @@ def _made(scene: Scene, watching: Watching, graph: Graph) -> Iterator[TracingPro
     for name in dict.fromkeys(str(node.target) for node in graph.nodes if _is_constant(node)):
         if name not in tensors:
             continue
-        for work in watching.real.behind(tensors[name]):
+        for work in real.behind(tensors[name]):
             if work.kind != "made":
                 continue
             if name in written:
