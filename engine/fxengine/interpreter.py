@@ -23,6 +23,7 @@ import torch
 from fxengine._lazy_graph_module import _make_graph_module
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
+from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.node import Argument, Node, Target, map_aggregate, map_arg
 from fxengine.proxy import Proxy
 from fxengine.traceback import has_preserved_node_meta, preserve_node_meta, set_current_meta
@@ -410,11 +411,11 @@ def _loader(argument: Any) -> _Loader | None:
             return lambda env: make(*load(env))
         case list():
             load = _sequence_loader(tuple(argument))
-            return None if load is None else lambda env: list(load(env))
+            return None if load is None else lambda env: immutable_list(load(env))
         case dict():
             load = _sequence_loader(tuple(argument.values()))
             keys = tuple(argument)
-            return None if load is None else lambda env: dict(zip(keys, load(env), strict=True))
+            return None if load is None else lambda env: immutable_dict(zip(keys, load(env), strict=True))
         case slice():
             load = _sequence_loader((argument.start, argument.stop, argument.step))
             return None if load is None else lambda env: slice(*load(env))

@@ -120,6 +120,10 @@ class Recorder:
         """Return a new node at the end of the graph."""
         raise NotImplementedError
 
+    def create_proxy(self, kind: str, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SymbolicValue:
+        """Return the symbolic value of a new node."""
+        raise NotImplementedError
+
     def create_arg(self, a: Any) -> Any:
         """Return what stands for `a` in a node's arguments."""
         raise NotImplementedError
@@ -316,8 +320,33 @@ def _copy_current_meta(node: Node) -> None:
     for field in _COPY_META_FIELDS:
         if field in current:
             node.meta[field] = copy.copy(current[field])
+    replayed = getattr(_fx_traceback, "get_current_replay_node", _no_node)()
+    number = _sequence_number(current, replayed)
+    if number is not None:
+        node.meta["seq_nr"] = number
+    if replayed is not None:
+        node.meta["is_functional_regenerated"] = True
+        if "custom" in replayed.meta:
+            node.meta["custom"] = replayed.meta["custom"]
+        if "stack_trace" in replayed.meta:
+            node.stack_trace = replayed.meta["stack_trace"]
     if current.get("autograd_backward", False):
         node.meta["autograd_backward"] = True
+
+
+def _sequence_number(current: dict[str, Any], replayed: Any) -> int | None:
+    """The number by which autograd's backward nodes are told from which node of the forward pass they come."""
+    if current.get("in_grad_fn", 0) > 0:
+        number = current["grad_fn_seq_nr"][-1]
+    elif getattr(_fx_traceback, "_is_preserving_node_seq_nr", bool)():
+        return current.get("seq_nr")
+    else:  # Autograd has counted on when the operation was carried out.
+        number = torch.autograd._get_sequence_nr() - 1  # pyright: ignore[reportPrivateImportUsage]
+    return number if replayed is None else replayed.meta.get("seq_nr", number)
+
+
+def _no_node() -> None:
+    """Which node is replayed, for torch before 2.10, which does not note it."""
 
 
 _COPY_META_FIELDS = [

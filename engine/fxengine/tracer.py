@@ -208,7 +208,7 @@ class Tracer(TracerBase):
         paths = self.submodule_paths
         path = paths.get(mod) if paths else self._hierarchy.module_name(mod)
         if path is None:
-            self.refuse(ForeignModule, mod, NameError("module is not installed as a submodule"))
+            return self.refuse(ForeignModule, mod, NameError("module is not installed as a submodule"))
         return path
 
     def call_module(

@@ -6,6 +6,7 @@ to the letter, and, given inputs, the numbers; for failures the exception's type
 
 import copy
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -18,8 +19,13 @@ from torch import nn
 import fxengine
 import fxengine.source
 
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+
 # Generated code reaches what is in torch by attributes, anything else through a global of its own.
 _ENGINE_NAMES = (
+    ("on_the_engine.", ""),
+    ("on_the_engine_torch_fx_experimental_merge_matmul_", "torch.fx.experimental.merge_matmul."),
+    ("fxengine_experimental_merge_matmul_", "torch.fx.experimental.merge_matmul."),
     ("fxengine__symbolic_trace_", "torch.fx._symbolic_trace."),
     ("fxengine.tracer", "torch.fx._symbolic_trace"),
     ("fxengine.placeholders", "torch.fx._symbolic_trace"),
@@ -141,6 +147,38 @@ def neutral(text: str) -> str:
     for ours, theirs in _ENGINE_NAMES:
         text = text.replace(ours, theirs)
     return text
+
+
+def told(value: Any) -> Any:
+    """What a value is, in words that are the same for both engines: graph modules by nodes, code, state and parts."""
+    match value:
+        case fxengine.GraphModule() | torch.fx.GraphModule():
+            return {
+                "class": type(value).__name__,
+                "code": neutral(value.code),
+                "nodes": [_described(node) for node in value.graph.nodes],
+                "meta": [sorted(map(str, node.meta)) for node in value.graph.nodes],
+                "state": list(value.state_dict()),
+                "modules": [(path, type(module).__name__) for path, module in value.named_modules()],
+                "parts": [told(part) for part in value.children() if hasattr(part, "graph")],
+            }
+        case torch.Tensor():
+            return value.tolist()
+        case dict():
+            return {neutral(str(key)): told(item) for key, item in value.items()}
+        case tuple() | list():
+            return [told(item) for item in value]
+        case _:
+            return _ADDRESS.sub("0x", neutral(str(value)))
+
+
+def attempt(case: Callable[..., Any], *args: Any) -> Any:
+    """What a case makes, told; or which exception it raises."""
+    torch.manual_seed(0)
+    try:
+        return told(case(*args))
+    except Exception as error:  # noqa: BLE001 - whatever it raises is compared.
+        return _ADDRESS.sub("0x", neutral(f"{type(error).__name__}: {error}"))
 
 
 def _user_line(error: BaseException) -> str:

@@ -7,7 +7,7 @@ memory, works for modules on meta, and follows a move to another device before t
 import re
 from collections.abc import Callable
 from operator import getitem
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import sympy
 import torch
@@ -17,6 +17,7 @@ from fxengine._symbolic_trace import symbolic_trace
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.node import Node, map_arg
+from fxengine.passes.split_module import split_module
 
 __all__ = ["FoldedGraphModule", "_inline_module", "get_unique_attr_name_in_module", "split_const_subgraphs"]
 
@@ -89,22 +90,43 @@ def split_const_subgraphs(
     """
     traced = module if isinstance(module, GraphModule) else symbolic_trace(module)
     constant = _constant_nodes(traced, skip_folding_node_fn)
-    folded = [
-        node
-        for node in traced.graph.nodes
-        if node in constant and node.op != "get_attr" and any(user not in constant for user in node.users)
-    ]
     if not any(node.op != "get_attr" for node in constant):
         return FoldedGraphModule(traced, traced.graph)
+    split = split_module(traced, module, lambda node: 0 if node in constant else 1)
+    constants = cast("GraphModule", split.get_submodule(_CONSTANTS))
+    rest = cast("GraphModule | None", getattr(split, _REST, None))
+    for part in (constants, rest):
+        for node in part.graph.find_nodes(op="call_module") if part is not None else ():
+            setattr(split, node.target, getattr(part, node.target))
+    call = next(node for node in split.graph.nodes if node.op == "call_module" and node.target == _CONSTANTS)
+    folding = GraphModule(split, constants.graph)
+    _read_attributes(folding.graph, call.args)
     name = get_unique_attr_name_in_module(traced, "_FX_CONST_FOLDED_ATTRS")
-    constants = _constant_graph(traced, constant, folded)
-    rest = _rest(traced, constant, folded, name)
-    root = nn.Module()
-    root.__dict__.update(vars(traced))
-    root._parameters = dict(traced._parameters)
-    root._modules = dict(traced._modules)
-    setattr(root, name, nn.Parameter() if len(folded) == 1 else nn.ParameterList())
-    return FoldedGraphModule(root, rest, constants, name, device_for_folded_attrs)
+    is_tuple = isinstance(folding.graph.output_node().args[0], tuple)
+    setattr(split, name, nn.ParameterList() if is_tuple else nn.Parameter())
+    with split.graph.inserting_before(call):
+        folded = split.graph.get_attr(name)
+    folded.meta = call.meta.copy()
+    call.replace_all_uses_with(folded)
+    if rest is not None:
+        _inline_module(split, _REST)
+    split.graph.eliminate_dead_code()
+    return FoldedGraphModule(split, split.graph, folding.graph, name, device_for_folded_attrs)
+
+
+_CONSTANTS: Final = "submod_0"
+_REST: Final = "submod_1"
+
+
+def _read_attributes(graph: Graph, inputs: tuple[Any, ...]) -> None:
+    """Read what the inputs of ``graph`` are given, attributes each of them, in their place."""
+    for placeholder, given in zip(graph.find_nodes(op="placeholder"), inputs, strict=True):
+        assert given.op == "get_attr", f"Expected get_attr, got {given.op}"
+        with graph.inserting_before(placeholder):
+            read = graph.get_attr(given.target)
+        read.meta = placeholder.meta.copy()
+        placeholder.replace_all_uses_with(read)
+        graph.erase_node(placeholder)
 
 
 def _constant_nodes(module: GraphModule, skip: Callable[[Node], bool] | None) -> dict[Node, None]:
@@ -133,39 +155,6 @@ def _is_impure(module: nn.Module) -> bool:
         for node in module.graph.nodes
         if node.op in {"call_function", "call_module"}
     )
-
-
-def _constant_graph(module: GraphModule, constant: dict[Node, None], folded: list[Node]) -> Graph:
-    """Return the graph that computes ``folded``."""
-    graph = Graph()
-    copies: dict[Node, Node] = {}
-    for node in module.graph.nodes:
-        if node in constant:
-            copies[node] = graph.node_copy(node, copies.__getitem__)
-    results = tuple(copies[node] for node in folded)
-    graph.output(results[0] if len(results) == 1 else results)
-    graph.eliminate_dead_code()
-    return graph
-
-
-def _rest(module: GraphModule, constant: dict[Node, None], folded: list[Node], name: str) -> Graph:
-    """Return the graph that takes ``folded`` from the attribute ``name`` and computes all else."""
-    graph = Graph()
-    copies: dict[Node, Node] = {}
-    leading = [node for node in module.graph.nodes if node.op in {"placeholder", "get_attr"}]
-    for node in leading:
-        copies[node] = graph.node_copy(node)
-    constants = graph.get_attr(name)
-    for place, node in enumerate(folded):
-        copies[node] = constants if len(folded) == 1 else graph.call_function(getitem, (constants, place))
-        copies[node].meta = node.meta.copy()
-        copies[node].tensor = node.tensor
-    for node in module.graph.nodes:
-        if node not in constant and node not in copies:
-            copies[node] = graph.node_copy(node, copies.__getitem__)
-    graph._codegen = module.graph._codegen
-    graph.eliminate_dead_code()
-    return graph
 
 
 def _inline_module(gm: GraphModule, inline_mod_name: str, run_dce: bool = True) -> dict[Node, Node]:
