@@ -126,7 +126,7 @@ class FxNetAccFusionsFinder:
     def __call__(self) -> dict[Node, NodeSet]:
         """Return for each node that is in a group its group."""
         result: dict[Node, NodeSet] = {}
-        for node in list(self.acc_nodes):
+        for node in sorted(self.acc_nodes):
             eligible = node.op in CALLABLE_NODE_OPS and "tensor_meta" not in node.meta and node in self.acc_nodes
             if node in result or not eligible:
                 continue
