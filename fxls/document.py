@@ -120,6 +120,11 @@ class Document:
         self.current = self._valid = True
         return True
 
+    def mended(self, report: TraceReport, fixed: TraceReport) -> None:
+        """Take a report once more, with the fixes that were found for its problems since."""
+        if self.report is report:
+            self.report = fixed
+
     def measured(self, profile: ProfileReport) -> None:
         """Keep a profile: the last one of each model and device."""
         self._profiles[profile.target, profile.device] = profile

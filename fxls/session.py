@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -19,6 +19,7 @@ from fxls.discovery.index import ModelIndex
 from fxls.document import Document, Effect
 from fxls.features.diagnostics import diagnostics, elsewhere
 from fxls.features.status import status
+from fxls.fixes.verifying import is_worthwhile, with_fixes
 from fxls.lsp_ext import Status
 from fxls.scheduler import Scheduler
 from fxls.settings import Settings
@@ -87,6 +88,9 @@ class Pool(Protocol):
         ...
 
 
+_PAUSE: Final = 0.5
+"""Seconds without an edit after which fixes are tried out: that takes a trace each."""
+
 _SEEN: Final = 0.2
 """Seconds of work after which it is shown: a state that comes and goes with each keystroke is noise."""
 
@@ -128,6 +132,7 @@ class Session:
         self._scheduler = Scheduler(parallel or max(1, min(4, (os.cpu_count() or 2) // 2)))
         self._watcher = Watcher(self.files_changed)
         self._warned: set[str] = set()
+        self._trials: dict[str, asyncio.Task[None]] = {}
         self._mistakes: dict[str, tuple[Problem, ...]] = {}
         self._edited: set[str] = set()
         # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
@@ -235,6 +240,7 @@ class Session:
             return
         self._edited.discard(uri)
         self._scheduler.forget(uri)
+        self._end_trials(uri)
         self._watcher.depend(uri, ())
         self._client.publish(uri, None, [])
         self._show_configurations()
@@ -309,6 +315,8 @@ class Session:
         """End all work and every process."""
         self._hush()
         self._watcher.close()
+        for uri in [*self._trials]:
+            self._end_trials(uri)
         await self._scheduler.close()
         self._beside.shutdown(wait=False, cancel_futures=True)
         await self._pool.close()
@@ -325,6 +333,7 @@ class Session:
 
     def _submit(self, document: Document) -> None:
         """Do what a document's current text asks for, in place of what was being done for an older one."""
+        self._end_trials(document.uri)
         self._scheduler.submit(document.uri, lambda: self._work(document))
         self._begin(document)
 
@@ -396,6 +405,25 @@ class Session:
         if document.answer(report):
             self._watcher.depend(document.uri, self._dependencies(document, report))
             self._show(document)
+            if is_worthwhile(report):
+                trials = self._try_fixes(document, replace(request, targets=()), report)
+                self._trials[document.uri] = asyncio.get_running_loop().create_task(trials)
+
+    async def _try_fixes(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
+        """Try fixes of a document's problems out, once the person pauses. Cancelled by the next edit of its code."""
+        view, worker = self._view(document), self._pool.client(self._environment(document))
+
+        async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
+            index = view.discover(document.path, text)
+            return index, await worker.trace(replace(request, text=text, targets=index.targets))
+
+        await asyncio.sleep(_PAUSE)
+        document.mended(report, await with_fixes(report, request.text, trial))
+
+    def _end_trials(self, uri: str) -> None:
+        trials = self._trials.pop(uri, None)
+        if trials is not None:
+            trials.cancel()
 
     def _show(self, document: Document) -> None:
         """Publish what is known of a document."""

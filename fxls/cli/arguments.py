@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fxls import __version__
+from fxls.rules import selects_something
 from fxls.settings import Settings
 
 _CHECK_EPILOG: Final = """\
@@ -30,6 +31,8 @@ class Options:
     python: tuple[str, ...] = ()
     jobs: int = 1
     strict: bool = False
+    ignore: tuple[str, ...] = ()
+    fixes: bool = False
     timeout: float = 10.0
     color: str = "auto"
     device: str = "cpu"
@@ -61,6 +64,12 @@ def _parser(cores: int) -> argparse.ArgumentParser:
         help="trace at most N files at once (default: %(default)s)",
     )
     check.add_argument("--strict", action="store_true", help="report whatever stops torch.fx as an error")
+    check.add_argument(
+        "--ignore", type=_codes, default=(), metavar="CODES", help="codes that are not reported: FX305, or FX3 for all"
+    )
+    check.add_argument(
+        "--fixes", action="store_true", help="propose fixes, each of which was tried out by tracing the changed file"
+    )
 
     code = _command(commands, "code", "print the generated code of a model")
     _target(code)
@@ -127,6 +136,15 @@ def _words(command: str) -> tuple[str, ...]:
     if Path(command).is_file():
         return (os.path.abspath(command),)  # noqa: PTH100 -- an environment's python is a link that must stay one.
     return tuple(shlex.split(command, posix=os.name != "nt"))
+
+
+def _codes(text: str) -> tuple[str, ...]:
+    """Return codes that are written with commas between them."""
+    codes = tuple(each.strip() for each in text.split(",") if each.strip())
+    unknown = next((each for each in codes if not selects_something(each)), None)
+    if unknown is not None:
+        raise argparse.ArgumentTypeError(f"{unknown} is no code of fxls")
+    return codes
 
 
 def _positive(text: str) -> int:

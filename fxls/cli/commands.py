@@ -65,10 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _run(options: Options, terminal: _Terminal) -> int:
     settings = replace(
-        Settings(), strict=options.strict, trace_timeout=options.timeout, profile_timeout=options.timeout
+        Settings(),
+        strict=options.strict,
+        ignore=options.ignore,
+        trace_timeout=options.timeout,
+        profile_timeout=options.timeout,
     )
     pool = WorkerPool()
-    tracing = Tracing(pool, settings, options.python)
+    tracing = Tracing(pool, settings, options.python, fixes=options.fixes)
     try:
         if options.command == "check":
             return await _check(options, tracing, terminal)

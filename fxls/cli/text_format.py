@@ -4,7 +4,7 @@ from typing import Final
 
 from fxls.cli.findings import FileFindings, Finding, Sources, counts
 from fxls.cli.terminal import Paint, underlay, width
-from fxls.features.wording import chain, instances, plural, shortened
+from fxls.features.wording import chain, instances, plural, shortened, ways_out
 from fxworker.wire import Problem, Severity
 
 _WIDEST: Final = 160
@@ -123,8 +123,7 @@ def _first_sentence(text: str) -> str:
 
 def _advice(problem: Problem) -> list[str]:
     """Return what to do, best first: fixes that are ready, then those in words."""
-    ways = [f"{fix.title}{'  [verified]' if fix.verified else ''}" for fix in problem.fixes]
-    ways.extend(way for way in problem.hint.splitlines() if way.strip() and way not in ways)
+    ways = [f"{way}{'  [verified]' if verified else ''}" for way, verified in ways_out(problem)]
     if not ways:
         return []
     if len(ways) == 1:

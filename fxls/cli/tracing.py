@@ -10,6 +10,7 @@ from fxls.discovery import discover
 from fxls.discovery.configuration import ProjectConfiguration, read_configuration
 from fxls.discovery.index import ModelIndex
 from fxls.discovery.roots import configuration_file, project_root, roots_of
+from fxls.fixes.verifying import is_worthwhile, with_fixes
 from fxls.settings import Settings
 from fxls.snapshot import Snapshot
 from fxls.text.edits import Carry
@@ -57,10 +58,13 @@ class Traced:
 class Tracing:
     """The workers and settings of one run of the command line. Mutable only in what it remembers of the project."""
 
-    def __init__(self, pool: WorkerPool, settings: Settings, python: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, pool: WorkerPool, settings: Settings, python: tuple[str, ...] = (), *, fixes: bool = False
+    ) -> None:
         self._pool = pool
         self._settings = settings
         self._python = python
+        self._fixes = fixes
         self._environments: dict[str, PythonEnv] = {}
         self._configurations: dict[str, ProjectConfiguration] = {}
         self._told: set[str] = set()
@@ -92,7 +96,7 @@ class Tracing:
                 task.cancel()
 
     async def trace(self, file: SourceFile, only: str = "") -> Traced:
-        """Return what is known of a file; `only` names the one model to trace.
+        """Return what is known of a file; `only` names the one model to trace. Fixes are tried out if asked for.
 
         Raises:
             BadPathError: the file cannot be read.
@@ -125,6 +129,14 @@ class Tracing:
             limits=self._limits(),
         )
         report = await worker.trace(request)
+        if self._fixes and is_worthwhile(report):
+
+            async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
+                changed = discover(file.path, text)
+                changed = changed if configuration is None else changed.configured(configuration.targets)
+                return changed, await worker.trace(replace(request, text=text, targets=changed.targets))
+
+            report = await with_fixes(report, text, trial)
         return replace(traced, snapshot=replace(traced.snapshot, report=report, environment=environment))
 
     async def profile(

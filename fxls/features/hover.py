@@ -28,6 +28,7 @@ from fxls.features.wording import (
     signature,
     size,
     source,
+    ways_out,
 )
 from fxls.lsp_ext import SHOW_CODE, SHOW_GRAPH
 from fxls.rules import rule_page
@@ -242,8 +243,7 @@ def _explanation(problem: Problem) -> str:
 
 def _advice(problem: Problem) -> str:
     """Return what to do, best first: fixes that are ready, then those in words."""
-    ways = [f"{md.prose(fix.title)}{' ✓' if fix.verified else ''}" for fix in problem.fixes]
-    ways.extend(md.prose(line) for line in problem.hint.splitlines() if line.strip())
+    ways = [f"{md.prose(way)}{' ✓' if verified else ''}" for way, verified in ways_out(problem)]
     return "\n".join(f"{number}. {way}" for number, way in enumerate(ways, 1)) if len(ways) > 1 else "".join(ways)
 
 

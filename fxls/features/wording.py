@@ -23,6 +23,7 @@ _SOURCES: Final[dict[Provenance, str]] = {
 _LONGEST_STEP: Final = 48
 _MOST_INSTANCES: Final = 2
 _NUMBER: Final = re.compile(r"(?<=\.)\d+(?=\.|$)|(?<=_)\d+(?=_)")
+_NAMED: Final = re.compile(r"`(?:(@)[^`]*|[^`]*?([\w\[\]]+)(?:\([^`]*\))?)`")
 _COPY: Final = re.compile(r"(?<=\w)_\d+$")
 
 
@@ -118,6 +119,17 @@ def headline(problem: Problem) -> str:
     return "".join(parts)
 
 
+def ways_out(problem: Problem) -> list[tuple[str, bool]]:
+    """Return what mends a problem, best first, and whether that was tried out: fixes that are ready, then words.
+
+    What a fix does already is not said again in words.
+    """
+    ready = [(fix.title, fix.verified) for fix in problem.fixes]
+    done = {_means(title) for title, _ in ready}
+    words = [line for line in problem.hint.splitlines() if line.strip() and _means(line) not in done]
+    return [*ready, *((line, False) for line in words)]
+
+
 def instances(problem: Problem) -> str:
     """Return how many parts of a model reach a site, and which: `12 instances: layers.0 … layers.11`."""
     names = [path or "the model itself" for path in problem.instances]
@@ -140,6 +152,12 @@ def chain(text: str, length: int) -> str:
 def shortened(text: str, length: int) -> str:
     """Return a text of at most a length, its end left out where it is longer."""
     return text if len(text) <= length else text[: max(length - 1, 0)].rstrip() + "…"
+
+
+def _means(way: str) -> str:
+    """Return the name of what a way out uses, such as `where`; all of it where it names nothing."""
+    named = _NAMED.search(way)
+    return way if named is None else named[1] or named[2]
 
 
 def _three(number: float) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from lsprotocol import types as lsp
 
+from fxls import session
 from fxls.commands import CommandError, show_code
 from fxls.lsp_ext import CommandArguments
 from fxls.session import Session, Terms
@@ -507,3 +508,58 @@ async def test_an_edit_ends_a_trace_that_was_begun_ahead(world):
     await world.settle()
     assert [request.text[:6] for request in world.worker.cancelled] == ["x = 1\n"]
     assert world.editor.published[-1] == ("net.py", 3, [])
+
+
+BRANCHED = NET.replace("return x + 1", "return x if x.sum() > 0 else -x")
+BRANCH = Problem("FX001", "error", "no", Location("", Span(6, 20, 6, 31)), target="Net")
+
+
+class Mending(Worker):
+    """A worker that finds a branch as long as one is there."""
+
+    async def trace(self, request):
+        report = await super().trace(request)
+        if " if " not in request.text:
+            return report
+        problem = replace(BRANCH, location=Location(request.path, BRANCH.location.span))
+        (target,) = report.targets
+        return replace(report, targets=(replace(target, status="partial", problems=(problem,)),))
+
+
+@pytest.fixture
+async def mending(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "_PAUSE", 0.02)
+    world = World(tmp_path)
+    world.worker = world.pool.worker = Mending()
+    yield world
+    await world.session.close()
+
+
+def fixes(world):
+    (target,) = world.session.snapshot(world.uri("net.py")).report.targets
+    return [fix.title for problem in target.problems for fix in problem.fixes]
+
+
+async def test_fixes_are_tried_out_when_the_person_pauses(mending):
+    await mending.open("net.py", BRANCHED)
+    assert (len(mending.traced()), fixes(mending)) == (1, [])
+    async with asyncio.timeout(5):
+        while not fixes(mending):
+            await asyncio.sleep(0.01)
+    assert fixes(mending) == ["Write `torch.where(…)`, which computes both and picks"]
+    assert "torch.where(x.sum() > 0, x, -x)" in mending.worker.requests[1].text
+    assert len(mending.editor.published) == 1
+
+
+async def test_an_edit_of_code_ends_the_trials_and_one_of_comments_does_not(mending):
+    await mending.open("net.py", BRANCHED)
+    mending.worker.open.clear()
+    async with asyncio.timeout(5):
+        while len(mending.traced()) < 2:
+            await asyncio.sleep(0.01)
+        mending.type("net.py", 2, "# a comment\n")
+        await asyncio.sleep(0.02)
+        assert mending.worker.cancelled == []
+        mending.type("net.py", 3, "x = 1\n")
+        await asyncio.sleep(0.02)
+    assert mending.worker.cancelled == mending.worker.requests[1:2]

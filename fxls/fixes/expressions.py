@@ -1,0 +1,229 @@
+"""Expressions that stop a trace, in a form that is recorded."""
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from fxls.fixes.source import Proposal, Source, is_number, same
+from fxworker.wire import Edit, Problem
+
+_CONSTRUCTORS: Final = frozenset({"zeros", "ones", "empty", "full"})
+_NO_TENSOR: Final = ast.Tuple | ast.List | ast.Dict | ast.Set | ast.JoinedStr | ast.Lambda
+
+
+def truth(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield forms of a question for a truth value that a graph can hold."""
+    torch = source.torch()
+    if torch is None:
+        return
+    parent = source.parent(node)
+    if isinstance(parent, ast.Assert) and parent.test is node:
+        yield from _asserted(source, parent, torch)
+    if problem.kind == "metadata":
+        return  # `torch.where` takes tensors, and what follows from a shape is none when the graph runs.
+    if isinstance(parent, ast.IfExp) and parent.test is node:
+        yield from _chosen(source, parent, torch)
+    elif isinstance(parent, ast.If) and parent.test is node:
+        yield from _branches(source, parent, torch)
+    elif isinstance(node, ast.Call):
+        yield from _extreme(source, node, torch)
+
+
+def length(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
+    """Yield the size that a length is."""
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[measured], keywords=[]):
+            text = f"{source.operand(measured)}.shape[0]"
+            yield from _proposed(f"Write `{text}`", source.replaced(node, text))
+        case _:
+            pass
+
+
+def iteration(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
+    """Yield forms of a starred shape that need not know how long it is."""
+    if not isinstance(node, ast.Subscript) and not isinstance(node, ast.Attribute):
+        return
+    starred = source.parent(node)
+    call = source.parent(starred) if isinstance(starred, ast.Starred) else None
+    match call:
+        case ast.Call(
+            func=ast.Attribute(value=whole, attr="view" | "reshape"), args=[ast.Starred(), *rest], keywords=[]
+        ):
+            kept = _leading(node, whole)
+            text = _reshaped(source, whole, kept, rest) if kept else ""
+            if text:
+                yield from _proposed(f"Write `{text}`", source.replaced(call, text))
+        case _:
+            pass
+    statement = source.statement(node)
+    match statement:
+        case ast.Assign(targets=[ast.Tuple(elts=[*names, ast.Starred(value=rest)])], value=value) if value is node:
+            sizes = [f"{source.operand(node)}[{place}]" for place in range(len(names))]
+            text = f"{', '.join([*sizes, f'{source.operand(node)}[{len(names)}:]'])}"
+            targets = ", ".join([*map(source.written, names), source.written(rest)])
+            yield from _proposed("Name the sizes one by one", source.replaced(statement, f"{targets} = {text}"))
+        case _:
+            pass
+
+
+def number(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield forms of a conversion that keep what is converted symbolic."""
+    match node:
+        case ast.Call(func=function, args=[ast.BinOp(left=left, op=ast.Div(), right=right)], keywords=[]):
+            name = source.written(function)
+            text = f"{source.operand(left)} // {source.operand(right)}"
+            if name in {"int", "math.floor"}:
+                yield from _proposed(f"Write `{text}`", source.replaced(node, f"({text})"))
+            elif name == "math.ceil":
+                text = f"-(-{source.operand(left)} // {source.operand(right)})"
+                yield from _proposed(f"Write `{text}`", source.replaced(node, text))
+        case ast.Call(func=ast.Name(id="int"), args=[converted], keywords=[]) if problem.kind == "metadata":
+            text = source.operand(converted)
+            yield from _proposed(f"Write `{text}` without `int`", source.replaced(node, text))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr="sqrt"), args=[root], keywords=[]):
+            text = f"{source.operand(root)} ** 0.5"
+            yield from _proposed(f"Write `{text}`", source.replaced(node, f"({text})"))
+        case _:
+            pass
+
+
+def item(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
+    """Yield the form of an assignment to masked items that gives a new value."""
+    match source.statement(node):
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=mask)], value=value) as statement:
+            compared = isinstance(mask, ast.Compare) or (isinstance(mask, ast.Name) and "mask" in mask.id)
+            if compared and is_number(value):
+                text = f"{name} = {name}.masked_fill({source.written(mask)}, {source.written(value)})"
+                yield from _proposed(f"Write `{text}`", source.replaced(statement, text))
+        case _:
+            pass
+
+
+def call(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield the method of a tensor that makes what a constructor of torch was to make."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name), args=args, keywords=keywords):
+            beginning = problem.related[0].message if problem.related else ""
+            if module != source.torch() or name not in _CONSTRUCTORS or not beginning.isidentifier() or not args:
+                return
+            given = [source.written(each) for each in args]
+            if name == "full" and len(given) != 2:
+                return
+            named = [f"{each.arg}={source.written(each.value)}" for each in keywords if each.arg != "device"]
+            if not any(each.startswith("dtype=") for each in named) and name != "full":
+                named.append(f"dtype={module}.float32")
+            text = f"{beginning}.new_{name}({', '.join([*given, *named])})"
+            yield from _proposed(f"Write `{text}`", source.replaced(node, text))
+        case _:
+            pass
+
+
+def _asserted(source: Source, statement: ast.Assert, torch: str) -> Iterator[Proposal]:
+    test = source.written(statement.test)
+    message = source.written(statement.msg) if statement.msg is not None else repr(" ".join(test.split()))
+    text = f"{torch}._assert({test}, {message})"
+    yield from _proposed(f"Write `{torch}._assert(…)`", source.replaced(statement, text))
+
+
+def _chosen(source: Source, node: ast.IfExp, torch: str) -> Iterator[Proposal]:
+    if not isinstance(node.body, _NO_TENSOR) and not isinstance(node.orelse, _NO_TENSOR):
+        text = _where(source, torch, node.test, source.written(node.body), source.written(node.orelse))
+        yield from _proposed(f"Write `{torch}.where(…)`, which computes both and picks", source.replaced(node, text))
+
+
+def _branches(source: Source, statement: ast.If, torch: str) -> Iterator[Proposal]:
+    """Yield the choice between two values that a branch is."""
+    title = f"Write `{torch}.where(…)`, which computes both and picks"
+    block = source.block(statement)
+    place = block.index(statement) if statement in block else -1
+    follower = block[place + 1] if 0 <= place < len(block) - 1 else None
+    match statement.body, statement.orelse, follower:
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)], [], _:
+            yes, no = source.written(value), name
+        case [ast.AugAssign(target=ast.Name(id=name), op=op, value=value)], [], _:
+            yes, no = f"{name} {_SIGNS[type(op)]} {source.operand(value)}", name
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)], [
+            ast.Assign(targets=[ast.Name(id=other)]) as last
+        ], _:
+            if name != other:
+                return
+            yes, no = source.written(value), source.written(last.value)
+        case [ast.Return(value=ast.expr() as value)], [ast.Return(value=ast.expr() as other)], _:
+            text = f"return {_where(source, torch, statement.test, source.written(value), source.written(other))}"
+            yield from _proposed(title, source.replaced(statement, text))
+            return
+        case [ast.Return(value=ast.expr() as value)], [], ast.Return(value=ast.expr() as other) as last:
+            text = f"return {_where(source, torch, statement.test, source.written(value), source.written(other))}"
+            yield from _proposed(title, source.replaced(statement, text, last))
+            return
+        case _:
+            return
+    if not isinstance(value, _NO_TENSOR):
+        text = f"{name} = {_where(source, torch, statement.test, yes, no)}"
+        yield from _proposed(title, source.replaced(statement, text))
+
+
+def _extreme(source: Source, node: ast.Call, torch: str) -> Iterator[Proposal]:
+    """Yield the elementwise form of the larger or smaller of two values."""
+    match node:
+        case ast.Call(func=ast.Name(id="max" | "min" as name), args=[one, other], keywords=[]):
+            if is_number(one):
+                one, other = other, one
+            if is_number(other):
+                bound = "min" if name == "max" else "max"
+                text = f"{source.operand(one)}.clamp({bound}={source.written(other)})"
+            else:
+                text = f"{torch}.{name}imum({source.written(one)}, {source.written(other)})"
+            yield from _proposed(f"Write `{text}`", source.replaced(node, text))
+        case _:
+            pass
+
+
+def _where(source: Source, torch: str, test: ast.expr, yes: str, no: str) -> str:
+    return f"{torch}.where({source.written(test)}, {yes}, {no})"
+
+
+def _leading(node: ast.expr, whole: ast.expr) -> int:
+    """Return how many of the last sizes `x.shape[:-k]` leaves out, 0 where it is something else."""
+    match node:
+        case ast.Subscript(
+            value=ast.Attribute(value=shaped, attr="shape"),
+            slice=ast.Slice(
+                lower=None, upper=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(k))), step=None
+            ),
+        ) if same(shaped, whole):
+            return k
+        case _:
+            return 0
+
+
+def _reshaped(source: Source, whole: ast.expr, left_out: int, rest: list[ast.expr]) -> str:
+    """Return how the last sizes of a value are split or joined without naming the others, "" where they are not."""
+    sizes = [source.written(each) for each in rest]
+    if left_out == 1 and len(rest) > 1:
+        return f"{source.operand(whole)}.unflatten(-1, ({', '.join(sizes)}))"
+    if left_out > 1 and sizes == ["-1"]:
+        return f"{source.operand(whole)}.flatten(-{left_out})"
+    return ""
+
+
+def _proposed(title: str, edit: Edit | None) -> Iterator[Proposal]:
+    if edit is not None:
+        yield Proposal(title, (edit,))
+
+
+_SIGNS: Final[dict[type[ast.operator], str]] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}

@@ -1,0 +1,116 @@
+"""Trying fixes out: the changed text is traced. One holds if its problem is gone and no other came; others may stay."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from fxls.discovery.index import ModelIndex
+from fxls.fixes.proposing import CODES, proposals
+from fxls.fixes.source import Proposal, Source
+from fxls.text.edits import Carry, Change
+from fxls.text.mapper import Mapper
+from fxworker.wire import Fix, Problem, Span, Status, TargetReport, TraceReport
+
+_log = logging.getLogger(__name__)
+
+_MOST_TRIALS: Final = 12
+"""How many changes of one text are tried."""
+
+_MOST_FIXES: Final = 2
+"""How many fixes of one problem are wanted."""
+
+_RANKS: Final[dict[Status, int]] = {"not traced": 0, "partial": 1, "complete": 2}
+
+Trial: TypeAlias = Callable[[str], Awaitable[tuple[ModelIndex, TraceReport]]]
+"""Traces a changed text."""
+
+
+def is_worthwhile(report: TraceReport) -> bool:
+    """Whether a report has problems that something could be proposed for."""
+    return any(each.code in CODES for each in _sites(report))
+
+
+async def with_fixes(report: TraceReport, text: str, trial: Trial) -> TraceReport:
+    """Return a report whose problems have the fixes that hold. Takes one trace for each change that is tried."""
+    source = Source.of(report.path, text)
+    if source is None:
+        return report
+    waiting = {_key(each): (each, proposals(source, each)) for each in _sites(report)}
+    found: dict[tuple[str, Span], list[Fix]] = {}
+    left = _MOST_TRIALS
+    while waiting and left > 0:
+        # Each problem has its turn before one has a second one.
+        for key, (problem, ways) in list(waiting.items()):
+            proposal = next(ways, None)
+            if proposal is None or left == 0 or len(found.get(key, ())) == _MOST_FIXES:
+                del waiting[key]
+                continue
+            left -= 1
+            if await _holds(report, problem, proposal, source, trial):
+                found.setdefault(key, []).append(Fix(proposal.title, proposal.edits, verified=True))
+    return replace(report, targets=tuple(_fixed(each, found) for each in report.targets))
+
+
+def changed(mapper: Mapper, proposal: Proposal) -> tuple[str, Carry]:
+    """Return a text with a proposal's edits, and the way of its places there."""
+    edits = sorted(proposal.edits, key=lambda each: (each.location.span.line, each.location.span.column), reverse=True)
+    text, carry = mapper.text, Carry.identity()
+    for edit in edits:
+        span = edit.location.span
+        start, end = mapper.offset(span.line, span.column), mapper.offset(span.end_line, span.end_column)
+        text = text[:start] + edit.text + text[end:]
+        carry = carry.then([Change(span, edit.text)])
+    return text, carry
+
+
+async def _holds(report: TraceReport, problem: Problem, proposal: Proposal, source: Source, trial: Trial) -> bool:
+    """Whether a change mends a problem and brings no other."""
+    text, carry = changed(source.mapper, proposal)
+    index, after = await trial(text)
+    if not index.parsed:
+        _log.warning("a proposed fix does not parse: %s", proposal.title)
+        return False
+    before = {each.qualname: each for each in report.targets}
+    if any(_RANKS[each.status] < _rank(before.get(each.qualname)) for each in after.targets):
+        return False
+    old = {
+        (each.code, carry.span(each.location.span)) for each in _problems(report) if each.location.path == report.path
+    }
+    old.discard((problem.code, carry.span(problem.location.span)))
+    elsewhere = {(each.code, each.location) for each in _problems(report)}
+    return all(
+        (each.code, each.location.span) in old
+        if each.location.path == after.path
+        else (each.code, each.location) in elsewhere
+        for each in _problems(after)
+    )
+
+
+def _rank(report: TargetReport | None) -> int:
+    return 0 if report is None else _RANKS[report.status]
+
+
+def _problems(report: TraceReport) -> list[Problem]:
+    return [*report.problems, *(problem for target in report.targets for problem in target.problems)]
+
+
+def _sites(report: TraceReport) -> Sequence[Problem]:
+    """Return the problems of a report's own text, each site once."""
+    found: dict[tuple[str, Span], Problem] = {}
+    for target in report.targets:
+        for problem in target.problems:
+            if problem.location.path == report.path:
+                found.setdefault(_key(problem), problem)
+    return tuple(found.values())
+
+
+def _key(problem: Problem) -> tuple[str, Span]:
+    return problem.code, problem.location.span
+
+
+def _fixed(target: TargetReport, fixes: dict[tuple[str, Span], list[Fix]]) -> TargetReport:
+    return replace(
+        target,
+        problems=tuple(replace(each, fixes=(*fixes.get(_key(each), ()), *each.fixes)) for each in target.problems),
+    )

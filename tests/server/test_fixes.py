@@ -1,0 +1,317 @@
+"""Fixes: what is proposed for a text, and that only what holds when it is tried out is kept."""
+
+import ast
+import asyncio
+import textwrap
+from dataclasses import replace
+
+import pytest
+
+from fxls.discovery import discover
+from fxls.features.wording import ways_out
+from fxls.fixes.proposing import proposals
+from fxls.fixes.source import Source
+from fxls.fixes.verifying import changed, is_worthwhile, with_fixes
+from fxls.text.mapper import Mapper
+from fxworker.wire import Fix, Location, Problem, Related, Span, TargetReport, TraceReport, digest
+from tests.support.snapshots import PATH
+
+HEAD = """import math
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x, y):
+"""
+
+
+def model(body: str) -> tuple[str, Span]:
+    """A file whose forward is the body, and the span between « and »."""
+    text = HEAD + textwrap.indent(textwrap.dedent(body).strip("\n") + "\n", "        ")
+    start, end = text.index("«"), text.index("»") - 1
+    text = text.replace("«", "").replace("»", "")
+    mapper = Mapper(text)
+    return text, Span(*mapper.at_offset(start), *mapper.at_offset(end))
+
+
+def proposed(body: str, code: str, **changes) -> list[tuple[str, str]]:
+    """What is proposed for a body: titles, and the file after each."""
+    text, span = model(body)
+    problem = replace(Problem(code, "error", "no", Location(PATH, span), kind="data-dependent"), **changes)
+    source = Source.of(PATH, text)
+    assert source is not None
+    found = [(each.title, changed(source.mapper, each)[0]) for each in proposals(source, problem)]
+    for _, after in found:
+        ast.parse(after)
+    return found
+
+
+def body_of(text: str) -> str:
+    return textwrap.dedent(text.removeprefix(HEAD)).strip("\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "before", "after"),
+    [
+        ("FX001", "assert «x.sum() > 0», 'no'", "torch._assert(x.sum() > 0, 'no')"),
+        ("FX001", "assert «x.sum() > 0»", "torch._assert(x.sum() > 0, 'x.sum() > 0')"),
+        ("FX001", "return x if «x.max() > 1» else -x", "return torch.where(x.max() > 1, x, -x)"),
+        ("FX001", "if «x.max() > 1»:\n    x = x / 2", "x = torch.where(x.max() > 1, x / 2, x)"),
+        ("FX001", "if «x.max() > 1»:\n    x *= y + 1", "x = torch.where(x.max() > 1, x * (y + 1), x)"),
+        (
+            "FX001",
+            "if «x.max() > 1»:\n    z = x\nelse:\n    z = -x\nreturn z",
+            "z = torch.where(x.max() > 1, x, -x)\nreturn z",
+        ),
+        ("FX001", "if «x.max() > 1»:\n    return x\nelse:\n    return -x", "return torch.where(x.max() > 1, x, -x)"),
+        ("FX001", "if «x.max() > 1»:\n    return x\nreturn -x", "return torch.where(x.max() > 1, x, -x)"),
+        ("FX001", "return «max(x.sum(), y.sum())»", "return torch.maximum(x.sum(), y.sum())"),
+        ("FX001", "return «min(x, 6)»", "return x.clamp(max=6)"),
+        ("FX001", "return «max(-1.5, x + y)»", "return (x + y).clamp(min=-1.5)"),
+        ("FX002", "return x / «len(x)»", "return x / x.shape[0]"),
+        ("FX002", "return «len(x + y)»", "return (x + y).shape[0]"),
+        ("FX003", "return x.view(*«x.shape[:-1]», 4, 2)", "return x.unflatten(-1, (4, 2))"),
+        ("FX003", "return x.reshape(*«x.shape[:-2]», -1)", "return x.flatten(-2)"),
+        ("FX003", "b, c, *hw = «x.shape»", "b, c, hw = x.shape[0], x.shape[1], x.shape[2:]"),
+        ("FX004", "return x[: «int(y / 2)»]", "return x[: (y // 2)]"),
+        ("FX004", "return «math.floor((x + 1) / y)»", "return ((x + 1) // y)"),
+        ("FX004", "return «math.ceil(x / y)»", "return -(-x // y)"),
+        ("FX004", "return x / «math.sqrt(y)»", "return x / (y ** 0.5)"),
+        ("FX005", "«x[x > 0]» = 0\nreturn x", "x = x.masked_fill(x > 0, 0)\nreturn x"),
+        ("FX005", "«x[mask]» = -1.0\nreturn x", "x = x.masked_fill(mask, -1.0)\nreturn x"),
+    ],
+)
+def test_the_first_fix_of_an_expression(code, before, after):
+    (_, text), *_ = proposed(before, code)
+    assert body_of(text) == after
+
+
+@pytest.mark.parametrize(
+    ("code", "before"),
+    [
+        ("FX001", "while «x.max() > 1»:\n    return x"),
+        ("FX001", "if «x.max() > 1»:\n    x = x, 1\n    return x"),
+        ("FX001", "if «x.max() > 1»:\n    return x"),
+        ("FX001", "if «x.max() > 1»:\n    z = x\nelse:\n    y = x\n    return z"),
+        ("FX001", "return [] if «x.max() > 1» else [x]"),
+        ("FX003", "return torch.cat([*«x»])"),
+        ("FX004", "return x[: «int(y.sum())»]"),
+        ("FX005", "«x[mask]» = y.item()\nreturn x"),
+        ("FX006", "return «torch.zeros(3)»"),
+        ("FX009", "return «x.nothing»"),
+    ],
+)
+def test_nothing_is_proposed_for_an_expression_without_a_form_that_is_recorded(code, before):
+    assert [title for title, _ in proposed(before, code) if not title.startswith("Move")] == []
+
+
+def test_what_follows_from_a_shape_gives_no_tensor_to_choose_by():
+    titles = [title for title, _ in proposed("return x if «x.shape[0] > 1» else -x", "FX001", kind="metadata")]
+    assert titles == []
+    ((_, text), *_) = proposed("return x[: «int(x.shape[0])»]", "FX004", kind="metadata")
+    assert body_of(text) == "return x[: x.shape[0]]"
+
+
+def test_a_constructor_becomes_the_method_of_the_value_that_it_is_given():
+    way = (Related(Location(PATH, Span(1, 0, 1, 1)), "x"), Related(Location(PATH, Span(1, 0, 1, 1)), "x.shape"))
+    ((_, text), *_) = proposed("return «torch.zeros(x.shape[0], 8, device=x.device)»", "FX006", related=way)
+    assert body_of(text) == "return x.new_zeros(x.shape[0], 8, dtype=torch.float32)"
+
+
+def test_no_comment_is_lost():
+    before = "if «x.max() > 1»:  # why\n    x = x / 2\nreturn x"
+    titles = [title for title, _ in proposed(before, "FX001")]
+    assert titles == ["Move lines 8 to 9 into a function marked `@torch.fx.wrap`"]
+
+
+# Moving statements.
+
+MOVED = """import math
+import torch
+import torch.fx
+from torch import nn
+
+
+@torch.fx.wrap
+def next_x(x, threshold):
+    if x.max() > threshold:  # high
+        scale = 2
+        x = x / scale
+    return x
+
+
+class Net(nn.Module):
+    def forward(self, x, y):
+        x = next_x(x, self.gate.threshold)
+        return x
+"""
+
+
+def moved(body: str, code: str = "FX001") -> list[str]:
+    return [text for title, text in proposed(body, code) if title.startswith("Move")]
+
+
+def test_a_statement_moves_into_a_leaf_with_what_it_reads_and_leaves():
+    body = "if «x.max() > self.gate.threshold»:  # high\n    scale = 2\n    x = x / scale\nreturn x"
+    assert moved(body) == [MOVED]
+
+
+def test_a_loop_leaves_what_its_next_round_reads():
+    (text,) = moved(
+        "for _ in range(3):\n    z = x if y.sum() > 0 else y\n    if «x.max() > 1»:\n        y = x\nreturn z"
+    )
+    assert "y = next_y(x, y)" in text
+    assert "def next_y(x, y):" in text
+
+
+def test_what_is_only_checked_leaves_nothing():
+    (text,) = moved("if «x.max() > 1»:\n    print(x)\nreturn y")
+    assert "\n        check_x(x)\n" in text
+    assert "def check_x(x):\n    if x.max() > 1:\n        print(x)\n\n\n" in text
+
+
+def test_changed_items_are_left_too():
+    (text,) = moved("«x[0]» = y\nreturn x", "FX005")
+    assert "x = next_x(x, y)" in text
+    assert "def next_x(x, y):\n    x[0] = y\n    return x\n" in text
+
+
+def test_a_definition_goes_above_the_comments_of_the_class_and_names_are_new():
+    body = "z = next_z = «len(x)»\nreturn z"
+    text, span = model(body)
+    text = text.replace("class Net", "# fx: Net()\n# more\n@final\nclass Net").replace(
+        "import torch\n", "import torch, torch.fx\n"
+    )
+    source = Source.of(PATH, text)
+    span = replace(span, line=span.line + 3, end_line=span.end_line + 3)
+    *_, proposal = proposals(source, Problem("FX002", "error", "no", Location(PATH, span)))
+    after, carry = changed(source.mapper, proposal)
+    assert after.index("@torch.fx.wrap\ndef next_z_2(x):") < after.index("# fx: Net()\n# more\n@final\nclass Net")
+    assert "import torch.fx\nimport" not in after
+    assert carry.span(Span(9, 6, 9, 9)) == Span(15, 6, 15, 9)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if «x.max() > 1»:\n    return x\nx = 1",
+        "for z in x:\n    if «x.max() > 1»:\n        break",
+        "if «x.max() > 1»:\n    x = self.layer(x)\nreturn x",
+        "if «x.max() > 1»:\n    self.calls = 1\nreturn x",
+        "if «x.max() > 1»:\n    x = f(self)\nreturn x",
+        "if «x.max() > 1»:\n    x = super().f(x)\nreturn x",
+        'if «x.max() > 1»:\n    x = f("""a\nb""")\nreturn x',
+        "z = 1; w = «len(x)»\nreturn w",
+        "return «len(x)»",
+    ],
+)
+def test_what_cannot_be_moved_stays(body):
+    assert moved(body) == []
+
+
+def test_line_ends_stay():
+    text, span = model("z = «len(x)»\nreturn z")
+    source = Source.of(PATH, text.replace("\n", "\r\n"))
+    for proposal in proposals(source, Problem("FX002", "error", "no", Location(PATH, span))):
+        after, _ = changed(source.mapper, proposal)
+        assert "\n" not in after.replace("\r\n", "")
+
+
+# Trying out.
+
+TEXT, SPAN = model("if «x.max() > 1»:\n    x = x / 2\nn = len(y)\nreturn x + n")
+BRANCH = Problem("FX001", "error", "a branch", Location(PATH, SPAN), target="Net", kind="data-dependent")
+LENGTH = Problem("FX002", "error", "a length", Location(PATH, Span(10, 12, 10, 18)), target="Net")
+
+
+def report(text: str, *problems: Problem, status: str = "partial") -> TraceReport:
+    target = TargetReport("Net", "class", Span(6, 6, 6, 9), status, problems=problems)
+    return TraceReport(1, PATH, digest(text), "partial", (target,))
+
+
+def tried(before: TraceReport, *answers: TraceReport | None) -> tuple[TraceReport, list[str]]:
+    """The report with its fixes, where each trial gives the next answer, or what is left of the problems."""
+    texts: list[str] = []
+    waiting = list(answers)
+
+    async def trial(text: str):
+        texts.append(text)
+        return discover(PATH, text), waiting.pop(0) if waiting else report(text)
+
+    return asyncio.run(with_fixes(before, TEXT, trial)), texts
+
+
+def fixes(made: TraceReport) -> list[list[str]]:
+    return [[fix.title for fix in problem.fixes] for problem in made.targets[0].problems]
+
+
+def test_a_fix_holds_though_other_problems_stay():
+    before = report(TEXT, BRANCH, LENGTH)
+    # Two lines of the branch become one, so that the length stands a line above.
+    after = report("", replace(LENGTH, location=Location(PATH, Span(9, 12, 9, 18))))
+    made, texts = tried(before, after, after)
+    assert "x = torch.where(x.max() > 1, x / 2, x)" in texts[0]
+    assert "n = y.shape[0]" in texts[1]
+    assert fixes(made)[0][:1] == ["Write `torch.where(…)`, which computes both and picks"]
+    assert all(fix.verified for problem in made.targets[0].problems for fix in problem.fixes)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        report("", BRANCH),
+        report("", replace(BRANCH, code="FX009", location=Location(PATH, Span(8, 12, 8, 30)))),
+        report("", replace(BRANCH, location=Location("/lib/ops.py", Span(1, 0, 1, 4)))),
+        report("", status="not traced"),
+        replace(report(""), problems=(Problem("FX101", "error", "no", Location(PATH, Span(1, 0, 1, 4))),)),
+    ],
+    ids=["it is still there", "another came", "one came in a library", "it is no longer traced", "the file fails"],
+)
+def test_a_fix_that_does_not_hold_is_not_shown(after):
+    made, _ = tried(report(TEXT, BRANCH), after, after)
+    assert fixes(made) == [[]]
+
+
+def test_one_site_in_two_models_is_tried_once():
+    before = report(TEXT, BRANCH)
+    other = replace(before.targets[0], qualname="Other", problems=(replace(BRANCH, target="Other"),))
+    made, texts = tried(replace(before, targets=(*before.targets, other)))
+    assert len(texts) == 2
+    assert [len(target.problems[0].fixes) for target in made.targets] == [2, 2]
+
+
+def test_trials_are_bounded_and_each_problem_has_its_turn():
+    lines = "\n".join(f"a{number} = len(y)" for number in range(20))
+    text = HEAD + textwrap.indent(lines + "\nreturn x\n", "        ")
+    problems = [
+        replace(LENGTH, location=Location(PATH, Span(8 + n, 13 + len(str(n)) - 1, 8 + n, 19 + len(str(n)) - 1)))
+        for n in range(20)
+    ]
+
+    async def trial(_: str):
+        return discover(PATH, text), report(text, *problems[1:])
+
+    made = asyncio.run(with_fixes(report(text, *problems), text, trial))
+    assert sum(len(each.fixes) for each in made.targets[0].problems) <= 12
+
+
+def test_a_text_that_does_not_parse_or_has_nothing_to_mend_is_not_tried():
+    assert not is_worthwhile(report(TEXT, replace(BRANCH, code="FX009")))
+    assert is_worthwhile(report(TEXT, BRANCH))
+    before = report("def (", BRANCH)
+    assert asyncio.run(with_fixes(before, "def (", None)) is before
+
+
+def test_what_a_fix_does_is_not_said_again_in_words():
+    hints = (
+        "`torch.where(x > 0, a, b)` computes both",
+        "move the lines and mark them with `@torch.fx.wrap`",
+        "`Net` a leaf",
+    )
+    problem = replace(BRANCH, hint="\n".join(hints), fixes=(Fix("Write `torch.where(…)`", (), verified=True),))
+    assert ways_out(problem) == [
+        ("Write `torch.where(…)`", True),
+        (hints[1], False),
+        (hints[2], False),
+    ]
