@@ -118,6 +118,43 @@ def test_configuration_is_applied_and_what_is_wrong_in_it_shown(capsys):
     assert "pyproject.toml:1:1: warning[FX107] pyproject.toml: a target needs `construct` or `inputs`" in out
 
 
+def test_what_is_ignored_is_not_reported_in_any_format(capsys):
+    write("net.py", MODEL.replace("return x", "return x  # fake: problem"))
+    assert run(capsys, "check", "net.py", "--ignore", "FX0,FX301")[0] == 0
+    write("net.py", MODEL.replace("return x", "return x  # fake: problem  # fx: ignore[FX001]"))
+    for format_ in ("json", "sarif", "github", "text"):
+        code, out, _ = run(capsys, "check", "net.py", "--format", format_)
+        assert code == 0
+        assert "asked for a bool" not in out
+    write("net.py", MODEL.replace("return x", "return x  # fake: problem"))
+    write("pyproject.toml", '[tool.fxls]\nper-file-ignores = { "net.py" = ["FX001"] }\n')
+    assert run(capsys, "check", ".")[0] == 0
+    write("pyproject.toml", '[tool.fxls]\nseverity = { FX001 = "warning" }\n')
+    code, out, _ = run(capsys, "check", ".")
+    assert (code, out.splitlines()[0]) == (0, "net.py:6:5: warning[FX001] a value is asked for a bool")
+    with pytest.raises(SystemExit):
+        run(capsys, "check", "net.py", "--ignore", "FX999")
+    assert "FX999 is no code of fxls" in capsys.readouterr().err
+
+
+def test_a_mistake_in_a_comment_is_a_warning_in_every_format(capsys):
+    write("net.py", MODEL.replace("return x", "return x  # fx: ignore[FX999]"))
+    code, out, _ = run(capsys, "check", "net.py", "--format", "json")
+    (found,) = json.loads(out)["problems"]
+    assert (code, found["code"], found["severity"], found["column"]) == (0, "FX106", "warning", 32)
+    assert found["fixes"][0]["title"] == "Remove the comment"
+    assert "::warning file=net.py" in run(capsys, "check", "net.py", "--format", "github")[1]
+    (result,) = json.loads(run(capsys, "check", "net.py", "--format", "sarif")[1])["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("FX106", "warning")
+
+
+def test_mistakes_in_the_configuration_are_told_once(capsys):
+    write("a.py")
+    write("b.py")
+    write("pyproject.toml", "[tool.fxls]\nignroe = []\n")
+    assert run(capsys, "check", ".")[1].count("FX107]") == 1
+
+
 def test_encodings_and_line_ends_are_those_of_the_file(capsys):
     text = "# coding: latin-1\r\n" + MODEL.replace("\n", "\r\n").replace("return x", "é = 1  # fake: problem")
     Path("net.py").write_bytes(text.encode("latin-1"))

@@ -88,6 +88,32 @@ async def test_the_whole_road(client, uri):
     assert "self.layer(x)" in code["text"]
 
 
+async def test_several_problems_their_fixes_and_what_ignores_them(client, uri):
+    text = HEAD + (
+        "        if x.max() > 1:\n            x = x / 2\n"
+        "        for row in x:\n            x = x + row\n"
+        "        x[x > 3] = 0\n"
+        "        return self.layer(x)\n"
+    )
+    client.open(uri, text)
+    found = await client.diagnostics(uri, 1)
+    assert [where(each) for each in found] == [("FX001", 10), ("FX003", 12), ("FX005", 14)]
+    lenses = await client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    assert lenses[0]["command"]["title"].startswith("✗ ")
+    place = {"textDocument": {"uri": uri}, "range": found[0]["range"], "context": {"diagnostics": found[:1]}}
+    async with asyncio.timeout(60):
+        while len(actions := await client.request("textDocument/codeAction", place)) < 2:
+            await asyncio.sleep(0.2)
+    fix, *_, ignore = (each for each in actions if each["kind"] == "quickfix")
+    assert fix["title"] == "Write `torch.where(…)`, which computes both and picks"
+    assert fix["isPreferred"]
+    assert fix["diagnostics"] == found[:1]
+    assert fix["edit"]["documentChanges"][0]["edits"][0]["newText"] == "x = torch.where(x.max() > 1, x / 2, x)"
+    (edit,) = ignore["edit"]["documentChanges"][0]["edits"]
+    client.insert(uri, 2, edit["range"]["start"]["line"], edit["range"]["start"]["character"], edit["newText"])
+    assert [where(each) for each in await client.diagnostics(uri, 2)] == [("FX003", 12), ("FX005", 14)]
+
+
 async def test_a_profile_of_a_small_model(client, uri):
     client.open(uri, NET)
     await client.diagnostics(uri, 1)
