@@ -311,16 +311,16 @@ def _diagnosed(search: Sites, drop: int = 0) -> Any:
 
 def test_a_comparison_names_what_is_missing_and_what_is_false() -> None:
     search = sites(branches)
-    assert not compare(branches, _diagnosed(search))
-    one_missing = compare(branches, _diagnosed(search, 1))
+    assert not compare(branches, lambda: _diagnosed(search))
+    one_missing = compare(branches, lambda: _diagnosed(search, 1))
     assert len(one_missing.missing) == 1
     assert not one_missing.false_problems
     more = _diagnosed(search)
     more.problems.append(_diagnosed(sites(asserted)).problems[0])
-    one_false = compare(branches, more)
+    one_false = compare(branches, lambda: more)
     assert len(one_false.false_problems) == 1
     assert not one_false.missing
     assert "one" not in str(one_false)
     twice = _diagnosed(search, 1)
     twice.problems.append(twice.problems[0])
-    assert len(compare(branches, twice).missing) == 1
+    assert len(compare(branches, lambda: twice).missing) == 1

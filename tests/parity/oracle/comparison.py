@@ -1,5 +1,6 @@
 """Whether a diagnosis reports the sites at which torch.fx raises, each of them and nothing else."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ class Comparison:
         undecided: Disagreements in a part of the model that one of the two did not come to, for want of time.
         agreed: The number of sites that both have.
         found: What torch.fx's side found.
+        cut: Why the diagnosis did not explore everything; empty if it did.
+        seconds: How long the diagnosis took.
     """
 
     false_problems: list[str] = field(default_factory=list)
@@ -30,6 +33,8 @@ class Comparison:
     undecided: list[str] = field(default_factory=list)
     agreed: int = 0
     found: Sites = field(default_factory=Sites)
+    cut: str = ""
+    seconds: float = 0.0
 
     def __bool__(self) -> bool:
         """Whether they disagree."""
@@ -43,7 +48,7 @@ class Comparison:
 
 def compare(
     root: Any,
-    diagnosis: "fxengine.Diagnosis | Callable[[], fxengine.Diagnosis]",
+    diagnosis: "Callable[[], fxengine.Diagnosis]",
     inputs: Inputs = None,
     concrete_args: Any = None,
     budget: Budget | None = None,
@@ -53,28 +58,28 @@ def compare(
 
     Args:
         root: The model.
-        diagnosis: What the engine says of it.
+        diagnosis: Says what the engine makes of it; called when torch.fx is done, as it may leave constants behind.
         inputs: The inputs that it was diagnosed with.
         concrete_args: The values of parameters that it was diagnosed with.
         budget: How much to do.
         confirmations: At how many sites torch.fx is made to raise; all of them if None.
     """
     found = sites(root, inputs, concrete_args, budget)
-    said = diagnosis() if callable(diagnosis) else diagnosis
-    problems = list(said.problems)
     result = Comparison(found=found)
-    pairs = matched(found.sites, problems)
-    result.agreed = len(pairs)
-    missing = [str(site) for index, site in enumerate(found.sites) if index not in pairs]
-    false = [_described(problem) for problem in problems if not any(_fits(site, problem) for site in _allowed(found))]
-    result.undecided += missing if said.cut else []
-    result.undecided += false if found.cut else []
-    result.missing += [] if said.cut else missing
-    result.false_problems += [] if found.cut else false
     for site in found.sites[:confirmations]:
         raised = confirm(root, found.evidence[site.key], inputs, concrete_args)
         if raised is None or not _is_part(site, raised):
             result.unconfirmed.append(f"{site}, but: {raised}")
+    begun = time.monotonic()
+    said = diagnosis()
+    result.seconds, result.cut = time.monotonic() - begun, said.cut
+    problems = list(said.problems)
+    pairs = matched(found.sites, problems)
+    result.agreed = len(pairs)
+    missing = [str(site) for index, site in enumerate(found.sites) if index not in pairs]
+    false = [_described(problem) for problem in problems if not any(_fits(site, problem) for site in _allowed(found))]
+    (result.undecided if said.cut else result.missing).extend(missing)
+    (result.undecided if found.cut else result.false_problems).extend(false)
     return result
 
 

@@ -79,6 +79,10 @@ class Place:
         inside = (self.line, self.column) <= (line, column)
         return inside and (end_line, end_column) <= (self.end_line, self.end_column)
 
+    def whole_lines(self) -> "Place":
+        """The lines that this place is on."""
+        return Place(self.path, self.function, self.line, 0, self.end_line + 1, 0)
+
     def within(self, other: "Place | None") -> "Place | None":
         """This place if it is part of the other in the same function, else the other."""
         if other is None or (self.path, self.function) != (other.path, other.function):
@@ -128,7 +132,11 @@ def user_place(stack: Iterable[Moment]) -> Place | None:
     """The place of the innermost user frame, or of the innermost at all if torch's own code is what is traced."""
     moments = [moment for moment in stack if not is_machinery(moment.frame)]
     shown = next((moment for moment in moments if is_user(moment.frame)), None) or next(iter(moments), None)
-    return None if shown is None else place_of(shown.instruction)
+    if shown is None:
+        return None
+    place = place_of(shown.instruction)
+    # The position of an unpacking is that of its targets; what is unpacked is beside them.
+    return place.whole_lines() if shown.instruction.opname.startswith("UNPACK") else place
 
 
 def innermost_user(frame: FrameType | None, boundary: FrameType | None) -> Instruction | None:
@@ -144,7 +152,7 @@ def innermost_user(frame: FrameType | None, boundary: FrameType | None) -> Instr
 def place_of(instruction: Instruction) -> Place:
     """The source of an instruction; the whole line where CPython knows no columns."""
     code, offset = instruction
-    line, end_line, column, end_column = list(code.co_positions())[offset // 2]
+    line, end_line, column, end_column = _all_positions(code)[offset // 2]
     start = line or code.co_firstlineno
     if end_line is None or column is None or end_column is None:
         column, end_line, end_column = 0, start + 1, 0
@@ -155,6 +163,18 @@ def definition_place(code: CodeType) -> Place:
     """A whole function."""
     lines = [line for _, _, line in code.co_lines() if line is not None]
     return Place(code.co_filename, code.co_qualname, code.co_firstlineno, 0, max(lines) + 1, 0)
+
+
+def operands_of(moment: Moment) -> list[Any]:
+    """The values of the variables in the expression that a frame had come to."""
+    code = moment.frame.f_code
+    place = place_of(moment.instruction)
+    names = set[str]()
+    for each, (line, end_line, column, end_column) in zip(_instructions(code), _positions(code), strict=True):
+        if each.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME")) and line and end_line:
+            if place.contains(line, column or 0, end_line, end_column or 0):
+                names.update([each.argval] if isinstance(each.argval, str) else each.argval)
+    return [value for name, value in moment.frame.f_locals.items() if name in names]
 
 
 def handlers_of(stack: Iterable[Moment]) -> tuple[Handler, ...]:
@@ -210,6 +230,16 @@ def _is_oracle(path: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _instructions(code: CodeType) -> list[dis.Instruction]:
     return list(dis.get_instructions(code))
+
+
+@functools.lru_cache(maxsize=4096)
+def _all_positions(code: CodeType) -> list[Any]:
+    return list(code.co_positions())
+
+
+def _positions(code: CodeType) -> list[Any]:
+    """The positions of `_instructions`, which leave caches out."""
+    return [_all_positions(code)[each.offset // 2] for each in _instructions(code)]
 
 
 @functools.lru_cache(maxsize=4096)

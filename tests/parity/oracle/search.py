@@ -34,7 +34,7 @@ class Budget:
     """How much is done for one model.
 
     Attributes:
-        seconds: The time for all runs.
+        seconds: The processor time for all runs.
         runs: The number of runs until every condition has had both answers.
         further: The number of runs after that, with answers in other combinations.
     """
@@ -57,7 +57,7 @@ class Sites:
         evidence: How each site was reached.
         cut: Why not everything was explored; empty if it was.
         runs: How many runs were made.
-        seconds: How long they took.
+        seconds: The processor time that they took.
         diverged: How many runs did not repeat what they should have.
     """
 
@@ -82,7 +82,7 @@ def confirm(root: Any, evidence: Evidence, inputs: Inputs = None, concrete_args:
     knowledge = Knowledge(answered=evidence.answered)
     knowledge.refused = dict.fromkeys(evidence.answered, TypeError())
     snapshot = Snapshot(root)
-    tracer = OracleTracer(Plan(evidence.script, leave=True), knowledge, Feed(root, inputs), time.monotonic() + 60)
+    tracer = OracleTracer(Plan(evidence.script, leave=True), knowledge, Feed(root, inputs), time.process_time() + 60)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -108,23 +108,24 @@ class _Search:
         self._occurrences: list[Occurrence] = []
         self._completed: set[str] = set()
         self._deadline = 0.0
+        self._is_covered = False
         self._flips: list[tuple[Run, int]] = []
 
     def sites(self) -> Sites:
         """Do it."""
-        begun = time.monotonic()
+        begun = time.process_time()
         self._deadline = begun + self._budget.seconds
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self._explore()
         except OutOfTimeError:
-            ranks = [self._rank(run, index) for run, index in self._flips]
-            self._found.cut = "time" if 0 in ranks or not self._occurrences else ""
+            if not self._is_covered:
+                self._found.cut = "time"
         finally:
             self._snapshot.restore()
         self._judge()
-        self._found.seconds = time.monotonic() - begun
+        self._found.seconds = time.process_time() - begun
         return self._found
 
     def _explore(self) -> None:
@@ -135,6 +136,7 @@ class _Search:
             if plan is None:
                 plan, is_new = self._next_flip()
                 further -= not is_new
+                self._is_covered = not is_new
                 if further < 0:
                     return
             if self._found.runs >= self._budget.runs + self._budget.further:

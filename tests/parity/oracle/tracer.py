@@ -30,6 +30,7 @@ from tests.parity.oracle.instructions import (
     innermost_user,
     is_machinery,
     is_user,
+    operands_of,
     place_of,
     stack_of,
     traceback_of,
@@ -182,6 +183,7 @@ class OracleTracer(torch.fx.Tracer):
         self.outcome = Run()
         self._boundary: FrameType | None = None
         self._assumed = False
+        self._assumed_in: tuple[FrameType, int] | None = None
         self._evaluating = False
         self._leaving = False
         self._closed = False
@@ -190,8 +192,10 @@ class OracleTracer(torch.fx.Tracer):
         self._out: list[BaseException] = []
         self._code: CodeType | None = None
         self._values: Values | None = None
+        self._order: dict[torch.fx.Node, int] = {}
         self._made: dict[torch.fx.Node | None, Instruction | None] = {}
         self._truths: dict[Any, bool] = {}
+        self._iterated: set[tuple[Instruction, Any]] = set()
         self._streaks: dict[tuple[FrameType, int], tuple[bool, int]] = {}
         self._raised: list[tuple[BaseException, int, tuple[Handler, ...]]] = []
 
@@ -222,9 +226,10 @@ class OracleTracer(torch.fx.Tracer):
 
     def create_node(self, *args: Any, **kwargs: Any) -> torch.fx.Node:
         """Record an operation, if there is time."""
-        if time.monotonic() > self.deadline:
+        if time.process_time() > self.deadline:
             raise OutOfTimeError
         node = super().create_node(*args, **kwargs)
+        self._order[node] = len(self._order)
         self._made[node] = innermost_user(sys._getframe(1), self._boundary)
         return node
 
@@ -285,13 +290,16 @@ class OracleTracer(torch.fx.Tracer):
         while frame.f_back is not None and is_machinery(frame):
             frame = frame.f_back
         instruction = Instruction.at(frame.f_code, frame.f_lasti)
+        value = answer()
+        if subject is not None and self._is_blind(subject) and not self._is_tensor(subject):
+            return self._any_answer(kind, instruction, value, refuse)
+        if kind == "len" and (instruction, _identity(subject)) in self._iterated:
+            # Who makes a list of something asks for its length too; written out it would not be asked.
+            return value
         index = len(self.outcome.steps)
         if self.plan.leave and index == len(self.plan.script):
             self._leaving = True
-        value = UNKNOWN if self._leaving else answer()
-        if subject is not None and self._is_blind(subject):
-            return self._any_answer(kind, instruction, value, refuse)
-        if value is UNKNOWN:
+        if value is UNKNOWN or self._leaving:
             return refuse()
         stack = list(stack_of(frame, self._boundary))
         error = _error_of(refuse)
@@ -309,6 +317,8 @@ class OracleTracer(torch.fx.Tracer):
         self._keep(step, stack)
         if fate is not Fate.BECOMES_ANOTHER:
             self._note(error, stack, "symbolic", self.scope.module_path, index, subject)
+        if kind == "iter":
+            self._iterated.add((instruction, _identity(subject)))
         if kind != "bool":
             return value
         self._follow(frame, instruction, bool(step.act), value, subject)
@@ -335,6 +345,10 @@ class OracleTracer(torch.fx.Tracer):
             is_part = node.target in (getattr, operator.getitem)
             node = node.args[0] if is_part and isinstance(node.args[0], torch.fx.Node) else None
         return node is not None
+
+    def _is_tensor(self, symbol: Any) -> bool:
+        """Whether a symbolic value is known to be a tensor."""
+        return isinstance(self._value_of(symbol), torch.Tensor)
 
     def _scripted(self, kind: str, instruction: Instruction) -> Step | None:
         index = len(self.outcome.steps)
@@ -376,7 +390,10 @@ class OracleTracer(torch.fx.Tracer):
         """Remember an answer that was given."""
         last, count = self._streaks.get((frame, instruction.offset), (answer, 0))
         self._streaks[frame, instruction.offset] = (answer, count + 1 if last is answer else 1)
-        self._assumed = self._assumed or answer is not truth
+        if answer is not truth:
+            self._assumed = True
+            user = next((m for m in stack_of(frame, self._boundary) if is_user(m.frame)), None)
+            self._assumed_in = user and (user.frame, user.offset)
         self._truths[_identity(subject)] = answer
         self.knowledge.covered.add((instruction, answer))
         self.knowledge.ways.add((self.outcome.ways[-1], answer))
@@ -437,7 +454,41 @@ class OracleTracer(torch.fx.Tracer):
             self.outcome.again = len(self.plan.script)
         if not (again and assigns):
             # Whose item is assigned is known only when it is answered: the value may be any.
-            self._note(error, stack, _cause(error, stack), path, index)
+            cause = self._cause(error, stack)
+            user = next((moment for moment in stack if is_user(moment.frame)), None)
+            if user is not None and self._blind and any(map(self._holds_blind, operands_of(user))):
+                cause = "unclear"
+            self._note(error, stack, cause, path, index)
+
+    def _holds_blind(self, value: Any) -> bool:
+        """Whether a value may be anything, or holds such a value."""
+        if isinstance(value, torch.fx.Proxy):
+            return self._is_blind(value)
+        return isinstance(value, list | tuple) and any(map(self._holds_blind, value))
+
+    def _cause(self, error: BaseException, stack: Sequence[Moment]) -> str:
+        """What is at fault: a symbolic value, the model's own code, or the one or the other."""
+        for each in _chain_of(error):
+            inside = traceback_of(each.__traceback__) or ([] if each is not error else list(stack))
+            if not inside or self._is_deliberate(inside):
+                continue
+            if _NAMES_SYMBOL.search(text_of(each)):
+                return "symbolic"
+            if is_machinery(inside[0].frame) and any(is_user(moment.frame) for moment in inside):
+                return "symbolic"
+        if not stack or stack[0].instruction.opname in _RAISES:
+            return "own"
+        return "unclear" if isinstance(error, TypeError | ValueError | RuntimeError) else "own"
+
+    def _is_deliberate(self, stack: Sequence[Moment]) -> bool:
+        """Whether code raised that was not handed something it does not know: the user's, or after a condition.
+
+        Torch's own code checks its arguments with conditions; what it raises then says what it was told.
+        """
+        if is_machinery(stack[0].frame) or stack[0].instruction.opname not in _RAISES:
+            return False
+        user = next((moment for moment in stack if is_user(moment.frame)), None)
+        return user is None or user is stack[0] or (user.frame, user.offset) == self._assumed_in
 
     def _is_new(self, error: BaseException, stack: list[Moment]) -> bool:
         """Whether C code has failed, at an instruction that has not been answered."""
@@ -509,7 +560,7 @@ class OracleTracer(torch.fx.Tracer):
 
     def _value_of(self, obj: Proxy) -> Any:
         if self._values is None:
-            self._values = Values(self.feed, self.root, opaque)
+            self._values = Values(self.feed, self.root, opaque, self._order)
         node = obj.node
         self._evaluating = True
         try:
@@ -572,25 +623,6 @@ def _chain_of(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _cause(error: BaseException, stack: Sequence[Moment]) -> str:
-    """What is at fault: a symbolic value, the model's own code, or the one or the other."""
-    for each in _chain_of(error):
-        inside = traceback_of(each.__traceback__) or ([] if each is not error else list(stack))
-        if not inside or _raised_by_user(inside[0]):
-            continue
-        if _NAMES_SYMBOL.search(text_of(each)):
-            return "symbolic"
-        if is_machinery(inside[0].frame) and any(is_user(moment.frame) for moment in inside):
-            return "symbolic"
-    if not stack or stack[0].instruction.opname in _RAISES:
-        return "own"
-    return "unclear" if isinstance(error, TypeError | ValueError | RuntimeError) else "own"
-
-
-def _raised_by_user(moment: Moment) -> bool:
-    return moment.instruction.opname in _RAISES and is_user(moment.frame)
 
 
 def _traced_code(root: Any) -> CodeType | None:

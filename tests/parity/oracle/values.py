@@ -1,6 +1,7 @@
 """What a symbolic value is for some inputs: the recorded operations are run on tensors without data."""
 
 import inspect
+import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.node import map_aggregate, map_arg
 from torch.utils import _pytree as pytree
+
+_CHANGES = (operator.setitem, operator.delitem)
 
 UNKNOWN = object()
 """Stands for a value that cannot be had."""
@@ -66,21 +69,18 @@ class Feed:
 class Values:
     """The values of a graph's nodes, each computed when it is first asked for."""
 
-    def __init__(self, feed: Feed, root: nn.Module, opaque: Any) -> None:
-        """Take the feed, the module that the graph refers to, and the target whose calls have no value."""
+    def __init__(self, feed: Feed, root: nn.Module, opaque: Any, order: Mapping[torch.fx.Node, int]) -> None:
+        """Take the feed, the graph's module, the target whose calls have no value, and the order of the nodes."""
         self._feed = feed
         self._root = root
         self._opaque = opaque
+        self._order = order
         self._known: dict[torch.fx.Node, Any] = {}
 
     def of(self, node: torch.fx.Node) -> Any:
         """The value of a node, or `UNKNOWN`."""
-        wanted = set(_ancestors(node, self._known))
-        for each in node.graph.nodes:
-            if each in wanted:
-                self._known[each] = self._value(each)
-            if each is node:
-                break
+        for each in sorted(_ancestors(node, self._known), key=self._order.__getitem__):
+            self._known[each] = self._value(each)
         return self._known[node]
 
     def _value(self, node: torch.fx.Node) -> Any:
@@ -121,7 +121,8 @@ def _ancestors(node: torch.fx.Node, known: Mapping[torch.fx.Node, Any]) -> Itera
         if current in known:
             continue
         yield current
-        fresh = [used for used in current.all_input_nodes if used not in seen]
+        changes = (user for user in current.users if user.target in _CHANGES and user.args[0] is current)
+        fresh = [other for other in (*current.all_input_nodes, *changes) if other not in seen]
         seen.update(fresh)
         pending.extend(fresh)
 
