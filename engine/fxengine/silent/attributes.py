@@ -22,7 +22,7 @@ from fxengine.module_snapshot import Change
 from fxengine.node import Node
 from fxengine.provenance import Step, kind_of
 from fxengine.proxy import Proxy
-from fxengine.silent.reading import definition_behind, first_parameter, frame_of, names_in, within
+from fxengine.silent.reading import definition_behind, first_parameter, frame_of, within
 from fxengine.silent.scene import Scene, shown
 from fxengine.source import Origin, SourceFrame, is_user_file
 
@@ -124,8 +124,8 @@ def _is_equal(before: Any, after: Any) -> bool:
 
 def _uses(scene: Scene, module: nn.Module, name: str) -> Iterator[tuple[CodeType, ast.Attribute, tuple[ast.AST, ...]]]:
     """Where the code that ran on a module mentions an attribute of it, with the syntax nodes around."""
-    for code in scene.ran.functions.values():
-        if name not in names_in(code) or all(owner is not module for _, owner in scene.ran.owners(code)):
+    for code in scene.ran.mentioning(name):
+        if all(owner is not module for _, owner in scene.ran.owners(code)):
             continue
         definition = definition_behind(code)
         for node, around in within(definition) if definition is not None else ():

@@ -41,11 +41,24 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
     """The in-place changes that a graph repeats, and those that it has lost."""
     root = scene.observation.tracer.root
     for node in scene.observation.graph.nodes:
-        changed = changed_by(node, root)
-        if changed is not None:
-            yield from _repeated(scene, node, changed)
-        elif node.target in _OUT_OF_PLACE and node.op == "call_function":
+        target = node.target
+        if node.op == "call_function" and target in _OUT_OF_PLACE:
             yield from _lost(scene, node)
+        elif _may_change(node, target):
+            changed = changed_by(node, root)
+            if changed is not None:
+                yield from _repeated(scene, node, changed)
+
+
+def _may_change(node: Node, target: Any) -> bool:
+    """Whether a look at a node is worth while: most are modules that work on the results of others."""
+    if node.op == "call_module":
+        return bool(node.args) and isinstance(node.args[0], Node) and node.args[0].op in {"placeholder", "get_attr"}
+    if node.op == "call_method":
+        return target[-1] == "_"
+    return node.op == "call_function" and (
+        bool(node.kwargs) or target in _IN_PLACE or getattr(target, "__name__", "")[-1:] == "_"
+    )
 
 
 def changed_by(node: Node, root: nn.Module) -> Node | None:
@@ -122,12 +135,16 @@ def _repeated(scene: Scene, node: Node, changed: Node) -> Iterator[TracingProble
 
 def _lost(scene: Scene, node: Node) -> Iterator[TracingProblem]:
     """`x += y` on a tensor that somebody else sees, too: the graph has made a new one."""
-    place = innermost(node._origin)
     left = node.args[0] if node.args else None
-    if not isinstance(left, Node) or place is None or not augments(*place) or kind_of(left) != "data-dependent":
+    if not isinstance(left, Node):
         return
     owner = root_of(left, scene.observation.tracer.root)
-    users = (user for each in {left: None, owner: None} for user in each.users if node < user)
+    users = [user for each in {left: None, owner: None} for user in each.users if node < user]
+    if not users and owner.op not in {"placeholder", "get_attr"}:
+        return
+    place = innermost(node._origin)
+    if place is None or not augments(*place) or kind_of(left) != "data-dependent":
+        return
     late = next((user for user in users if kind_of(user) != "metadata"), None)
     origin = node.origin
     if origin is None or (late is None and owner.op not in {"placeholder", "get_attr"}):

@@ -21,6 +21,7 @@ from fxengine.bytecode import calls_in
 from fxengine.running import running_tracer
 from fxengine.source import OriginRecord, SourceFrame, frame_at, is_engine_file, is_user_file, walk_user_frames
 from fxengine.syntax import Span
+from fxengine.tracer import Tracer
 
 _MISSING: Final = object()
 CLASSES: Final = threading.RLock()
@@ -36,16 +37,29 @@ def place_of(frame: SourceFrame) -> Place:
 
 
 def record_here(frame: FrameType | None) -> OriginRecord | None:
-    """Where the user's code is that led to `frame`; None if it is the engine's own business, or nothing is traced."""
+    """Where the user's code is that led to `frame`.
+
+    None if it is the engine's own business, or a module's that is being made, or nothing is traced.
+    """
     tracer = running_tracer.get()
     caller = frame
     while caller is not None and not is_user_file(caller.f_code.co_filename):
         if is_engine_file(caller.f_code.co_filename):
             return None
         caller = caller.f_back
-    if tracer is None or tracer._site is None or caller is None:
+    if tracer is None or tracer._site is None or caller is None or _is_making_module(frame):
         return None
     return OriginRecord((tracer._site, walk_user_frames(caller, tracer._boundary)))
+
+
+def _is_making_module(frame: FrameType | None) -> bool:
+    """Whether a frame runs on behalf of the constructor of a module."""
+    boundary = Tracer._boundary
+    while frame is not None and frame.f_code is not boundary:
+        if frame.f_code.co_name == "__init__" and isinstance(frame.f_locals.get("self"), nn.Module):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class TrainingReads:

@@ -17,7 +17,7 @@ from fxengine.diagnosis import TracingProblem
 from fxengine.errors import SpecialisedValue
 from fxengine.provenance import Step, kind_of, way_to
 from fxengine.silent.observers import CLASSES, Place, place_of, record_here
-from fxengine.silent.reading import definition_behind, dotted, frame_of, names_in
+from fxengine.silent.reading import definition_behind, dotted, frame_of
 from fxengine.silent.repeating import decisive
 from fxengine.silent.scene import Scene, shown
 
@@ -94,10 +94,7 @@ def asks_for_tensor(call: ast.Call) -> bool:
 
 def _asked(scene: Scene) -> Iterator[Place]:
     """The places in the code that ran where something is asked whether it is a tensor."""
-    for code in scene.ran.functions.values():
-        names = names_in(code)
-        if "is_tensor" not in names and not {"isinstance", "Tensor"} <= names:
-            continue
+    for code in (*scene.ran.mentioning("isinstance", "Tensor"), *scene.ran.mentioning("is_tensor")):
         definition = definition_behind(code)
         for node in ast.walk(definition) if definition is not None else ():
             frame = frame_of(code, node) if isinstance(node, ast.Call) and asks_for_tensor(node) else None

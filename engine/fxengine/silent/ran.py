@@ -8,6 +8,7 @@ mentions it; it may not have run, and what is said about it has to be seen in an
 import functools
 import inspect
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType, FunctionType
 from typing import Any
@@ -36,8 +37,11 @@ class Ran:
             record = node._origin
             if type(record) is OriginRecord:
                 site, trail = record
-                self._note(trail, record)
-                self._note_sites(site, sites)
+                # Most nodes come from functions that others come from too.
+                if len(trail) != 2 or id(next(iter(trail))) not in self._records:
+                    self._note(trail, record)
+                if id(site) not in sites:
+                    self._note_sites(site, sites)
 
     def _note(self, trail: Trail, record: OriginRecord) -> None:
         for code in trail[::2]:
@@ -74,15 +78,23 @@ class Ran:
         function = getattr(type(root), method, None) if isinstance(root, nn.Module) else root
         return getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
 
+    def mentioning(self, *names: str) -> list[CodeType]:
+        """The code that ran, or that code that did leads to by name, and that mentions all of some names."""
+        return [code for code, mentioned in self._functions.values() if mentioned.issuperset(names)]
+
     @cached_property
-    def functions(self) -> dict[int, CodeType]:
-        """The code that ran or is mentioned by code that did, the user's own, by id."""
-        return {**self.recorded, **{key: code for key, (code, _) in self._methods.items()}}
+    def _functions(self) -> dict[int, tuple[CodeType, frozenset[str]]]:
+        """The user's functions that ran or that those lead to by name, with the names in them, by id."""
+        found = {key: (function.code, function.names) for key, (function, _) in self._methods.items()}
+        found.update((key, (code, names_in(code))) for key, code in self.recorded.items() if key not in found)
+        return found
 
     def owners(self, code: CodeType) -> tuple[tuple[str, nn.Module], ...]:
         """The modules, with their paths, that a method may have run on; none for a function that is no method."""
-        _, types = self._methods.get(id(code), (code, ()))
-        return tuple((path, module) for path, module in self.modules.items() if type(module) in types)
+        known = self._methods.get(id(code))
+        if known is None:
+            return ()
+        return tuple((path, module) for path, module in self.modules.items() if type(module) in known[1])
 
     def origin(self, code: CodeType, frame: SourceFrame) -> Origin:
         """The calls that led to a function, as far as they are known, with a place in it as the innermost."""
@@ -96,17 +108,25 @@ class Ran:
         return Origin((*outer.frames, frame), site.module_path, site.module_type)
 
     @cached_property
-    def _methods(self) -> dict[int, tuple[CodeType, set[type]]]:
+    def _methods(self) -> dict[int, tuple["_Function", set[type]]]:
         """The user's functions that a forward leads to by name, and the types of the modules that they may run on."""
-        found: dict[int, tuple[CodeType, set[type]]] = {}
-        for cls in dict.fromkeys(type(module) for module in self.modules.values()):
-            for code in _reachable(cls, self._observation.tracer.traced_func_name):
-                found.setdefault(id(code), (code, set()))[1].add(cls)
+        found: dict[int, tuple[_Function, set[type]]] = {}
+        for cls in dict.fromkeys(map(type, self.modules.values())):
+            for function in _reachable(cls, self._observation.tracer.traced_func_name):
+                found.setdefault(id(function.code), (function, set()))[1].add(cls)
         root = self._observation.root
         if isinstance(root, FunctionType):
-            for code in _closed([root], None):
-                found.setdefault(id(code), (code, set()))
+            for function in _closed([root], None):
+                found.setdefault(id(function.code), (function, set()))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """The code of a function, and the names in it."""
+
+    code: CodeType
+    names: frozenset[str]
 
 
 def with_innermost(origin: Origin, frame: SourceFrame) -> Origin:
@@ -132,14 +152,14 @@ def _submodule(root: nn.Module, path: str) -> nn.Module | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _reachable(cls: type, forward: str) -> tuple[CodeType, ...]:
+def _reachable(cls: type, forward: str) -> tuple[_Function, ...]:
     """The code of a class's forward and of the user's functions that it leads to."""
     names = dict.fromkeys((forward, "forward", "__call__"))
     return tuple(_closed((function for name in names if (function := _method(cls, name)) is not None), cls))
 
 
-def _closed(functions: Iterable[FunctionType], cls: type | None) -> Iterator[CodeType]:
-    """The user's code among some functions, and what they mention: methods of `cls` and functions of their modules."""
+def _closed(functions: Iterable[FunctionType], cls: type | None) -> Iterator[_Function]:
+    """The user's own among some functions, and what they mention: methods of `cls` and functions of their modules."""
     pending = list(functions)
     seen: set[int] = set()
     while pending:
@@ -148,8 +168,9 @@ def _closed(functions: Iterable[FunctionType], cls: type | None) -> Iterator[Cod
         if id(code) in seen or not is_user_file(code.co_filename):
             continue
         seen.add(id(code))
-        yield code
-        for name in names_in(code):
+        names = names_in(code)
+        yield _Function(code, names)
+        for name in names:
             if cls is not None and (method := _method(cls, name)) is not None:
                 pending.append(method)
             elif isinstance(mentioned := function.__globals__.get(name), FunctionType):

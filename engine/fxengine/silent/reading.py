@@ -45,9 +45,9 @@ def definition_behind(code: CodeType) -> Definition | None:
     return known[1]
 
 
-def names_in(code: CodeType) -> set[str]:
+def names_in(code: CodeType) -> frozenset[str]:
     """The names that a function and the functions within it use: attributes, globals, imported names."""
-    names = set(code.co_names)
+    names = frozenset(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names |= names_in(constant)

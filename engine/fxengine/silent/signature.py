@@ -22,7 +22,7 @@ _LONGEST_VALUE: Final = 40
 
 def unused(scene: Scene) -> Iterator[TracingProblem]:
     """The inputs of a complete graph that nothing in it uses."""
-    if not scene.observation.reached_end:
+    if scene.observation.problems or not scene.observation.reached_end:
         return
     for node in scene.observation.graph.nodes:
         name = str(node.target)

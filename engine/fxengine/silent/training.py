@@ -22,7 +22,6 @@ from fxengine.silent.reading import (
     expression_at,
     first_parameter,
     frame_of,
-    names_in,
     truth,
     within,
 )
@@ -42,9 +41,7 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
 
 def _asked(scene: Scene) -> Iterator[tuple[Place, CodeType]]:
     """The places in the code that ran where the answer may matter, with the function that they are in."""
-    for code in scene.ran.functions.values():
-        if "training" not in names_in(code):
-            continue
+    for code in scene.ran.mentioning("training"):
         definition = definition_behind(code)
         if definition is None:
             continue
@@ -65,7 +62,10 @@ def _makes_no_difference(
     """Whether the source shows that on each of some modules the answer is not looked at, or all the same."""
     own_name = first_parameter(definition)
     parents = list(reversed(around))
-    return bool(modules) and all(_is_void(read, parents, Worth(module, own_name, _unknown)) for module in modules)
+    return bool(modules) and all(
+        _is_void(read, parents, worth) or _is_skipped(read, parents, worth)
+        for worth in (Worth(module, own_name, _unknown) for module in modules)
+    )
 
 
 def _unknown(expression: ast.expr) -> object:
@@ -93,6 +93,19 @@ def _is_void(read: ast.expr, parents: list[ast.AST], worth: Worth) -> bool:
                 return _does_nothing(parent, worth)
             case _:
                 return False
+    return False
+
+
+def _is_skipped(read: ast.expr, parents: list[ast.AST], worth: Worth) -> bool:
+    """Whether an expression is in a branch that is not taken."""
+    current: ast.AST = read
+    for parent in parents:
+        if isinstance(parent, ast.If | ast.IfExp) and current is not parent.test:
+            taken = truth(worth.of(parent.test))
+            body = parent.body if isinstance(parent.body, list) else [parent.body]
+            if taken is not None and taken is not any(current is each for each in body):
+                return True
+        current = parent
     return False
 
 
