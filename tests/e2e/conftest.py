@@ -84,6 +84,13 @@ def tour(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) 
 
 
 @pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Story]:
+    folder = tmp_path_factory.mktemp("several") / "workspace"
+    shutil.copytree(HERE / "workspace", folder)
+    yield from _told("several", {"folder": str(folder), "settings": settings()}, pytestconfig)
+
+
+@pytest.fixture(scope="module")
 def trust(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Story]:
     folder = tmp_path_factory.mktemp("trust")
     yield from _told("trust", {"folder": str(folder), "settings": settings()}, pytestconfig)

@@ -9,6 +9,10 @@ def test_tour(tour, step):
     tour.run(step)
 
 
+def test_several(several, step):
+    several.run(step)
+
+
 def test_trust(trust, step):
     trust.run(step)
 

@@ -27,6 +27,11 @@ const answers = {
         const hovers = await ask('vscode.executeHoverProvider', uri, new vscode.Position(line, character));
         return hovers.map((hover) => hover.contents.map(markdown).join('\n')).join('\n---\n');
     },
+    actions: async ({ path, line, character }) => {
+        const place = new vscode.Range(line, character, line, character);
+        const actions = await ask('vscode.executeCodeActionProvider', (await open(path)).uri, place);
+        return actions.map(({ title }) => title);
+    },
     lenses: async ({ path }) => {
         const lenses = await ask('vscode.executeCodeLensProvider', (await open(path)).uri, 50);
         return lenses.map((lens) => ({ line: lens.range.start.line, title: lens.command?.title }));
