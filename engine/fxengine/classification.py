@@ -134,7 +134,7 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
     if isinstance(error, TypeError) and _WANTS_NUMBER.search(message):
         return Verdict(DynamicNumber, symbolic)
     if mentioned or (_calls_c_code(raising) and not _BLAMES_ANOTHER.search(message)):
-        return Verdict(ForeignCall, symbolic, certain=mentioned)
+        return Verdict(ForeignCall, symbolic, certain=mentioned or _is_given_symbols(raising, symbolic))
     return Verdict(RaisedWhileTracing, None, certain=False)
 
 
@@ -203,6 +203,20 @@ def _value_in(operand: ast.expr, moment: Moment, graph: Graph) -> Proxy | Node |
     names = [node for node in ast.walk(operand) if isinstance(node, ast.Name | ast.Attribute)]
     values = (_resolve(name, moment) for name in names)
     return next((value for value in values if isinstance(value, Proxy)), None)
+
+
+def _is_given_symbols(moment: Moment, last: Proxy | Node | None) -> bool:
+    """Whether an operand of a frame's expression is symbolic itself, and not just something that was computed for it.
+
+    Args:
+        moment: The frame, with the instruction.
+        last: The last symbolic value that has to do with an operand.
+    """
+    operands = operands_of(nodes_around(moment.path, moment.source.span))
+    if any(find_proxy(_resolve(operand, moment)) is not None for operand in operands):
+        return True
+    place = _innermost(last) if isinstance(last, Node) else None
+    return place is not None and any(span_of(operand) == place.span for operand in operands)
 
 
 def _is_subject(expression: ast.expr, verdict: Verdict, moment: Moment) -> bool:

@@ -118,6 +118,8 @@ def _sign(test: ast.expr, operand: Span) -> bool:
             return next(_sign(value, operand) for value in test.values if _decides(value, operand))
         case ast.UnaryOp(op=ast.Not()):
             return not _sign(test.operand, operand)
+        case ast.Compare(ops=[ast.NotIn()]):
+            return False
         case _:
             return True
 
@@ -133,6 +135,9 @@ def _value(test: ast.expr, operand: Span, answer: bool) -> bool | None:
             return None if inner is None else not inner
         case ast.Compare() if len(test.ops) > 1:
             return False if not answer and _decides(test, operand) else None
+        case ast.Compare(ops=[ast.In() | ast.NotIn()]):
+            # What is not equal to one item may be equal to the next.
+            return _sign(test, operand) if answer and _decides(test, operand) else None
         case _:
             return answer if span_of(test) == operand else None
 

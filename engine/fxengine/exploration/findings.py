@@ -30,7 +30,8 @@ class Findings:
     """Problems in the order in which they were met first.
 
     Attributes:
-        completed: The paths of the modules that some run came out of as it should.
+        completed: The paths of the modules that some run came out of as it should, or did not only as nothing was known
+            of a symbolic value.
     """
 
     completed: set[str] = field(default_factory=set[str])

@@ -62,7 +62,7 @@ class Describer:
         if shown:
             # A call that led into torch is at fault as a whole: the operand in question is one of torch's own code.
             site = _site(verdict, shown[-1]) if shown[-1] == inside[-1] else frames[-1]
-        case = _case(trouble, verdict, site, shown)
+        case = _case(trouble, verdict, site, shown, known=bool(value))
         return TracingProblem(
             rule=verdict.rule,
             message=text_of(error),
@@ -142,7 +142,9 @@ def with_callers(error: BaseException, frame: FrameType | None, outermost: CodeT
     return error.with_traceback(traceback)
 
 
-def _case(trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: list[Moment]) -> Case:
+def _case(
+    trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: list[Moment], *, known: bool
+) -> Case:
     provenance = way_to(verdict.subject)
     purpose = ""
     if verdict.rule is DynamicBool and site is not None and shown:
@@ -152,10 +154,11 @@ def _case(trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: l
         error=trouble.error,
         expression=on_one_line(site.text) if site is not None else "",
         value=on_one_line(provenance[-1].text) if provenance else "",
-        kind=kind_of(verdict.subject),
+        kind=_kind(verdict),
         purpose=purpose,
         provenance=provenance,
         module_type=trouble.site.module_type,
+        known=known,
     )
 
 

@@ -317,8 +317,11 @@ class Run:
             # Where values may be anything, that they do not fit says nothing.
             if not self.stand_ins.blind:
                 self._knowledge.findings.add(problem, left if self.assumed else None)
-        elif not self.stand_ins.is_unknown(verdict.subject):
-            self._knowledge.findings.add(problem)
+        else:
+            # A path that ends here for want of an answer goes round whatever other paths raise.
+            self._knowledge.findings.completed.add(left)
+            if not self.stand_ins.is_unknown(verdict.subject):
+                self._knowledge.findings.add(problem)
         return node_of(verdict.subject)
 
     def _grant(self, trouble: Trouble, rule: type[Rule]) -> bool:
