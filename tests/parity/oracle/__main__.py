@@ -1,24 +1,18 @@
 """`python -m tests.parity.oracle timm:vit_tiny_patch16_224 …`: where `diagnose` and torch.fx disagree on real models.
 
-A name may be cut short with `*`: `own:*`, `fixture:truth/*`, `transformers:*`. The exit status is 1 if they disagree
-anywhere. With `-v` every site is printed.
+A name may be cut short with `*`: `own:*`, `fixture:truth/*`, `transformers:*`, `timm:*, fed` with inputs. The exit
+status is 1 if they disagree anywhere. With `-v` every site is printed.
 """
 
 import argparse
 import fnmatch
-import functools
 import logging
 import sys
-import time
+import traceback
 import warnings
-from collections.abc import Iterator
 
-import torch.fx
-
-import fxengine
-from tests.parity.oracle.comparison import compare
-from tests.parity.oracle.search import Budget
 from tests.parity.oracle.subjects import Subject, every
+from tests.parity.oracle.verdicts import Limits, verdict
 
 
 def main() -> int:
@@ -33,41 +27,32 @@ def main() -> int:
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     status = 0
-    for subject in _named(options.names):
-        if subject.inputs and "inputs" not in fxengine.diagnose.__kwdefaults__: continue
-        begun = time.monotonic()
-        root = subject.build()
-        inputs = subject.inputs(root) if subject.inputs is not None else None
-        built = time.monotonic()
-        given = {} if inputs is None else {"inputs": inputs}
-        budget = fxengine.exploration.Budget(options.seconds)
-        diagnose = functools.partial(fxengine.diagnose, root, subject.concrete_args(fxengine), budget=budget, **given)
-        try:
-            result = compare(
-                root, diagnose, inputs, subject.concrete_args(torch.fx), Budget(options.seconds, further=options.further)
-            )
-        except Exception as e:
-            import traceback; traceback.print_exc(limit=-3,file=sys.stdout); sys.stdout.write(f"CRASH {subject.name} {e!r}\n"); status=1; continue
-        found = result.found
-        times = f"built {built - begun:.1f} s, diagnosed {result.seconds:.1f} s, searched {found.seconds:.1f} s"
-        sys.stdout.write(
-            f"{'DIFFERS' if result else 'agrees '} {subject.name}: {result.agreed} sites, {found.runs} runs, {times}"
-            f"{', ours cut' if result.cut else ''}{f', theirs cut: {found.cut}' if found.cut else ''}\n"
-        )
-        if result or result.undecided or options.verbose:
-            sys.stdout.writelines(f"    {line}\n" for line in str(result).splitlines()[:-1][: options.most])
-        if options.verbose:
-            for verdict in ("sites", "possible", "dismissed"):
-                sys.stdout.writelines(f"    {verdict}: {site}\n" for site in getattr(found, verdict))
-        sys.stdout.flush()
-        status |= bool(result)
+    for subject in every():
+        if any(fnmatch.fnmatchcase(subject.name, pattern) for pattern in options.names):
+            status |= _print(subject, options)
+            sys.stdout.flush()
     return status
 
 
-def _named(patterns: list[str]) -> Iterator[Subject]:
-    for subject in every():
-        if any(fnmatch.fnmatchcase(subject.name, pattern) for pattern in patterns):
-            yield subject
+def _print(subject: Subject, options: argparse.Namespace) -> bool:
+    """Print what is said of a subject, and whether it is not what it should be."""
+    write = sys.stdout.write
+    try:
+        result = verdict(subject, Limits(options.seconds, options.seconds, options.further))
+    except Exception:  # noqa: BLE001 - a model that one of the two cannot cope with is a finding.
+        write(f"FAILS   {subject.name}\n{traceback.format_exc(limit=-3)}")
+        return True
+    found = result.found
+    cut = [f"{side} cut: {why}" for side, why in (("ours", result.cut), ("theirs", found.cut)) if why]
+    times = f"diagnosed {result.seconds:.1f} s, searched {found.seconds:.1f} s"
+    parts = ", ".join([f"{result.agreed} sites, {found.runs} runs", times, *cut])
+    write(f"{'DIFFERS' if result else 'agrees '} {subject.name}: {parts}\n")
+    lines = str(result).splitlines()[:-1][: options.most]
+    if options.verbose:
+        lines += [f"{kind}: {site}" for kind in ("sites", "possible", "dismissed") for site in getattr(found, kind)]
+    for line in lines:
+        write(f"    {line}\n")
+    return bool(result)
 
 
 if __name__ == "__main__":

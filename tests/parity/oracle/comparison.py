@@ -83,6 +83,13 @@ def compare(
     return result
 
 
+def as_call(inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Inputs in the form in which `diagnose` takes them."""
+    if inputs is None:
+        return None
+    return (inputs, {}) if isinstance(inputs, tuple) else ((), dict(inputs))
+
+
 def matched(found: Sequence[Site], problems: Sequence[Any]) -> dict[int, int]:
     """The most sites that can have a problem each, by their indices; a problem serves one site only."""
     taken: dict[int, int] = {}

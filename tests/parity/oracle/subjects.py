@@ -1,5 +1,6 @@
 """The models that a diagnosis is held against torch.fx on: own ones, fixtures, and those of the model libraries."""
 
+import sys
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -67,9 +68,13 @@ def fed_corpus() -> Iterator[Subject]:
 
 
 def load(path: Path) -> types.ModuleType:
-    """Run a file, and return what it defines."""
+    """Run a file, which may import those beside it, and return what it defines."""
     module = types.ModuleType(path.stem)
-    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # noqa: S102 - a model file of ours.
+    sys.path.insert(0, str(path.parent))
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # noqa: S102 - a model file of ours.
+    finally:
+        sys.path.remove(str(path.parent))
     return module
 
 
