@@ -39,6 +39,7 @@ class Case:
         purpose: For a truth value, what it is wanted for; see `syntax.purpose_of`.
         provenance: The way from an input to the value.
         module_type: The module whose forward ran.
+        known: Whether example inputs have answered the question.
     """
 
     rule: type[Rule]
@@ -49,6 +50,7 @@ class Case:
     purpose: str
     provenance: Sequence[Step]
     module_type: type[Any] | None
+    known: bool = False
 
     @property
     def variadic(self) -> str:
@@ -202,8 +204,9 @@ def _for_bool(case: Case) -> list[str]:
     if case.purpose == "assert":
         return [f"`torch._assert({case.expression}, message)` is recorded in the graph", *_keep_out(case)]
     if case.kind == "metadata":
-        known = f"give example inputs: with known {case.metadata} the condition is decided"
-        return [known, "decide it once in `__init__` and keep the answer as an attribute", *_keep_out(case)]
+        example = f"give example inputs: with known {case.metadata} the condition is decided"
+        once = "decide it once in `__init__` and keep the answer as an attribute"
+        return [*([] if case.known else [example]), once, *_keep_out(case)]
     if case.flag:
         return [_fix_the_input(case.flag), *_keep_out(case)]
     if case.purpose == "call":
@@ -244,7 +247,7 @@ def _for_number(case: Case) -> list[str]:
     result = ["keep the computation in torch: `//` in place of `int(a / b)`, `torch.arange` in place of `range`"]
     if "[" in case.expression and "indices must" in str(case.error):
         result = ["index a buffer that is in the graph, or use `torch.narrow(…)`, which takes symbolic sizes"]
-    if case.kind == "metadata":
+    if case.kind == "metadata" and not case.known:
         result.append(f"give example inputs: with known {case.metadata} this is a number")
     return [*result, *_keep_out(case)]
 

@@ -163,7 +163,7 @@ def _list(snapshot: Snapshot, found: Sequence[PlacedProblem]) -> str:
     shown = sorted(found, key=lambda each: _ORDER[each.problem.severity])
     lines = [
         f"- {md.link(f'line {each.span.line}', f'{snapshot.uri}#L{each.span.line}')}"
-        f" **{each.problem.code}** {md.prose(headline(each.problem))}"
+        f" **{each.problem.code}** {md.prose(headline(each.problem, named=False))}"
         for each in shown[:_MOST_PROBLEMS]
     ]
     if len(shown) > _MOST_PROBLEMS:

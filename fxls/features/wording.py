@@ -109,13 +109,16 @@ def pattern(name: str) -> str:
     return _COPY.sub("", _NUMBER.sub("*", name))
 
 
-def headline(problem: Problem) -> str:
-    """Return what is wrong, in one line: the message, what is so for the inputs in use, and how often it is met."""
+def headline(problem: Problem, *, named: bool = True) -> str:
+    """Return what is wrong, in one line: the message, what is so for the inputs in use, and how often it is met.
+
+    The instances that meet it are `named`, or only counted.
+    """
     parts = [problem.message]
     if problem.value:
         parts.append(f"; for the inputs in use it is {problem.value}")
     if problem.count > 1:
-        parts.append(f" (in {instances(problem)})")
+        parts.append(f" (in {instances(problem)})" if named else f" ×{problem.count}")
     return "".join(parts)
 
 

@@ -11,9 +11,9 @@ from torch import nn
 from fxengine.advice import Case, headline, hints, on_one_line
 from fxengine.classification import Moment, Verdict, classify, moments_of, operand_span
 from fxengine.diagnosis import TracingProblem
-from fxengine.errors import DynamicBool, Refusal, Rule, SwallowedError, UnsupportedArgument, text_of
+from fxengine.errors import DynamicBool, DynamicLength, Refusal, Rule, SwallowedError, UnsupportedArgument, text_of
 from fxengine.graph import Graph
-from fxengine.provenance import kind_of, way_to
+from fxengine.provenance import Kind, kind_of, way_to
 from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file
 from fxengine.syntax import definition_of, nodes_around, purpose_of, returns_of, span_of
 from fxengine.tracer import Tracer
@@ -142,9 +142,7 @@ def with_callers(error: BaseException, frame: FrameType | None, outermost: CodeT
     return error.with_traceback(traceback)
 
 
-def _case(
-    trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: list[Moment], *, known: bool
-) -> Case:
+def _case(trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: list[Moment], *, known: bool) -> Case:
     provenance = way_to(verdict.subject)
     purpose = ""
     if verdict.rule is DynamicBool and site is not None and shown:
@@ -160,6 +158,12 @@ def _case(
         module_type=trouble.site.module_type,
         known=known,
     )
+
+
+def _kind(verdict: Verdict) -> Kind:
+    """What the answer to the question follows from: a length is a size, whatever data its tensor holds."""
+    kind = kind_of(verdict.subject)
+    return "metadata" if kind == "data-dependent" and verdict.rule is DynamicLength else kind
 
 
 def _site(verdict: Verdict, moment: Moment) -> SourceFrame:
