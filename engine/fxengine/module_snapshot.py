@@ -34,7 +34,7 @@ class Change:
         module: The module.
         name: The name of its attribute, parameter, buffer or submodule.
         before: What that was: `MISSING` if there was none, the tensor or a copy of the container if it is the same.
-        after: What it is now.
+        after: What it is now, likewise.
         kind: Whether the name means something else, a container has other contents, or a tensor other data.
     """
 
@@ -148,7 +148,7 @@ class _Kept:
             elif type(now) in _CONTAINERS:
                 content = contents.get(id(now), type(now)() if type(now) is not defaultdict else {})
                 if not _has_content(now, content):
-                    yield Change(path, module, name, content, now, "contents")
+                    yield Change(path, module, name, content, now.copy(), "contents")
         for tensor, version in self.versions:
             if _version(tensor) != version:
                 name = next((name for name, value in after.items() if value is tensor), None)
