@@ -36,18 +36,20 @@ def place_of(frame: SourceFrame) -> Place:
     return frame.path, frame.span
 
 
-def record_here(frame: FrameType | None) -> OriginRecord | None:
-    """Where the user's code is that led to `frame`.
+def lines_of(places: Collection[Place]) -> frozenset[tuple[str, int]]:
+    """The lines that places are on, for a quick look."""
+    return frozenset((path, line) for path, span in places for line in range(span.line, span.end_line + 1))
 
-    None if it is the engine's own business, or a module's that is being made, or nothing is traced.
-    """
+
+def record_here(frame: FrameType | None) -> OriginRecord | None:
+    """Where the user's code is that led to `frame`; None if it is the engine's own business, or nothing is traced."""
     tracer = running_tracer.get()
     caller = frame
     while caller is not None and not is_user_file(caller.f_code.co_filename):
         if is_engine_file(caller.f_code.co_filename):
             return None
         caller = caller.f_back
-    if tracer is None or tracer._site is None or caller is None or _is_making_module(frame):
+    if tracer is None or tracer._site is None or caller is None:
         return None
     return OriginRecord((tracer._site, walk_user_frames(caller, tracer._boundary)))
 
@@ -63,15 +65,16 @@ def _is_making_module(frame: FrameType | None) -> bool:
 
 
 class TrainingReads:
-    """Notes where user code reads a module's `training`, and answers the opposite at some of these places.
+    """Answers the opposite where user code reads a module's `training`, at some places, and notes that.
 
     Attributes:
         reads: For each place the answer and where that was, by the path of the module whose forward ran.
     """
 
-    def __init__(self, opposite_at: Collection[Place] = ()) -> None:
+    def __init__(self, opposite_at: Collection[Place]) -> None:
         self.reads: dict[Place, dict[str, tuple[bool, OriginRecord]]] = {}
         self._opposite_at = opposite_at
+        self._lines = lines_of(opposite_at)
 
     def __enter__(self) -> Self:
         CLASSES.acquire()
@@ -93,13 +96,14 @@ class TrainingReads:
         if value is _MISSING:
             raise AttributeError("training")
         reader = sys._getframe(1)
-        if not is_user_file(reader.f_code.co_filename):
+        if (reader.f_code.co_filename, reader.f_lineno) not in self._lines:
             return value
         place = place_of(frame_at(reader.f_code, reader.f_lasti))
         record = record_here(reader)
-        if record is not None:
-            self.reads.setdefault(place, {}).setdefault(record[0].module_path, (value, record))
-        return not value if place in self._opposite_at else value
+        if record is None or place not in self._opposite_at:
+            return value
+        self.reads.setdefault(place, {}).setdefault(record[0].module_path, (value, record))
+        return not value
 
 
 def _set_training(module: nn.Module, value: bool) -> None:
@@ -167,7 +171,8 @@ class RealWork(TorchDispatchMode):
         given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         given_by = {_memory(tensor) for tensor in given}
         given_works = [work for memory in given_by for work in self._behind.get(memory, ())]
-        record = record_here(sys._getframe(1))
+        frame = sys._getframe(1)
+        record = None if _is_making_module(frame) else record_here(frame)
         changed = _changed_argument(func, args, kwargs)
         tracer = running_tracer.get()
         if record is not None and tracer is not None:

@@ -16,13 +16,16 @@ from fxengine import proxy as proxies
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import SpecialisedValue
 from fxengine.provenance import Step, kind_of, way_to
-from fxengine.silent.observers import CLASSES, Place, place_of, record_here
+from fxengine.silent.observers import CLASSES, Place, lines_of, place_of, record_here
 from fxengine.silent.reading import definition_behind, dotted, frame_of
 from fxengine.silent.repeating import decisive
 from fxengine.silent.scene import Scene, shown
+from fxengine.source import frame_at
 
 if TYPE_CHECKING:
     from fxengine.source import OriginRecord
+
+_IS_TENSOR = torch.is_tensor.__code__
 
 
 def find(scene: Scene) -> Iterator[TracingProblem]:
@@ -54,9 +57,10 @@ class TypeQuestions:
         reads: For each place how the value came to be and where that was, by the path of the module that ran.
     """
 
-    def __init__(self, tensors_at: Collection[Place] = ()) -> None:
+    def __init__(self, tensors_at: Collection[Place]) -> None:
         self.reads: dict[Place, dict[str, tuple[tuple[Step, ...], OriginRecord]]] = {}
         self._tensors_at = tensors_at
+        self._lines = lines_of(tensors_at)
 
     def __enter__(self) -> Self:
         CLASSES.acquire()
@@ -71,12 +75,17 @@ class TypeQuestions:
     def _face(self, cls: type[proxies.Proxy]) -> type[Any]:
         # The caller is the property `__class__` of a symbolic value; who reads that is the one who asks.
         getter = sys._getframe(1)
-        value: proxies.Proxy = getter.f_locals["self"]
-        record = record_here(getter.f_back)
-        frame = record.innermost() if record is not None else None
-        if record is None or frame is None or place_of(frame) not in self._tensors_at or kind_of(value) == "metadata":
+        # `torch.is_tensor` asks on behalf of its caller.
+        asker = getter.f_back
+        asker = asker.f_back if asker is not None and asker.f_code is _IS_TENSOR else asker
+        if asker is None or (asker.f_code.co_filename, asker.f_lineno) not in self._lines:
             return self._original(cls)
-        self.reads.setdefault(place_of(frame), {}).setdefault(record[0].module_path, (way_to(value), record))
+        value: proxies.Proxy = getter.f_locals["self"]
+        place = place_of(frame_at(asker.f_code, asker.f_lasti))
+        record = record_here(asker)
+        if record is None or place not in self._tensors_at or kind_of(value) == "metadata":
+            return self._original(cls)
+        self.reads.setdefault(place, {}).setdefault(record[0].module_path, (way_to(value), record))
         return torch.Tensor
 
 

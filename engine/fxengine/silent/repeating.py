@@ -116,6 +116,7 @@ def _essence_of(node: Node, known: Mapping[Node, str]) -> str:
             dropped = [value for name, value in kwargs.items() if is_probability(name)]
             if dropped and not any(dropped):
                 kwargs = {**kwargs, "training": None}
-    inputs = map_arg((args, kwargs), lambda each: known[each])
+    # A model that an earlier trace has left symbolic values in brings along nodes of other graphs.
+    inputs = map_arg((args, kwargs), lambda each: known.get(each, each.name))
     text = f"{node.op} {node.target} {inputs}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
