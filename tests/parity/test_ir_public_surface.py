@@ -27,13 +27,9 @@ PYTHON_2 = {"__div__", "__rdiv__"}
 """Operators that Python does not have any more; torch.fx's raise when they are called."""
 NOT_HERE = {
     "torch.fx.passes._tensorify_python_scalars",
-    "torch.fx.passes.graph_transform_observer",
-    "torch.fx.passes.net_min_base",
     "torch.fx.passes.regional_inductor",
     "torch.fx.passes.regional_inductor_invoke_subgraph",
-    "torch.fx.passes.reinplace",
     "torch.fx.passes.runtime_assert",
-    "torch.fx.passes.splitter_base",
 }
 SHARED = {"torch.fx.traceback"}
 """Modules whose objects are torch's own here: there is one such record in a process."""

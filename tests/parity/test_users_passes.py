@@ -15,9 +15,6 @@ from tests.support.parity import attempt
 from tests.support.transplant import Transplant
 
 NOT_HERE = {
-    "accelerated": "torch.fx.passes.splitter_base",
-    "minimized": "torch.fx.passes.net_min_base",
-    "reinplaced": "torch.fx.passes.reinplace",
     "types_checked": "torch.fx.experimental.graph_gradual_typechecker",
     "types_refined": "torch.fx.experimental.graph_gradual_typechecker",
 }

@@ -65,16 +65,15 @@ class _FunctionalizationMetadataProp(Interpreter):
     ``fake_result`` is the result, ``node_idx`` the node's place, ``view_of`` the node whose memory a view shows.
     """
 
-    def __init__(self, module: GraphModule) -> None:
-        super().__init__(module)
-        self.multi_output_view_nodes: dict[Node, Node] = {}
-        self.node_counter = -1
-        self.mode = FakeTensorMode()
+    multi_output_view_nodes: dict[Node, Node]
+    node_counter: int
+    mode: FakeTensorMode
 
     def propagate(self, *args: object) -> Any:
         """Run the graph on fake counterparts of ``args`` and return the result."""
-        self.multi_output_view_nodes.clear()
+        self.multi_output_view_nodes = {}
         self.node_counter = -1
+        self.mode = FakeTensorMode()
         with self.mode:
             return self.run(*map(self._fake, args))
 
