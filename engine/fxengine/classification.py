@@ -10,7 +10,7 @@ import builtins
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import FrameType, ModuleType, TracebackType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, Final
 
 from fxengine.bytecode import opname_at
@@ -49,6 +49,7 @@ _BLAMES_ANOTHER: Final = re.compile(r"(?:, not |but got |got )\W?[a-zA-Z]")
 """A message that names the type it did not want; if that is not a proxy, the symbolic value was not the trouble."""
 _MADE_AT_RUN_TIME: Final = 1 << 9
 """The flag of classes that a `class` statement made: CPython's `Py_TPFLAGS_HEAPTYPE`."""
+_COMPARES: Final = frozenset({"COMPARE_OP", "CONTAINS_OP", "IS_OP"})
 _RAISES: Final = frozenset({"RAISE_VARARGS", "RERAISE"})
 
 
@@ -158,7 +159,7 @@ def operand_span(verdict: Verdict, moment: Moment) -> Span:
     if verdict.rule is DynamicBool:
         comparison = chosen or around[-1]
         if isinstance(comparison, ast.Compare) and len(comparison.ops) > 1:
-            return _asked_link(comparison, moment) or whole
+            return _asked_link(comparison, verdict, moment) or whole
     return (span_of(chosen) if chosen is not None else None) or whole
 
 
@@ -243,14 +244,28 @@ def _innermost(node: Node) -> SourceFrame | None:
     return record.frames[-1] if record is not None and record.frames else None
 
 
-def _asked_link(comparison: ast.Compare, moment: Moment) -> Span | None:
-    """The first link of a chained comparison that has a symbolic value, as far as its names tell."""
-    for left, right in comparison_links(comparison):
-        names = [n for side in (left, right) for n in ast.walk(side) if isinstance(n, ast.Name)]
-        if any(isinstance(moment.value_of(name.id), Proxy) for name in names):
-            first, last = span_of(left), span_of(right)
-            return Span(*first[:2], *last[2:]) if first is not None and last is not None else None
-    return None
+def _asked_link(comparison: ast.Compare, verdict: Verdict, moment: Moment) -> Span | None:
+    """The link of a chained comparison that gave the value in question."""
+    links = comparison_links(comparison)
+    record = node._origin if (node := node_of(verdict.subject)) is not None else None
+    index = None
+    if isinstance(record, OriginRecord) and record[1][:1] == (moment.frame.f_code,):
+        made = record[1][1]
+        offsets = _comparisons(moment.frame.f_code, span_of(comparison))
+        index = next((index for index, lasti in enumerate(offsets) if lasti == made), None)
+    if index is None or index >= len(links):
+        return None
+    first, last = (span_of(side) for side in links[index])
+    return Span(*first[:2], *last[2:]) if first is not None and last is not None else None
+
+
+def _comparisons(code: CodeType, span: Span | None) -> list[int]:
+    """The offsets of the instructions that compare for an expression, in the order of its links."""
+    return [
+        lasti
+        for lasti in range(0, len(code.co_code), 2)
+        if opname_at(code, lasti) in _COMPARES and frame_at(code, lasti).span == span
+    ]
 
 
 def _calls_c_code(moment: Moment) -> bool:

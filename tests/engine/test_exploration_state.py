@@ -1,0 +1,90 @@
+"""A snapshot of a model sees what has changed in it, and puts it back."""
+
+import random
+from typing import Any
+
+import torch
+from torch import nn
+
+from fxengine.module_snapshot import MISSING, Snapshot
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.count = 0
+        self.table: dict[str, Any] = {"a": [1, {2: set()}]}
+        self.empty: list[int] = []
+        self.register_buffer("steps", torch.zeros(1))
+
+
+def test_what_has_not_changed_is_no_change() -> None:
+    model = Model()
+    snapshot = Snapshot(model)
+    assert not snapshot.is_changed()
+    assert snapshot.changes() == ()
+
+
+def test_changes_say_what_and_where() -> None:
+    model = Model()
+    snapshot = Snapshot(model)
+    model.count = 1
+    model.inner.new = "x"
+    model.table["a"][1][2].add(3)
+    model.empty.append(1)
+    model.steps += 1
+    model.added = nn.ReLU()
+    del model.inner.bias
+    found = {(change.module_path, change.name): change for change in snapshot.changes()}
+    assert {key: change.kind for key, change in found.items()} == {
+        ("", "count"): "attribute",
+        ("inner", "new"): "attribute",
+        ("", "empty"): "contents",
+        ("", "steps"): "data",
+        ("", "added"): "attribute",
+        ("inner", "bias"): "attribute",
+    }
+    assert (found["", "count"].before, found["", "count"].after) == (0, 1)
+    assert found["inner", "new"].before is MISSING
+    assert found["inner", "bias"].after is MISSING
+
+
+def test_everything_is_put_back_and_is_the_same() -> None:
+    model = Model()
+    inner, bias, table, deep = model.inner, model.inner.bias, model.table, model.table["a"][1][2]
+    names = list(vars(model))
+    snapshot = Snapshot(model)
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    random.seed(1)
+    again = Snapshot(model)
+    torch.rand(3)
+    random.random()
+    model.count, model.extra = 5, 6
+    model.table["a"][1][2].add(3)
+    model.table["b"] = 1
+    model.empty.append(1)
+    model.inner = nn.Linear(2, 2)
+    del model.steps
+    assert again.has_drawn()
+    snapshot.restore()
+    assert not snapshot.is_changed()
+    assert list(vars(model)) == names
+    assert (model.count, model.empty) == (0, [])
+    assert model.inner is inner
+    assert model.inner.bias is bias
+    assert model.table is table
+    assert model.table == {"a": [1, {2: set()}]}
+    assert model.table["a"][1][2] is deep
+    again.restore()
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not again.has_drawn()
+
+
+def test_constants_of_a_tracer_are_no_changes() -> None:
+    model = Model()
+    snapshot = Snapshot(model)
+    model._tensor_constant0 = torch.ones(1)
+    assert snapshot.is_changed()
+    assert snapshot.changes() == ()
