@@ -156,14 +156,14 @@ def told(value: Any) -> Any:
             return {
                 "class": type(value).__name__,
                 "code": neutral(value.code),
-                "nodes": [_described(node) for node in value.graph.nodes],
+                "nodes": [told(_described(node)) for node in value.graph.nodes],
                 "meta": [sorted(map(str, node.meta)) for node in value.graph.nodes],
                 "state": list(value.state_dict()),
                 "modules": [(path, type(module).__name__) for path, module in value.named_modules()],
                 "parts": [told(part) for part in value.children() if hasattr(part, "graph")],
             }
         case torch.Tensor():
-            return value.tolist()
+            return (value.dequantize() if value.is_quantized else value).tolist()
         case dict():
             return {neutral(str(key)): told(item) for key, item in value.items()}
         case tuple() | list():
