@@ -5,6 +5,7 @@ fails the whole model is built for real. A class that the file builds only insid
 own: that is no fault, and the caller decides what to make of it.
 """
 
+import ast
 import contextlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -15,9 +16,10 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch import nn
 
-from fxengine.classification import moments_of
+from fxengine.classification import Moment, moments_of
 from fxengine.errors import text_of
 from fxengine.source import is_user_file
+from fxengine.syntax import nodes_around
 from fxworker.arguments import Search
 from fxworker.loading import Loaded
 from fxworker.meta import OnMeta
@@ -224,7 +226,17 @@ def _wants_arguments(error: BaseException | None) -> bool:
     if isinstance(error, TypeError) and " missing " in text_of(error):
         return True
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
-    return bool(moments) and is_user_file(moments[-1].path) and moments[-1].opname == "RAISE_VARARGS"
+    if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":
+        return False
+    return not _checks_only_the_world(moments[-1])
+
+
+def _checks_only_the_world(moment: Moment) -> bool:
+    """Whether something was raised under conditions that have nothing to do with the function's variables."""
+    around = nodes_around(moment.path, moment.source.span)
+    tests = [node.test for node in around if isinstance(node, ast.If | ast.Assert)]
+    names = {node.id for test in tests for node in ast.walk(test) if isinstance(node, ast.Name)}
+    return bool(tests) and names.isdisjoint(moment.frame.f_code.co_varnames)
 
 
 def _same(error: BaseException, other: BaseException) -> bool:
