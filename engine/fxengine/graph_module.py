@@ -32,6 +32,7 @@ from fxengine.module_state import (
     _get_attr,
     _get_attr_via_attr_list,
     _has_attr,
+    copy_attributes,
 )
 from fxengine.node import Node
 from fxengine.packaging import _format_import_block, _format_import_statement, write_package
@@ -43,7 +44,7 @@ from fxengine.source_cache import (
     _loader,
     _method_from_src,
 )
-from fxengine.wrapped_call import _WrappedCall, call_wrapped
+from fxengine.wrapped_call import _WrappedCall, new_call_wrapped
 
 if TYPE_CHECKING:
     from fxengine.tracer import Tracer
@@ -176,8 +177,7 @@ class GraphModule(torch.nn.Module):
         if isinstance(root, _CodeOnlyModule):
             named = itertools.chain(root.named_children(), root.named_buffers(), root.named_parameters())
             targets = [*(name for name, _ in named), *targets]
-        for target in dict.fromkeys(targets):
-            _copy_attr(root, self, target)
+        copy_attributes(root, self, dict.fromkeys(targets))
 
     @property
     def _boxed_call(self) -> bool:
@@ -219,14 +219,12 @@ class GraphModule(torch.nn.Module):
             _prologue_start=python_code._prologue_start,
         )
         cls: Any = type(self)
-        forward = CompiledOnDemand(source, python_code.globals, co_fields)
-        # Code that registers wrapped functions does so at once, like the module that it was traced from.
-        cls.forward = forward if self._code.startswith("\n\n") else forward.__get__(None, cls)
+        CompiledOnDemand(cls, source, python_code.globals, co_fields, python_code._head)
         if "_wrapped_call" not in vars(cls):
             # A class that defines its call keeps it; else it is looked up at each call, because tracers patch it.
             cls._wrapped_call = _WrappedCall(cls, vars(cls).get("__call__"))
         self._recompile_submodules()
-        cls.__call__ = call_wrapped
+        cls.__call__ = new_call_wrapped()
         return python_code
 
     def _up_to_date_code(self) -> PythonCode:

@@ -3,11 +3,22 @@
 Each piece of source gets a file name of its own, ``<eval_with_key>.N``, under which ``linecache`` knows it.
 """
 
+import functools
 import itertools
 import linecache
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
+
+__all__ = [
+    "CompiledOnDemand",
+    "_EvalCacheLoader",
+    "_exec_with_source",
+    "_forward_from_src",
+    "_loader",
+    "_method_from_src",
+]
 
 
 class _EvalCacheLoader:
@@ -52,11 +63,17 @@ class _EvalCacheLoader:
 _loader = _EvalCacheLoader()
 
 
-def _exec_with_source(src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> None:  # noqa: A002
-    """Execute ``src`` in ``globals``."""
+def _exec_with_source(
+    src: str,
+    globals: dict[str, Any],  # noqa: A002
+    co_fields: dict[str, Any] | None = None,
+    defined: dict[str, Any] | None = None,
+) -> None:
+    """Execute ``src`` with ``globals``, in which what it defines goes unless there is another place for that."""
     key = _loader.cache(src, globals, co_fields)
     # The annotations in the code must be evaluated, whatever this module's future imports are: TorchScript wants types.
-    exec(compile(src, key, "exec", dont_inherit=True), globals)  # noqa: S102 - it is what generated code is for.
+    code = compile(src, key, "exec", dont_inherit=True)
+    exec(code, globals, defined)  # noqa: S102 - it is what generated code is for.
 
 
 def _method_from_src(
@@ -84,15 +101,67 @@ class CompiledOnDemand:
     """Stands on a class for the function ``forward`` of generated source, until somebody asks for it.
 
     Then the source is compiled and the function takes this object's place. Compiling costs more than generating, and a
-    module that is only looked at, or edited further, never needs it.
+    module that is only looked at, or edited further, never needs it. Who finds this object in the dict of the class,
+    as ``torch.compile`` does, may take it for the function: it is compiled then too.
+
+    What can go wrong must go wrong at once. The head of the code (the registrations of wrapped functions, which a trace
+    must know of when it begins, and the signature with annotations and default values) is therefore executed, and if
+    the body is not known to be sound, everything is.
     """
 
-    def __init__(self, src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> None:  # noqa: A002
-        self._source = src, globals, co_fields
+    def __init__(
+        self,
+        cls: type[Any],
+        src: str,
+        globals: dict[str, Any],  # noqa: A002
+        co_fields: dict[str, Any] | None = None,
+        head: str | None = None,
+    ) -> None:
+        """Put a stand-in on ``cls`` for the function ``forward`` that ``src`` defines.
+
+        Args:
+            cls: The class of a module.
+            src: The source.
+            globals: The globals of the code; not changed.
+            co_fields: File, line and name of the function that was traced.
+            head: What precedes the function's body, if that is known to be sound.
+        """
+        self._cls: Any = cls
+        self._src = src
+        self._globals = globals.copy()
+        self._co_fields = co_fields
+        self._cls.forward = self
+        if head is None or not self._executes(f"{head}    pass\n"):
+            _ = self._function
+
+    def _executes(self, src: str) -> bool:
+        try:
+            exec(compile(src, "<head>", "exec", dont_inherit=True), self._globals, {})  # noqa: S102
+        except Exception:  # noqa: BLE001 - the user's annotations raise what they like, and the whole code will again.
+            return False
+        return True
 
     def __get__(self, instance: Any, owner: type[Any]) -> Callable[..., Any]:
-        function: Any = _forward_from_src(*self._source)
-        for cls in owner.__mro__:
-            if vars(cls).get("forward") is self:
-                cls.forward = function  # type: ignore[attr-defined] - that is where this object stands.
+        function: Any = self._function
         return function if instance is None else function.__get__(instance, owner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        return self._function(*args, **kwargs)
+
+    @property
+    def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - what `isinstance` goes by.
+        return types.FunctionType
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    @functools.cached_property
+    def _function(self) -> Callable[..., Any]:
+        defined: dict[str, Any] = {}
+        _exec_with_source(self._src, self._globals, self._co_fields, defined)
+        function = defined.pop("forward")
+        self._globals.update(defined)
+        if vars(self._cls).get("forward") is self:
+            self._cls.forward = function
+        return function

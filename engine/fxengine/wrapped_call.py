@@ -3,10 +3,11 @@
 import linecache
 import sys
 import traceback
+import types
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["_WrappedCall", "call_wrapped"]
+__all__ = ["_WrappedCall", "new_call_wrapped"]
 
 
 class _WrappedCall:
@@ -44,6 +45,20 @@ class _WrappedCall:
         return "\n".join([traceback.format_exc(), message, before, f"{'~' * len(line)}~~~ <--- HERE", after])
 
 
-def call_wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a graph module; this stands for ``__call__`` on the class of each of them."""
+def new_call_wrapped() -> Callable[..., Any]:
+    """Return the function that stands for ``__call__`` on the class of a graph module.
+
+    ``torch.compile`` keeps what it has compiled by code object, and gives up after eight versions of one. So each class
+    gets a function with code of its own.
+    """
+    function = types.FunctionType(_call_wrapped.__code__.replace(), globals(), "call_wrapped")
+    function.__annotations__ = _call_wrapped.__annotations__
+    return function
+
+
+def _call_wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a graph module."""
+    # Also lets ``torch.compile`` know that what it has compiled is for this code: it watches what is looked at.
+    if not self._code:
+        raise RuntimeError("Code has not been generated!")
     return self._wrapped_call(self, *args, **kwargs)

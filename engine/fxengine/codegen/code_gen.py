@@ -16,7 +16,7 @@ from fxengine.codegen.body import Body, framed
 from fxengine.codegen.commentary import Commentary, _color_fns
 from fxengine.codegen.expressions import Expressions
 from fxengine.codegen.global_names import GlobalNames
-from fxengine.codegen.lines import Lines, from_pieces, to_lines, to_pieces
+from fxengine.codegen.lines import from_pieces, to_lines, to_pieces
 from fxengine.codegen.python_code import PythonCode, TransformCodeFunc
 from fxengine.codegen.statements import Statements
 from fxengine.names import _Namespace
@@ -34,6 +34,13 @@ class CodeGen:
 
     _sym_repr: ClassVar[Callable[[Any], str]] = repr
     """Writes symbolic numbers in annotations."""
+
+    _sound: ClassVar[bool] = True
+    """Whether what this class writes around the nodes' statements is Python without doubt."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._sound = vars(cls).get("_sound", False)
 
     def __init__(self) -> None:
         self._body_transformer: TransformCodeFunc | None = None
@@ -130,7 +137,17 @@ class CodeGen:
             global_names.add(name, value)
         prologue: str = _call(self.gen_fn_def, body.parameters, body.return_annotation, expanded_def=expanded_def)
         wrapping = "\n".join([f'{_WRAP}("{name}")' for name in statements.wrapped_functions])
-        return _python_code(wrapping, prologue, lines, global_names.values, nodes)
+        sound = expressions.sound and self._sound and self._body_transformer is None and self._func_name == "forward"
+        code = PythonCode(
+            f"\n{wrapping}\n\n{prologue}\n{lines.source()}",
+            global_names.values,
+            _lineno_map=dict(enumerate(lines.owners, start=prologue.count("\n") + 1)),
+            _prologue_start=wrapping.count("\n") + 4,
+        )
+        code._nodes = nodes
+        code._skipped = lines.leading()
+        code._head = f"\n{wrapping}\n\n{prologue}\n" if sound else None
+        return code
 
     def _format_multiline_args(self, args: Iterable[str]) -> str:
         return "".join([self._format_single_arg(arg) for arg in args])
@@ -166,6 +183,8 @@ class CodeGen:
 class _BoxedCodeGen(CodeGen):
     """Generates a function that takes its arguments as one list, which it empties, so that they can be freed early."""
 
+    _sound = True
+
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
         """Return the beginning of the function, which takes the values of its parameters out of ``args_list``."""
         del expanded_def
@@ -191,20 +210,6 @@ def _call(method: Callable[..., Any], *args: Any, **optional: Any) -> Any:
 @functools.lru_cache(maxsize=256)
 def _parameters(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(function).parameters)
-
-
-def _python_code(
-    wrapping: str, prologue: str, lines: Lines, global_values: dict[str, Any], nodes: tuple[Node, ...]
-) -> PythonCode:
-    code = PythonCode(
-        f"\n{wrapping}\n\n{prologue}\n{lines.source()}",
-        global_values,
-        _lineno_map=dict(enumerate(lines.owners, start=prologue.count("\n") + 1)),
-        _prologue_start=wrapping.count("\n") + 4,
-    )
-    code._nodes = nodes
-    code._skipped = lines.leading()
-    return code
 
 
 @contextlib.contextmanager

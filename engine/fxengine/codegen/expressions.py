@@ -1,6 +1,7 @@
 """Arguments as Python expressions."""
 
 import enum
+import keyword
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -13,7 +14,9 @@ from fxengine.immutable_collections import immutable_list
 from fxengine.names import _get_qualified_name
 from fxengine.node import Argument, Node
 
-__all__ = ["Expressions", "_format_target"]
+__all__ = ["KEYWORDS", "Expressions", "_format_target", "is_path"]
+
+KEYWORDS: Final = frozenset(keyword.kwlist)
 
 # torch before 2.10 has no opaque values.
 _opaque: Any = sys.modules.get("torch._library.opaque_object")
@@ -23,6 +26,16 @@ _opaque_repr: Callable[[Any], tuple[str, dict[str, Any]]] = getattr(
 )
 
 _LITERALS: Final = (type(None), bool, int, float, str)
+_CONSTANTS: Final = (
+    complex,
+    range,
+    type(...),
+    torch.dtype,
+    torch.device,
+    torch.memory_format,
+    torch.layout,
+)
+"""Further types whose ``repr`` is an expression."""
 
 _Write: TypeAlias = Callable[[Any], str]
 
@@ -82,19 +95,22 @@ class Expressions:
     Attributes:
         names: The name of each node's value.
         writers: By type, what writes a value.
+        sound: Whether all that has been written is Python without doubt. Some values are written by a ``repr`` that
+            may be anything.
     """
 
-    __slots__ = ("_constant", "_globals", "names", "writers")
+    __slots__ = ("_constant", "_globals", "names", "sound", "writers")
 
     def __init__(self, global_names: GlobalNames, emphasise: Callable[[str], str] | None = None) -> None:
         """Write nodes and globals with names from ``global_names``; ``emphasise`` colours constants."""
         self._globals = global_names
         self._constant: _Write = repr if emphasise is None else lambda value: emphasise(repr(value))
+        self.sound = True
         self.names = _LocalNames(global_names)
         self.writers = _Writers(
             {
                 Node: self.names.__getitem__,
-                **dict.fromkeys(_LITERALS, self._constant),
+                **dict.fromkeys((*_LITERALS, *_CONSTANTS), self._constant),
                 tuple: self._tuple,
                 immutable_list: self._list,
             },
@@ -114,6 +130,7 @@ class Expressions:
         written = [writers[type(arg)](arg) for arg in args]
         if kwargs:
             written += [f"{key} = {writers[type(value)](value)}" for key, value in kwargs.items()]
+            self.sound &= all(map(str.isidentifier, kwargs)) and KEYWORDS.isdisjoint(kwargs)
         return ", ".join(written)
 
     def operands(self, args: Iterable[Argument]) -> list[str]:
@@ -134,27 +151,40 @@ class Expressions:
             self._globals.add(name, kind)
         return text
 
-    def _write_other(self, value: Any) -> str:  # noqa: PLR0911 - one for each kind.
+    def _write_other(self, value: Any) -> str:
         match value:
-            case tuple() if hasattr(value, "_fields"):
-                return f"{self._globals.add(_get_qualified_name(type(value)), type(value))}{tuple(value)!r}"
-            case OpOverload() | HigherOrderOperator():
-                return self._globals.add(_get_qualified_name(value), value)
-            case enum.Enum():
-                return f"{self._globals.add(type(value).__name__, type(value))}.{value.name}"
             case torch.Tensor():
                 dtype = str(value.dtype).rpartition(".")[2]
                 return f"torch.Tensor(size={list(value.size())}, dtype={dtype})"
-            case tuple():
+            case tuple() if not hasattr(value, "_fields"):
                 return self._tuple(value)
             case list():
                 return self._list(value)
             case slice():
                 return f"slice({self.write(value.start)}, {self.write(value.stop)}, {self.write(value.step)})"
+            case _:
+                text = self._write_unusual(value)
+                self.sound &= is_path(text)
+                return text
+
+    def _write_unusual(self, value: Any) -> str:
+        """Return the expression of a value that is written by a global, or as its type likes."""
+        match value:
+            case tuple():
+                return f"{self._globals.add(_get_qualified_name(type(value)), type(value))}{tuple(value)!r}"
+            case OpOverload() | HigherOrderOperator():
+                return self._globals.add(_get_qualified_name(value), value)
+            case enum.Enum():
+                return f"{self._globals.add(type(value).__name__, type(value))}.{value.name}"
             case _ if _is_opaque is not None and _is_opaque(type(value)):
                 return self._opaque(value)
             case _:
                 return self._constant(value)
+
+
+def is_path(text: str) -> bool:
+    """Return whether a text is a name, or an attribute of an attribute of a name."""
+    return all(part.isidentifier() and part not in KEYWORDS for part in text.split("."))
 
 
 def _format_target(base: str, target: str) -> str:

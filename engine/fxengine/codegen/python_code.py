@@ -37,6 +37,8 @@ class PythonCode:
     """The nodes that ``_lineno_map`` has the indices of."""
     _skipped: int = field(default=0, init=False, repr=False, compare=False)
     """How many empty lines at the beginning of the body ``_lineno_map`` counts although ``src`` does not have them."""
+    _head: str | None = field(default=None, init=False, repr=False, compare=False)
+    """What precedes the body in ``src``, if the body is Python without doubt and so need not be compiled to know."""
 
 
 def node_lines(code: PythonCode) -> dict[Node, int]:

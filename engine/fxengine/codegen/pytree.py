@@ -30,6 +30,8 @@ class _PyTreeInfo(NamedTuple):
 class _PyTreeCodeGen(CodeGen):
     """Generates a function that takes its arguments apart at the beginning and puts its result together at the end."""
 
+    _sound = True
+
     def __init__(self, pytree_info: _PyTreeInfo | None) -> None:
         super().__init__()
         self.pytree_info: Any = pytree_info

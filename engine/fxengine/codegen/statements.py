@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from fxengine.codegen.expressions import Expressions, _format_target
+from fxengine.codegen.expressions import KEYWORDS, Expressions, _format_target, is_path
 from fxengine.codegen.global_names import GlobalNames
 from fxengine.node import Node
 from fxengine.operators import inplace_methods, magic_methods
@@ -33,7 +33,10 @@ class Statements:
 
     def annotation(self, node: Node) -> str:
         """Return the type annotation of the node's value, with its colon, or nothing."""
-        return "" if node.type is None else f" : {self.global_names.add_type(node.type)}"
+        if node.type is None:
+            return ""
+        self.expressions.sound &= node._op in {"placeholder", "output"}  # Theirs are in the signature.
+        return f" : {self.global_names.add_type(node.type)}"
 
     def form(self, function: Callable[..., Any]) -> "_Form":
         """Return how a call of ``function`` is written: as an operator, an attribute, or a call."""
@@ -46,6 +49,7 @@ class Statements:
         else:
             text = self.global_names.add_function(function)
             form = (_getattr if text == "getattr" else _call, text, function)
+            self.expressions.sound &= is_path(text)
         self.forms[id(function)] = form
         return form
 
@@ -55,7 +59,13 @@ class Statements:
         expression = self.root_module
         if dot:
             expression = self.owners.get(owner) or self._owner(owner)
-        return f"{expression}.{name}" if name.isidentifier() else f'getattr({expression}, "{name}")'
+        if name.isidentifier():
+            if name in KEYWORDS:
+                self.expressions.sound = False
+            return f"{expression}.{name}"
+        if not name.isdecimal():
+            self.expressions.sound = False
+        return f'getattr({expression}, "{name}")'
 
     def _owner(self, name: str) -> str:
         expression = self.owners[name] = self.attribute(name)
@@ -83,6 +93,7 @@ def _operator(statements: Statements, node: Node, annotation: str, template: str
 
 def _inplace_operator(statements: Statements, node: Node, annotation: str, template: str) -> str:
     operands = statements.expressions.operands(node._args)
+    statements.expressions.sound &= type(node._args[0]) is Node
     return f"{template.format(*operands)};  {statements.expressions.names[node]}{annotation} = {operands[0]}"
 
 
@@ -90,8 +101,10 @@ def _getattr(statements: Statements, node: Node, annotation: str, function: str)
     args = node._args
     if len(args) != 2 or not isinstance(args[1], str) or not args[1].isidentifier():
         return _call(statements, node, annotation, function)
-    value = statements.expressions.names[node]
-    return f"{value}{annotation} = {statements.expressions.write(args[0])}.{args[1]}"
+    expressions = statements.expressions
+    expressions.sound &= type(args[0]) is Node and args[1] not in KEYWORDS
+    value = expressions.names[node]
+    return f"{value}{annotation} = {expressions.write(args[0])}.{args[1]}"
 
 
 def _call(statements: Statements, node: Node, annotation: str, function: str) -> str:
@@ -106,7 +119,10 @@ def _call_method(statements: Statements, node: Node, annotation: str) -> str:
     assert isinstance(node._target, str), f"Expected node.target to be str for call_method, got {type(node._target)}"
     expressions = statements.expressions
     value = expressions.names[node]
-    method = _format_target(expressions.write(node._args[0]), node._target)
+    owner, target = node._args[0], node._target
+    if type(owner) is not Node or not target.isidentifier() or target in KEYWORDS:
+        expressions.sound = False
+    method = _format_target(expressions.write(owner), target)
     return f"{value}{annotation} = {method}({expressions.arguments(node._args[1:], node._kwargs)})"
 
 
