@@ -40,25 +40,28 @@ _VIEWS: Final = frozenset(
 def find(scene: Scene) -> Iterator[TracingProblem]:
     """The in-place changes that a graph repeats, and those that it has lost."""
     root = scene.observation.tracer.root
-    for node in scene.observation.graph.nodes:
-        target = node.target
-        if node.op == "call_function" and target in _OUT_OF_PLACE:
+    nodes = scene.ran.nodes
+    for node in nodes["call_function"]:
+        if node.target in _OUT_OF_PLACE:
             yield from _lost(scene, node)
-        elif _may_change(node, target):
-            changed = changed_by(node, root)
-            if changed is not None:
-                yield from _repeated(scene, node, changed)
+    for node in (*nodes["call_function"], *nodes["call_method"], *nodes["call_module"]):
+        changed = changed_by(node, root) if may_change(node) else None
+        if changed is not None:
+            yield from _repeated(scene, node, changed)
 
 
-def _may_change(node: Node, target: Any) -> bool:
-    """Whether a look at a node is worth while: most are modules that work on the results of others."""
-    if node.op == "call_module":
-        return bool(node.args) and isinstance(node.args[0], Node) and node.args[0].op in {"placeholder", "get_attr"}
-    if node.op == "call_method":
+def may_change(node: Node) -> bool:
+    """Whether a node may change what outlives a call; a quick look, as most nodes do not."""
+    target: Any = node.target
+    op = node.op
+    if op == "call_method":
         return target[-1] == "_"
-    return node.op == "call_function" and (
-        bool(node.kwargs) or target in _IN_PLACE or getattr(target, "__name__", "")[-1:] == "_"
-    )
+    if op == "call_module":
+        inputs = node.args
+        return bool(inputs) and isinstance(inputs[0], Node) and inputs[0].op in {"placeholder", "get_attr"}
+    if op != "call_function" or target in _OUT_OF_PLACE:
+        return False
+    return bool(node.kwargs) or target in _IN_PLACE or getattr(target, "__name__", "")[-1:] == "_"
 
 
 def changed_by(node: Node, root: nn.Module) -> Node | None:

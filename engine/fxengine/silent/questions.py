@@ -30,8 +30,9 @@ _IS_TENSOR = torch.is_tensor.__code__
 
 def find(scene: Scene) -> Iterator[TracingProblem]:
     """The questions for a tensor whose answer makes the graph another one."""
-    nodes = {node.name: node for node in scene.observation.graph.nodes}
-    for _, reads in decisive(scene, frozenset(_asked(scene)), TypeQuestions):
+    asked = frozenset(_asked(scene))
+    nodes = {node.name: node for node in scene.observation.graph.nodes} if asked else {}
+    for _, reads in decisive(scene, asked, TypeQuestions):
         for way, record in reads.values():
             origin = record.resolve()
             # The values were those of a repetition.

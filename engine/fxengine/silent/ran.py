@@ -7,11 +7,12 @@ mentions it; it may not have run, and what is said about it has to be seen in an
 
 import functools
 import inspect
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -19,21 +20,26 @@ from fxengine.diagnosis import Observation
 from fxengine.silent.reading import names_in
 from fxengine.source import ModuleSite, Origin, OriginRecord, SourceFrame, Trail, is_user_file
 
+if TYPE_CHECKING:
+    from fxengine.node import Node
+
 
 class Ran:
     """The user's code that ran in the first run of a diagnosis. What it is asked, it finds once and keeps.
 
     Attributes:
+        nodes: The nodes of the run's graph, by opcode.
         recorded: The code objects on the way to any node, by id.
-        modules: The modules that were traced through, by path; the root is among them.
     """
 
     def __init__(self, observation: Observation) -> None:
         self._observation = observation
+        self.nodes: defaultdict[str, list[Node]] = defaultdict(list)
         self.recorded: dict[int, CodeType] = {}
         self._records: dict[int, OriginRecord] = {}
         sites: set[int] = set()
         for node in observation.graph.nodes:
+            self.nodes[node.op].append(node)
             record = node._origin
             if type(record) is OriginRecord:
                 site, trail = record
@@ -62,7 +68,7 @@ class Ran:
         root = self._observation.root
         if not isinstance(root, nn.Module):
             return {}
-        leaves = {node.target for node in self._observation.graph.nodes if node.op == "call_module"}
+        leaves = {node.target for node in self.nodes["call_module"]}
         found: dict[str, nn.Module] = {"": root}
         for path in self._observation.tracer.num_calls:
             module = None if path in leaves else _submodule(root, path)

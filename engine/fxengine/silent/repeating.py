@@ -7,12 +7,13 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
+import torch
 from torch import nn
 
 from fxengine.effects import is_impure_function
 from fxengine.graph import Graph
 from fxengine.node import Node, map_arg
-from fxengine.silent.mutation import changed_by
+from fxengine.silent.mutation import changed_by, may_change
 from fxengine.silent.observers import Place
 from fxengine.silent.scene import Scene
 
@@ -35,7 +36,9 @@ PROBABILITIES: Final = frozenset({"p", "drop_prob"})
 """What that argument is called."""
 
 _MOST_SINGLE_RUNS: Final = 4
-"""So many places are tried one by one; of more of them all count."""
+"""So many places of the user's own are tried one by one; of more of them all count."""
+
+_PLAIN: Final = (bool, int, float, str, torch.dtype, torch.device)
 
 _Read = TypeVar("_Read")
 
@@ -65,26 +68,61 @@ def decisive(
     """
     if not places:
         return
-    root = scene.observation.tracer.root
-    before = _essence(scene.observation.graph, root)
+    root, graph = scene.observation.tracer.root, scene.observation.graph
 
     def walked(opposite_at: Collection[Place]) -> tuple[Asked[_Read], bool]:
         asked = observer(opposite_at)
         again = scene.observation.replay(asked)
-        return asked, again is not None and _essence(again, root) != before
+        return asked, again is not None and not _is_same(graph, again, root)
 
     asked, differs = walked(places)
     if not differs:
         return
     found = [place for place in asked.reads if place in places]
+    paths = scene.observation.user_paths
+    own = [place for place in found if paths is None or place[0] in paths]
+    if len(found) > 1 and len(own) <= _MOST_SINGLE_RUNS:
+        # Of a library's places, which nobody can mend from here, the first one stands for all.
+        found = [place for place in own if walked((place,))[1]] or found[:1]
     for place in found:
-        if not 1 < len(found) <= _MOST_SINGLE_RUNS or walked((place,))[1]:
-            yield place, asked.reads[place]
+        yield place, asked.reads[place]
 
 
 def is_probability(name: str | None) -> bool:
     """Whether an argument is the probability of a dropout that a function does beside other things."""
     return name is not None and "drop" in name
+
+
+def _is_same(first: Graph, second: Graph, root: nn.Module) -> bool:
+    """Whether two graphs of a model do the same."""
+    if len(first.nodes) == len(second.nodes) and all(map(_is_alike, first.nodes, second.nodes)):
+        return True
+    return _essence(first, root) == _essence(second, root)
+
+
+def _is_alike(first: Node, second: Node) -> bool:
+    """Whether two nodes are the same to the letter."""
+    return (
+        first.name == second.name
+        and first.target == second.target
+        and _has_same_arguments(first.args, second.args)
+        and _has_same_arguments(first.kwargs, second.kwargs)
+    )
+
+
+def _has_same_arguments(first: Any, second: Any) -> bool:
+    if isinstance(first, Node):
+        return isinstance(second, Node) and first.name == second.name
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, tuple | list):
+        return len(first) == len(second) and all(map(_has_same_arguments, first, second))
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(_has_same_arguments(first[key], second[key]) for key in first)
+    if isinstance(first, slice):
+        parts = ((first.start, second.start), (first.stop, second.stop), (first.step, second.step))
+        return all(_has_same_arguments(one, other) for one, other in parts)
+    return first is second or (isinstance(first, _PLAIN) and first == second)
 
 
 def _essence(graph: Graph, root: nn.Module) -> tuple[str, ...]:
@@ -93,7 +131,7 @@ def _essence(graph: Graph, root: nn.Module) -> tuple[str, ...]:
     effects: list[str] = []
     for node in graph.nodes:
         known[node] = _essence_of(node, known)
-        if node.op == "output" or changed_by(node, root) is not None or _is_effect(node):
+        if node.op == "output" or (may_change(node) and changed_by(node, root) is not None) or _is_effect(node):
             effects.append(known[node])
     return tuple(effects)
 

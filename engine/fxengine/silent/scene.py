@@ -39,7 +39,7 @@ class Scene:
     @cached_property
     def input_name(self) -> str:
         """The name of the model's first input, for what is said about inputs at large."""
-        found = next((str(node.target) for node in self.observation.graph.nodes if node.op == "placeholder"), "x")
+        found = next((str(node.target) for node in self.ran.nodes["placeholder"]), "x")
         return found.lstrip("*")
 
     def is_users(self, cls: type) -> bool:

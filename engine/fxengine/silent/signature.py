@@ -24,9 +24,9 @@ def unused(scene: Scene) -> Iterator[TracingProblem]:
     """The inputs of a complete graph that nothing in it uses."""
     if scene.observation.problems or not scene.observation.reached_end:
         return
-    for node in scene.observation.graph.nodes:
+    for node in scene.ran.nodes["placeholder"]:
         name = str(node.target)
-        if node.op != "placeholder" or node.users or name.startswith(("_", "*")) or _is_option(node):
+        if node.users or name.startswith(("_", "*")) or _is_option(node):
             continue
         place = innermost(node._origin)
         definition = definition_behind(place[0]) if place is not None else None

@@ -27,7 +27,7 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
     """What was made, drawn and changed for real."""
     observation = scene.observation
     has_changed = any(change.kind == "data" for change in observation.changes)
-    if not (observation.has_drawn or has_changed or any(_is_constant(node) for node in observation.graph.nodes)):
+    if not (observation.has_drawn or has_changed or any(map(_is_constant, scene.ran.nodes["get_attr"]))):
         return
     model = observation.root if isinstance(observation.root, nn.Module) else None
     real = RealWork(model)
