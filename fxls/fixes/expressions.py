@@ -107,7 +107,7 @@ def call(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]
             if module != source.torch() or name not in _CONSTRUCTORS or not beginning.isidentifier() or not args:
                 return
             given = [source.written(each) for each in args]
-            if name == "full" and len(given) != 2:
+            if (name == "full" and len(given) != 2) or any(each.arg is None for each in keywords):
                 return
             named = [f"{each.arg}={source.written(each.value)}" for each in keywords if each.arg != "device"]
             if not any(each.startswith("dtype=") for each in named) and name != "full":
@@ -133,6 +133,8 @@ def _chosen(source: Source, node: ast.IfExp, torch: str) -> Iterator[Proposal]:
 
 def _branches(source: Source, statement: ast.If, torch: str) -> Iterator[Proposal]:
     """Yield the choice between two values that a branch is."""
+    if source.is_elif(statement):
+        return
     title = f"Write `{torch}.where(…)`, which computes both and picks"
     block = source.block(statement)
     place = block.index(statement) if statement in block else -1

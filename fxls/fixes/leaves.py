@@ -36,6 +36,9 @@ _COMMENT: Final = re.compile(r"\s*#")
 def extraction(source: Source, node: ast.expr) -> Iterator[Proposal]:
     """Yield the move of the statement around an expression into a wrapped function, if it can be moved."""
     statement, torch = source.statement(node), source.torch()
+    while statement is not None and source.is_elif(statement):
+        above = source.parent(statement)
+        statement = source.statement(above) if above is not None else None
     function = source.function(statement) if statement is not None else None
     if statement is None or function is None or torch is None or not _movable(source, statement, function):
         return

@@ -77,6 +77,12 @@ class Source:
                 return value
         return ()
 
+    def is_elif(self, statement: ast.stmt) -> bool:
+        """Whether a statement is a later branch of another one, and not one of its own."""
+        span = span_of(statement)
+        raw = self.mapper.line(span.line).encode("utf-8", "surrogatepass")
+        return isinstance(statement, ast.If) and raw[span.column :].startswith(b"elif")
+
     def torch(self) -> str | None:
         """Return the name that the module has imported torch under, None where it has not."""
         for node in self.tree.body:

@@ -99,6 +99,7 @@ def test_the_first_fix_of_an_expression(code, before, after):
         ("FX004", "return x[: «int(y.sum())»]"),
         ("FX005", "«x[mask]» = y.item()\nreturn x"),
         ("FX006", "return «torch.zeros(3)»"),
+        ("FX006", "return «torch.zeros(3, **options)»"),
         ("FX009", "return «x.nothing»"),
     ],
 )
@@ -163,6 +164,13 @@ def test_a_loop_leaves_what_its_next_round_reads():
     )
     assert "y = next_y(x, y)" in text
     assert "def next_y(x, y):" in text
+
+
+def test_a_later_branch_is_no_choice_of_its_own_and_moves_with_the_first():
+    titles = [
+        title for title, _ in proposed("if flag:\n    x = -x\nelif «x.max() > 1»:\n    x = x / 2\nreturn x", "FX001")
+    ]
+    assert titles == ["Move lines 8 to 11 into a function marked `@torch.fx.wrap`"]
 
 
 def test_what_is_only_checked_leaves_nothing():
