@@ -14,11 +14,6 @@ from tests.parity.pass_cases import CASES
 from tests.support.parity import attempt
 from tests.support.transplant import Transplant
 
-NOT_HERE = {
-    "types_checked": "torch.fx.experimental.graph_gradual_typechecker",
-    "types_refined": "torch.fx.experimental.graph_gradual_typechecker",
-}
-"""Cases for which the engine has no module of its own."""
 OF_TORCH = (
     "torch.fx.annotate",
     "torch.fx.experimental",
@@ -61,7 +56,7 @@ def run(name: str, load: Callable[[str], Any]) -> Any:
     return result, [str(warning.message) for warning in caught if warning.category is UserWarning]
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in NOT_HERE])
+@pytest.mark.parametrize("name", CASES)
 def test_the_engines_passes(name: str, expected: Callable[[str], Any]) -> None:
     assert run(name, lambda module: importlib.import_module(module.replace("torch.fx", "fxengine"))) == expected(name)
 
