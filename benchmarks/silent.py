@@ -23,6 +23,7 @@ from torch import nn
 from fxengine import Tracer, diagnose
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import SILENT_RULES
+from fxengine.exploration import Budget
 
 Alarms = dict[str, list[tuple[str, TracingProblem]]]
 
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         model = _built(name, build, options.mode)
         if model is None:
             continue
-        diagnosis = diagnose(model)
+        diagnosis = diagnose(model, budget=Budget(seconds=60))
         diagnosed += 1
         for problem in diagnosis.silent:
             alarms[problem.code].append((name, problem))
