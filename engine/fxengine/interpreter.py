@@ -19,7 +19,9 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeAlias, cast
 
 import torch
+from torch.hub import tqdm  # pyright: ignore[reportPrivateImportUsage] - tqdm, or what stands in for it.
 
+from fxengine import config
 from fxengine._lazy_graph_module import _make_graph_module
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
@@ -127,7 +129,7 @@ class Interpreter(_OnModule):
         self.env = initial_env if initial_env is not None else {}
         self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
         last_uses = self.user_to_last_uses if self.garbage_collect_values else {}
-        for node in self.graph.nodes:
+        for node in self.graph.nodes if config.disable_progress else self._nodes_with_progress():
             if node in self.env:
                 continue
             try:
@@ -142,6 +144,15 @@ class Interpreter(_OnModule):
             if node.op == "output":
                 return self.graph.process_outputs(value) if enable_io_processing else value
         return None
+
+    def _nodes_with_progress(self) -> Iterator[Node]:
+        """The nodes of the graph, with a progress bar that moves as they are taken."""
+        nodes = self.graph.nodes
+        names = str(list(nodes)) if config.verbose_progress else ""
+        bar: Any = tqdm(total=len(nodes), desc=f"{self.name}: {names}", position=0, leave=True, delay=0)
+        for node in nodes:
+            bar.update(1)
+            yield node
 
     def boxed_run(self, args_list: list[Any]) -> Any:
         """Execute the graph on the values in ``args_list``, which is emptied, and return its result.

@@ -308,3 +308,16 @@ def test_how_symbolic_numbers_are_written(engine):
     with engine.graph._override_sym_repr(lambda number: "n"):
         assert engine.graph.CodeGen._sym_repr(3) == "n"
     assert engine.graph.CodeGen._sym_repr is usual
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_progress(engine, verbose, monkeypatch, capsys):
+    monkeypatch.setattr(engine.config, "disable_progress", False)
+    monkeypatch.setattr(engine.config, "verbose_progress", verbose)
+    result = engine.Interpreter(engine.symbolic_trace(Net())).run(torch.rand(2))
+    assert result.shape == (2,)
+    shown = capsys.readouterr().err
+    assert "100" in shown or "Interpreter" in shown  # Without tqdm torch shows percents alone.
+    monkeypatch.setattr(engine.config, "disable_progress", True)
+    engine.Interpreter(engine.symbolic_trace(Net())).run(torch.rand(2))
+    assert capsys.readouterr().err == ""
