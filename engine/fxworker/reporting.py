@@ -221,9 +221,12 @@ class Reporter:
         if way and way[-1].frame is not None and self.frame(way[-1].frame).location == here:
             way = way[:-1]
         related = [Related(self.frame(step.frame).location, step.text) for step in way if step.frame is not None]
+        headline = problem.headline
         if site is not None and here != location:
             related.extend(self._calls(problem, location, here))
             related.append(Related(here, f"it happens here, in `{site.function}`"))
+            if here.path != location.path:
+                headline = f"{headline}, in `{site.function}` ({os.path.basename(here.path)}:{here.span.line})"
         frames = tuple(self.frame(each) for each in problem.frames)
         module_type = problem.module_type.__qualname__ if problem.module_type is not None else ""
         stops = problem.rule in RULES
@@ -231,7 +234,7 @@ class Reporter:
         return Problem(
             problem.code,
             "warning" if decided else problem.severity or problem.rule.severity,
-            one_line(problem.headline),
+            one_line(headline),
             location,
             explanation=" → ".join(step.text for step in way),
             hint="\n".join(problem.hints),

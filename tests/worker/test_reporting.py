@@ -1,0 +1,62 @@
+"""What a report says of several problems: their places, what inputs decide, who meets them, the way into other files."""
+
+from tests.worker.harness import marked, of
+
+HELPERS = """\
+def inner(x):
+    if x.sum() > 0:
+        return x
+    return -x
+
+
+def outer(x):
+    return inner(x) + 1
+"""
+NET = """\
+import torch
+from torch import nn
+from helpers_of_net import outer
+
+
+class Block(nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 4:
+            x = x + 1
+        if x.max() > 1:
+            x = x / 2
+        return outer(x)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Block() for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+Net()(torch.randn(2, 8))
+"""
+
+
+def test_several_problems_are_reported_each_with_what_is_known_of_it(worker, model):
+    model(HELPERS, "helpers_of_net.py")
+    net = of(worker.trace(model(NET)), "Net")
+    static, branch, inside = net.problems
+    assert [marked(NET, each.location) for each in net.problems] == ["x.shape[0] > 4", "x.max() > 1", "outer(x)"]
+    assert all(each.instances == ("layers.0", "layers.1", "layers.2") for each in net.problems)
+    assert (static.severity, static.kind, static.value) == ("warning", "metadata", "False")
+    assert (branch.severity, branch.kind, branch.value) == ("error", "data-dependent", "")
+    assert (net.status, net.reached_end, net.cut) == ("partial", True, "")
+    assert ("x.shape[0] > 4", "False") in [(each.expression, each.value) for each in net.guards]
+    # The last step of the way is the expression itself, which the message names: it is not said twice.
+    assert [each.message for each in branch.related][-1] == "x.max()"
+    assert branch.explanation.endswith("→ x.max()")
+    assert inside.message.endswith("in `inner` (helpers_of_net.py:2)")
+    assert [(each.location.path.rpartition("/")[2], each.message) for each in inside.related][-2:] == [
+        ("helpers_of_net.py", "called here, in `outer`"),
+        ("helpers_of_net.py", "it happens here, in `inner`"),
+    ]
