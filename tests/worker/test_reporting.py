@@ -1,4 +1,4 @@
-"""What a report says of several problems: their places, what inputs decide, who meets them, the way into other files."""
+"""What a report says of several problems: places, what inputs decide, who meets them, the way into other files."""
 
 from tests.worker.harness import marked, of
 
