@@ -10,7 +10,7 @@ import builtins
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import CodeType, FrameType, ModuleType, TracebackType
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final
 
 from fxengine.bytecode import opname_at
@@ -274,6 +274,9 @@ def _calls_c_code(moment: Moment) -> bool:
     if not around or not isinstance(around[-1], ast.Call):
         return False
     callee = _resolve(around[-1].func, moment)
+    if isinstance(callee, FunctionType) and is_engine_file(callee.__code__.co_filename):
+        # It stands in for a leaf function.
+        callee = getattr(callee, "__wrapped__", callee)
     if isinstance(callee, type):
         return not callee.__flags__ & _MADE_AT_RUN_TIME
     return callee is not None and not hasattr(callee, "__code__") and not hasattr(callee, "__func__")

@@ -15,12 +15,12 @@ from types import CodeType
 from typing import Any, Final, TypeAlias
 
 from fxengine.classification import Moment
-from fxengine.exploration.places import Place, asking_frame, place_of
+from fxengine.exploration.places import asking_frame, place_of
 from fxengine.exploration.values import Values
 from fxengine.graph import Graph
 from fxengine.node import Node
 from fxengine.proxy import Attribute, Proxy
-from fxengine.source import OriginRecord
+from fxengine.source import OriginRecord, SourceFrame, frame_at
 
 Birth: TypeAlias = tuple[Any, ...]
 """Where a symbolic value is made, in a form that is the same in every run."""
@@ -35,16 +35,17 @@ class Grants:
     """Which values have numbers, and where. Mutable; one for all runs.
 
     Attributes:
-        places: The places where a value may be asked for its number.
+        places: The expressions in which a value may be asked for its number. Not the instructions: while CPython calls
+            a function that is written in Python it seems to be a little further on.
         parts: The names of the attributes of a value that have numbers.
         limits: How many answers a value gives in the next run before it is a value like any other.
     """
 
-    places: dict[Birth, set[Place]] = field(default_factory=dict[Birth, set[Place]])
+    places: dict[Birth, set[SourceFrame]] = field(default_factory=dict[Birth, set[SourceFrame]])
     parts: dict[Birth, set[str]] = field(default_factory=dict[Birth, set[str]])
     limits: dict[Birth, int] = field(default_factory=dict[Birth, int])
 
-    def grant(self, value: Proxy | Node, place: Place) -> bool:
+    def grant(self, value: Proxy | Node, place: SourceFrame) -> bool:
         """Let a value have a number at a place; whether it had none there."""
         birth = _birth(value)
         if birth is None or place in self.places.get(birth, ()):
@@ -97,7 +98,7 @@ class Gate:
         """
         frame = asking_frame(sys._getframe(2))
         answers = self._answers.get(birth, 0)
-        if frame is None or place_of(frame.f_code, frame.f_lasti) not in self._grants.places.get(birth, ()):
+        if frame is None or frame_at(frame.f_code, frame.f_lasti) not in self._grants.places.get(birth, ()):
             self.void = True
             self._grants.limits[birth] = answers
             raise Again

@@ -4,6 +4,7 @@ What such a call gives may be anything, a tuple or a number as well as a tensor.
 structure is made of symbolic parts; where they do not, the node is *blind*: what the code does with it says nothing.
 """
 
+import functools
 import operator
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import dataclass, field
@@ -72,6 +73,7 @@ class Leaves:
         for namespace, name in self.functions.values():
             original = namespace[name]
 
+            @functools.wraps(original)
             def stand_in(*args: Any, _original: Any = original, **kwargs: Any) -> Any:
                 if find_proxy((args, kwargs)) is None:
                     return _original(*args, **kwargs)

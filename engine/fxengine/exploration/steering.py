@@ -31,7 +31,7 @@ from fxengine.exploration.choices import Choices, Coverage, Way
 from fxengine.exploration.findings import Findings, Record
 from fxengine.exploration.handlers import catcher
 from fxengine.exploration.numbers import Again, Gate, Grants, numbers_at
-from fxengine.exploration.places import CALL, Key, asking_frame, calls_of, key_of, place_of
+from fxengine.exploration.places import CALL, Key, asking_frame, calls_of, key_of
 from fxengine.exploration.problems import Describer, Trouble, failing_site, with_callers
 from fxengine.exploration.stand_ins import Leaves, StandIns, items_of
 from fxengine.exploration.values import UNKNOWN, Values
@@ -269,9 +269,42 @@ class Run:
             self.guards[site, decided] = Guard(expression, decided, site)
 
     def _leaf_called(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """What a call of a function gives that cannot take symbolic values."""
+        """What a call gives of a function that could not take symbolic values elsewhere: a node if it cannot here."""
+        try:
+            return function(*args, **kwargs)
+        except (RecursionError, MemoryError):
+            raise
+        except Exception as error:  # Whatever it makes of symbolic values.
+            frame, site = asking_frame(sys._getframe(1)), self._tracer._site
+            if frame is None or site is None or not self._takes_over(error, frame, site):
+                raise
         with self._unsteered():
             return self.stand_ins.for_function(function, args, kwargs)
+
+    def _takes_over(self, error: Exception, frame: FrameType, site: ModuleSite) -> bool:
+        """Whether a call that failed in a frame did so as it was given symbolic values, and nobody catches that."""
+        self._check_time()
+        key = (*key_of(frame, self._tracer._boundary), CALL)
+        if key not in self._knowledge.escaping and catcher(error, frame, _OUTERMOST) is not None:
+            self._passing.append((key, error))
+            return False
+        findings = self._knowledge.findings
+        question = (type(error), key, calls_of(site))
+        record = findings.known(question)
+        if record is not None:
+            record.instances[site.module_path] = None
+            return True
+        inside = error.__traceback__
+        trouble = self._trouble(with_callers(error, frame, _OUTERMOST), site)
+        verdict = trouble.verdict
+        if verdict.rule is not ForeignCall or self._gate.void:
+            error.with_traceback(inside)
+            return False
+        self._arrived(error)
+        if not self.stand_ins.is_unknown(verdict.subject):
+            problem = self._describer.problem(trouble, verdict, self._printed(verdict.subject))
+            findings.remember(question, findings.add(problem))
+        return True
 
     def _call_failed(self, call: _Call, error: Exception) -> Any:
         """What a call of a module gives that has raised: the value of a node that stands for it."""
@@ -335,8 +368,7 @@ class Run:
         moment, values, grants = inside[-1], self._knowledge.values, self._knowledge.grants
         user = next((each for each in reversed(inside) if is_user_file(each.path)), moment)
         operands = [each for m in {id(m): m for m in (moment, user)}.values() for each in self._operands(m)]
-        place = place_of(moment.frame.f_code, moment.lasti)
-        granted = [grants.grant(each, place) for each in operands if values.number(each) is not None]
+        granted = [grants.grant(each, moment.source) for each in operands if values.number(each) is not None]
         if any(granted) or rule is not ForeignCall:
             return any(granted)
         callee = callee_of(user)
