@@ -7,6 +7,7 @@ walked through again with the opposite answer: only where that gives another gra
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from types import CodeType
 
 from torch import nn
@@ -35,8 +36,9 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
     """The places where the graph would be another one in the other mode."""
     asked = dict(_asked(scene))
     for place, reads in decisive(scene, asked, TrainingReads):
-        for value, record in reads.values():
-            yield _problem(scene, record.resolve(), asked[place], place[1], value=value)
+        value, record = next(iter(reads.values()))
+        problem = _problem(scene, record.resolve(), asked[place], place[1], value=value)
+        yield replace(problem, instances=tuple(reads))
 
 
 def _asked(scene: Scene) -> Iterator[tuple[Place, CodeType]]:

@@ -72,7 +72,8 @@ def _changed(scene: Scene, work: Work, model: nn.Module | None) -> Iterator[Trac
     origin = work.record.resolve()
     text = shown(origin.frames[-1])
     buffers = model.named_buffers() if model is not None else ()
-    name = next((name for name, buffer in buffers if buffer is work.tensor), "a buffer")
+    # Its own name and not its path: the same place in several modules is one problem.
+    name = next((path.rpartition(".")[2] for path, buffer in buffers if buffer is work.tensor), "")
     yield scene.problem(
         InPlaceChange,
         origin,
