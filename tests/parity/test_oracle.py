@@ -235,7 +235,11 @@ TRACE, LENGTH = "TraceError", "RuntimeError"
         (in_a_while, None, [("x.sum() > 0", TRACE)]),
         (argument, None, [("x.add(object())", "NotImplementedError")]),
         (Goes(), None, [("len(x)", LENGTH), ("x.sum() > 0", TRACE)]),
-        (Stray(), None, [("self.hidden[0](x)", "NameError"), ("x + self.parameter[0]", "NameError"), ("x.sum() > 0", TRACE)]),
+        (
+            Stray(),
+            None,
+            [("self.hidden[0](x)", "NameError"), ("x + self.parameter[0]", "NameError"), ("x.sum() > 0", TRACE)],
+        ),
         (Known(), None, [("range(self.weight.shape[0])", "TypeError"), ("x.sum() > 0", TRACE)]),
         (Remembers(), None, [("x.sum() > 0", TRACE)]),
         (nn.Sequential(nn.Linear(3, 3)), None, []),
@@ -270,7 +274,10 @@ def test_a_model_is_left_as_it_was() -> None:
 
 def test_errors_without_a_line_belong_to_the_function() -> None:
     (site,) = sites(Decorated()).sites
-    assert (site.exception, text(site)) == ("AssertionError", "@functools.lru_cache  # noqa: B019 - any decorator without a code object of its own.")
+    assert (site.exception, text(site)) == (
+        "AssertionError",
+        "@functools.lru_cache  # noqa: B019 - any decorator without a code object of its own.",
+    )
     (site,) = sites(lambda x: object()).sites
     assert site.exception == "NotImplementedError"
     assert site.place is not None
@@ -303,7 +310,10 @@ def _diagnosed(search: Sites, drop: int = 0) -> Any:
         exception = type(site.exception, (Exception,), {})(site.message)
         problems.append(
             SimpleNamespace(
-                site=SimpleNamespace(path=place.path, span=span), exception=exception, code="FX001", message=site.message
+                site=SimpleNamespace(path=place.path, span=span),
+                exception=exception,
+                code="FX001",
+                message=site.message,
             )
         )
     return SimpleNamespace(problems=problems, cut="")

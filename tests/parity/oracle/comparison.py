@@ -20,7 +20,8 @@ class Comparison:
         false_problems: What is reported where torch.fx does not raise.
         missing: Where torch.fx raises and nothing is reported.
         unconfirmed: Where torch.fx, left alone at a site, did not raise what the search said.
-        undecided: Disagreements in a part of the model that one of the two did not come to, for want of time.
+        undecided: Disagreements in a part of the model that one of the two did not come to: for want of time, or
+            because torch.fx's side had no answer with which to go on.
         agreed: The number of sites that both have.
         found: What torch.fx's side found.
         cut: Why the diagnosis did not explore everything; empty if it did.
@@ -77,9 +78,12 @@ def compare(
     pairs = matched(found.sites, problems)
     result.agreed = len(pairs)
     missing = [str(site) for index, site in enumerate(found.sites) if index not in pairs]
-    false = [_described(problem) for problem in problems if not any(_fits(site, problem) for site in _allowed(found))]
+    unexplored = bool(found.cut or found.dead_ends)
+    for problem in problems:
+        if not any(_fits(site, problem) for site in _allowed(found)):
+            is_known = any(_fits(site, problem) for site in found.dismissed)
+            (result.undecided if unexplored and not is_known else result.false_problems).append(_described(problem))
     (result.undecided if said.cut else result.missing).extend(missing)
-    (result.undecided if found.cut else result.false_problems).extend(false)
     return result
 
 

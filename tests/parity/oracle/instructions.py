@@ -171,9 +171,9 @@ def operands_of(moment: Moment) -> list[Any]:
     place = place_of(moment.instruction)
     names = set[str]()
     for each, (line, end_line, column, end_column) in zip(_instructions(code), _positions(code), strict=True):
-        if each.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME")) and line and end_line:
-            if place.contains(line, column or 0, end_line, end_column or 0):
-                names.update([each.argval] if isinstance(each.argval, str) else each.argval)
+        is_read = each.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME")) and line and end_line
+        if is_read and place.contains(line, column or 0, end_line, end_column or 0):
+            names.update([each.argval] if isinstance(each.argval, str) else each.argval)
     return [value for name, value in moment.frame.f_locals.items() if name in names]
 
 

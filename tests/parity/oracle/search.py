@@ -59,6 +59,7 @@ class Sites:
         runs: How many runs were made.
         seconds: The processor time that they took.
         diverged: How many runs did not repeat what they should have.
+        dead_ends: How often code was left unexplored because something has no answer.
     """
 
     sites: list[Site] = field(default_factory=list)
@@ -70,6 +71,7 @@ class Sites:
     runs: int = 0
     seconds: float = 0.0
     diverged: int = 0
+    dead_ends: int = 0
 
 
 def sites(root: Any, inputs: Inputs = None, concrete_args: Any = None, budget: Budget | None = None) -> Sites:
@@ -155,6 +157,7 @@ class _Search:
             self._occurrences += tracer.outcome.occurrences
         self._completed |= run.completed
         self._found.diverged += run.diverged
+        self._found.dead_ends += run.dead_ends
         first = len(plan.script)
         self._flips += [(run, index) for index, step in enumerate(run.steps) if index >= first and step.free]
         if run.again is None:
@@ -192,5 +195,3 @@ class _Search:
             verdicts[site.key] = (verdict, site) if known is None else (min(known[0], verdict), known[1])
         for verdict, site in verdicts.values():
             (found.sites, found.possible, found.dismissed)[verdict].append(site)
-
-

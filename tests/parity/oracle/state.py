@@ -1,17 +1,19 @@
 """What a trace may leave behind in a model, kept before it and put back after it."""
 
 import random
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 
+_DEEPEST = 3
 _MOST_COPIED = 1 << 12
 _Containers = list | dict | set
 
 
 class Snapshot:
-    """The attributes of all modules, the contents of the containers among them, small buffers, and random states.
+    """The attributes of all modules and of objects that they have, containers, small buffers, and random states.
 
     Objects keep their identity: what is put back are the contents of the very same dictionaries and lists.
     """
@@ -25,7 +27,7 @@ class Snapshot:
         if not isinstance(root, nn.Module):
             return
         for module in root.modules():
-            self._keep(vars(module))
+            self._keep(vars(module), 0)
         for buffer in root.buffers():
             if not buffer.is_meta and buffer.numel() <= _MOST_COPIED:
                 self._tensors.append((buffer, buffer._version, buffer.detach().clone()))
@@ -43,14 +45,21 @@ class Snapshot:
         random.setstate(self._random)
         torch.set_rng_state(self._torch_random)
 
-    def _keep(self, container: Any) -> None:
+    def _keep(self, container: Any, depth: int) -> None:
         if id(container) in self._contents:
             return
         self._contents[id(container)] = (container, container.copy())
-        items = container.values() if isinstance(container, dict) else container
-        for item in items:
+        for item in list(container.values() if isinstance(container, dict) else container):
             if isinstance(item, _Containers) and hasattr(item, "clear"):
-                self._keep(item)
+                self._keep(item, depth)
+            elif depth < _DEEPEST and _is_plain(item):
+                self._keep(vars(item), depth + 1)
+
+
+def _is_plain(item: Any) -> bool:
+    """Whether something is an object with attributes of its own, such as a model's configuration."""
+    others = nn.Module | torch.Tensor | type | FunctionType | ModuleType | MethodType
+    return not isinstance(item, others) and type(getattr(item, "__dict__", None)) is dict
 
 
 def _same(container: Any, contents: Any) -> bool:

@@ -48,7 +48,11 @@ def own() -> Iterator[Subject]:
 def fixtures() -> Iterator[Subject]:
     """The fixtures that define a `Net`."""
     for path in sorted(FIXTURES.rglob("*.py")):
-        if not path.name.startswith("_") and path.parent.name not in _OTHER_FIXTURES and b"class Net(" in path.read_bytes():
+        if (
+            not path.name.startswith("_")
+            and path.parent.name not in _OTHER_FIXTURES
+            and b"class Net(" in path.read_bytes()
+        ):
             name = path.relative_to(FIXTURES).with_suffix("").as_posix()
             yield Subject(f"fixture:{name}", lambda path=path: load(path).Net())
 
@@ -72,7 +76,7 @@ def load(path: Path) -> types.ModuleType:
     module = types.ModuleType(path.stem)
     sys.path.insert(0, str(path.parent))
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # noqa: S102 - a model file of ours.
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     finally:
         sys.path.remove(str(path.parent))
     return module

@@ -34,8 +34,8 @@ from tests.parity.oracle.instructions import (
     place_of,
     stack_of,
     traceback_of,
-    usual_answer,
     user_place,
+    usual_answer,
 )
 from tests.parity.oracle.symbols import Gate, Proxy
 from tests.parity.oracle.values import UNKNOWN, Feed, Values
@@ -45,6 +45,8 @@ _ASSIGNS = re.compile(r"does(?: not|n't) support item (?:assignment|deletion)")
 
 
 _RAISES = frozenset({"RAISE_VARARGS", "RERAISE"})
+
+
 class Fate(enum.Enum):
     """What becomes of an exception on its way out of the model."""
 
@@ -158,6 +160,7 @@ class Run:
         error: What ended it, or None.
         again: How many of the steps to repeat, as the next was raised for real and is now known to come out.
         diverged: Whether the script did not fit.
+        dead_ends: How often code was left unexplored because something has no answer.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -167,6 +170,7 @@ class Run:
     error: BaseException | None = None
     again: int | None = None
     diverged: bool = False
+    dead_ends: int = 0
 
 
 def opaque(*args: Any, **kwargs: Any) -> Any:
@@ -260,7 +264,7 @@ class OracleTracer(torch.fx.Tracer):
                 result = forward(*inner_args, **inner_kwargs)
             except OutOfTimeError:
                 raise
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - the model's code is called here.
                 self._failed(error, path)
                 self.module_stack.clear()
                 self.module_stack.update(stack)
@@ -286,9 +290,7 @@ class OracleTracer(torch.fx.Tracer):
 
     def _ask(self, kind: str, refuse: Callable[[], Any], answer: Callable[[], Any], subject: Any = None) -> Any:
         """Return the answer to a question about a subject, or raise what torch.fx does."""
-        frame = sys._getframe(1)
-        while frame.f_back is not None and is_machinery(frame):
-            frame = frame.f_back
+        frame = _asking_frame()
         instruction = Instruction.at(frame.f_code, frame.f_lasti)
         value = answer()
         if subject is not None and self._is_blind(subject) and not self._is_tensor(subject):
@@ -304,14 +306,7 @@ class OracleTracer(torch.fx.Tracer):
         stack = list(stack_of(frame, self._boundary))
         error = _error_of(refuse)
         fate = self._fate(handlers_of(stack), error)
-        step = self._scripted(kind, instruction)
-        if step is None:
-            act: bool | str = "answer" if fate in _ANSWERED else "raise"
-            if act == "answer" and kind == "bool":
-                act, free = self._chosen(frame, instruction, value, subject)
-                step = Step(kind, instruction, act, free)
-            else:
-                step = Step(kind, instruction, act)
+        step = self._scripted(kind, instruction) or self._open_step(kind, frame, instruction, fate, value, subject)
         if step.act == "raise":
             return self._raise_for_real(step, stack, refuse)
         self._keep(step, stack)
@@ -345,6 +340,16 @@ class OracleTracer(torch.fx.Tracer):
             is_part = node.target in (getattr, operator.getitem)
             node = node.args[0] if is_part and isinstance(node.args[0], torch.fx.Node) else None
         return node is not None
+
+    def _open_step(
+        self, kind: str, frame: FrameType, instruction: Instruction, fate: Fate, value: Any, subject: Any
+    ) -> Step:
+        """What is done about a question that no script settles."""
+        if fate not in _ANSWERED:
+            return Step(kind, instruction, "raise")
+        if kind == "bool":
+            return Step(kind, instruction, *self._chosen(frame, instruction, value, subject))
+        return Step(kind, instruction, "answer")
 
     def _is_tensor(self, symbol: Any) -> bool:
         """Whether a symbolic value is known to be a tensor."""
@@ -444,6 +449,7 @@ class OracleTracer(torch.fx.Tracer):
     def _note_failure(self, error: BaseException, stack: list[Moment], path: str, index: int) -> None:
         """The same of an exception that was not asked for and came out; it may be answered in later runs."""
         if any(error is silent for silent in self._silent):
+            self.outcome.dead_ends += 1
             return
         self._out.append(error)
         self.knowledge.fates[handlers_of(stack), type(error)] = Fate.COMES_OUT
@@ -452,9 +458,10 @@ class OracleTracer(torch.fx.Tracer):
         if again:
             self.knowledge.refused.setdefault(stack[0].instruction, error)
             self.outcome.again = len(self.plan.script)
+        cause = self._cause(error, stack)
+        self.outcome.dead_ends += cause != "own" and not again
         if not (again and assigns):
             # Whose item is assigned is known only when it is answered: the value may be any.
-            cause = self._cause(error, stack)
             user = next((moment for moment in stack if is_user(moment.frame)), None)
             if user is not None and self._blind and any(map(self._holds_blind, operands_of(user))):
                 cause = "unclear"
@@ -536,9 +543,7 @@ class OracleTracer(torch.fx.Tracer):
         self.create_proxy("call_function", target, args, {})
 
     def _record_answer(self, kind: str, subject: Proxy) -> None:
-        frame = sys._getframe(1)
-        while is_machinery(frame) and frame.f_back is not None:
-            frame = frame.f_back
+        frame = _asking_frame()
         instruction = Instruction.at(frame.f_code, frame.f_lasti)
         stack = list(stack_of(frame, self._boundary))
         self._scripted(kind, instruction)
@@ -590,6 +595,14 @@ class OracleTracer(torch.fx.Tracer):
             return iter(list(value))
         count = self._known(obj, len)
         return UNKNOWN if count is UNKNOWN else (obj[index] for index in range(count))
+
+
+def _asking_frame() -> FrameType:
+    """The innermost frame that is neither torch.fx's nor the oracle's."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_machinery(frame):
+        frame = frame.f_back
+    return frame
 
 
 def text_of(error: BaseException) -> str:

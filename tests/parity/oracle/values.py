@@ -125,5 +125,3 @@ def _ancestors(node: torch.fx.Node, known: Mapping[torch.fx.Node, Any]) -> Itera
         fresh = [other for other in (*current.all_input_nodes, *changes) if other not in seen]
         seen.update(fresh)
         pending.extend(fresh)
-
-
