@@ -1,12 +1,13 @@
 """What it costs to diagnose a model: the time of `diagnose` over that of one trace, for each model, then the median.
 
 One trace is a trace to the end of the model: of a model that does not trace, that of the diagnosis's own first way, on
-which every refusal is answered. Example inputs are not given. The budget is the default one, and no model may cost more.
+which every refusal is answered. Example inputs are not given. The budget is the default one; no model may cost more.
 
     python benchmarks/diagnose.py [--only PART_OF_NAME] [--limit N] [--each]
 """
 
 import argparse
+import contextlib
 import statistics
 import sys
 import time
@@ -92,10 +93,8 @@ def measured(name: str, root: object) -> Cost:
 
 def traced(root: object) -> None:
     """Trace, whatever comes of it."""
-    try:
+    with contextlib.suppress(Exception):
         fxengine.Tracer().trace(root)  # type: ignore[arg-type]
-    except Exception:  # noqa: BLE001, S110 - it is measured how far it comes.
-        pass
 
 
 def seconds(work: object) -> float:
