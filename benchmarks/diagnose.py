@@ -12,7 +12,9 @@ import statistics
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from _models import all_models
@@ -75,7 +77,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def measured(name: str, root: object) -> Cost:
+def measured(name: str, root: Any) -> Cost:
     """The cost of one model: the best of three, the three things taking turns."""
     trace = straight = diagnosis = float("inf")
     problems, cut = 0, False
@@ -91,16 +93,16 @@ def measured(name: str, root: object) -> Cost:
     return Cost(name, trace, straight, diagnosis, problems, cut)
 
 
-def traced(root: object) -> None:
+def traced(root: Any) -> None:
     """Trace, whatever comes of it."""
     with contextlib.suppress(Exception):
-        fxengine.Tracer().trace(root)  # type: ignore[arg-type]
+        fxengine.Tracer().trace(root)
 
 
-def seconds(work: object) -> float:
+def seconds(work: Callable[[], object]) -> float:
     """The processor time that a function takes."""
     start = time.process_time()
-    work()  # type: ignore[operator]
+    work()
     return time.process_time() - start
 
 
