@@ -114,7 +114,6 @@ _PROMISED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "subgraph_rewriter": ("Match", "replace_pattern"),
     "passes.reinplace": ("reinplace",),
-    "passes.reinplace": ("reinplace",),
     "passes.shape_prop": ("TensorMetadata", "ShapeProp"),
     "passes.split_module": ("Partition", "split_module"),
 }

@@ -25,6 +25,7 @@ _BINARY_OP: Final = dis.opmap["BINARY_OP"]
 _AUGMENTED: Final = range(13, 26)
 """The arguments of `BINARY_OP` for `+=` and its like, as in CPython's `opcode.h`."""
 _CALLS: Final = frozenset(code for name, code in dis.opmap.items() if name.startswith("CALL"))
+_READS_ATTRIBUTE: Final = frozenset(code for name, code in dis.opmap.items() if name in {"LOAD_ATTR", "LOAD_METHOD"})
 _STORE_ATTR: Final = dis.opmap["STORE_ATTR"]
 _UNIT: Final = 2
 
@@ -50,6 +51,11 @@ def decides_assert(frame: FrameType) -> bool:
     return bytecode[following] == _LOAD_ASSERTION_ERROR or (
         bytecode[following] == _LOAD_COMMON_CONSTANT and bytecode[following + 1] == 0
     )
+
+
+def reads_attribute(frame: FrameType) -> bool:
+    """Whether the instruction in execution in `frame` reads an attribute by its name."""
+    return frame.f_code.co_code[frame.f_lasti] in _READS_ATTRIBUTE
 
 
 def opname_at(code: CodeType, lasti: int) -> str:

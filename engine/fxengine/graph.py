@@ -98,6 +98,7 @@ __all__ = [
     "dtype_abbrs",
     "inplace_methods",
     "magic_methods",
+    "own_graph",
     "py_sym_types",
     "reflectable_magic_methods",
 ]
@@ -438,7 +439,7 @@ class Graph:
             val_map: Filled with each node's copy. Nodes that are in it before are not copied but stand for its value.
             return_output_node: Return a pair with the output node of ``g``.
         """
-        return copy_into(self, g, val_map, return_output_node=return_output_node)
+        return copy_into(self, own_graph(g), val_map, return_output_node=return_output_node)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
         """Return a copy, made without recursion, whose nodes share what is in ``meta``; it has no module yet."""
@@ -621,6 +622,19 @@ class Graph:
         for node in reversed(self.nodes):
             node.meta.clear()
             self.erase_node(node)
+
+
+def own_graph(graph: Any) -> Graph:
+    """Return ``graph``, which must be one of this engine.
+
+    Raises:
+        AssertionError: It is not, but for instance one of torch.fx.
+    """
+    assert isinstance(graph, Graph), (
+        f"Expected a Graph instance, but got {type(graph)}; "
+        "fxengine.interop.from_torch_fx makes a module of torch.fx one of this engine"
+    )
+    return graph
 
 
 def _warn_of_symbolic_numbers(

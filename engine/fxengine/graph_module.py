@@ -24,7 +24,7 @@ from torch.package.package_importer import PackageImporter
 
 from fxengine import profiler_metadata
 from fxengine.codegen import _BoxedCodeGen, _override_sym_repr, _PyTreeCodeGen
-from fxengine.graph import Graph, PythonCode
+from fxengine.graph import Graph, PythonCode, own_graph
 from fxengine.module_state import (
     _assign_attr,
     _copy_attr,
@@ -144,7 +144,9 @@ class GraphModule(torch.nn.Module):
         """
         super().__init__()
         self.__class__.__name__ = class_name
-        targets = [cast("str", node._target) for node in graph.nodes if node._op in {"get_attr", "call_module"}]
+        targets = [
+            cast("str", node._target) for node in own_graph(graph).nodes if node._op in {"get_attr", "call_module"}
+        ]
         if isinstance(root, torch.nn.Module):
             if hasattr(root, "training"):
                 self.training = root.training
@@ -190,8 +192,7 @@ class GraphModule(torch.nn.Module):
 
     @graph.setter
     def graph(self, g: Graph) -> None:
-        assert isinstance(g, Graph), f"Expected a Graph instance, but got {type(g)}"
-        self._graph = g
+        self._graph = own_graph(g)
         g.owning_module = self
         self.recompile()
 

@@ -23,7 +23,7 @@ from torch.hub import tqdm  # pyright: ignore[reportPrivateImportUsage] - tqdm, 
 
 from fxengine import config
 from fxengine._lazy_graph_module import _make_graph_module
-from fxengine.graph import Graph
+from fxengine.graph import Graph, own_graph
 from fxengine.graph_module import GraphModule
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.node import Argument, Node, Target, map_aggregate, map_arg
@@ -99,7 +99,7 @@ class Interpreter(_OnModule):
             graph: Executed in place of ``module.graph``.
         """
         self.module = module
-        self.graph: Graph = graph if graph is not None else cast("Graph", module.graph)
+        self.graph: Graph = own_graph(graph if graph is not None else module.graph)
         self.env: _Env = {}
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values

@@ -23,7 +23,7 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.utils import _pytree as pytree
 
-from fxengine.bytecode import decides_assert, unpack_count
+from fxengine.bytecode import decides_assert, reads_attribute, unpack_count
 from fxengine.errors import DynamicBool, DynamicIteration, TraceError, UnsupportedArgument
 from fxengine.graph import Graph
 from fxengine.immutable_collections import immutable_list
@@ -192,6 +192,25 @@ def assert_fn(x: object) -> None:
         raise AssertionError("Assertion failed")
 
 
+class _ItemMethod:
+    """What `x[key] = value` and `del x[key]` do: they ask the tracer.
+
+    Who reads the method by its name gets what any name gives: nothing from the class, and from a symbolic value an
+    attribute whose call is recorded.
+    """
+
+    def __init__(self, asks: str) -> None:
+        self._asks = asks
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._name = name
+
+    def __get__(self, proxy: "Proxy | None", owner: type[Any] | None = None) -> Callable[..., None]:
+        if proxy is None or reads_attribute(sys._getframe(1)):
+            raise AttributeError(f"type object 'Proxy' has no attribute {self._name!r}")
+        return functools.partial(getattr(proxy.tracer, self._asks), proxy)
+
+
 class Proxy(SymbolicValue):
     """A symbolic value: stands for what a node will compute, and records in the graph whatever is done with it.
 
@@ -277,11 +296,8 @@ class Proxy(SymbolicValue):
     def __len__(self) -> int:
         return self.tracer.length(self)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.tracer.set_item(self, key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self.tracer.delete_item(self, key)
+    __setitem__ = _ItemMethod("set_item")
+    __delitem__ = _ItemMethod("delete_item")
 
     @classmethod
     def __torch_function__(

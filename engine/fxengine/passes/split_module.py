@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from fxengine._lazy_graph_module import _make_graph_module
-from fxengine.graph import Graph
+from fxengine.graph import Graph, own_graph
 from fxengine.graph_module import GraphModule
 from fxengine.node import Node, map_arg
 
@@ -133,7 +133,7 @@ class _Splitter:
 
     def __init__(self, module: GraphModule, split_callback: Callable[[Node], int], affix: str | None) -> None:
         self.module = module
-        self.nodes = {node.name: node for node in module.graph.nodes}
+        self.nodes = {node.name: node for node in own_graph(module.graph).nodes}
         self.partitions: dict[str, Partition] = {}
         self.partition_of: dict[Node, str] = {}
         self._number_of = split_callback

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
+from fxengine.graph import own_graph
 from fxengine.graph_module import GraphModule
 from fxengine.names import _get_qualified_name
 from fxengine.node import Node
@@ -73,6 +74,7 @@ class CapabilityBasedPartitioner:
         allowed_single_node_partition_ops: Sequence[str] | None = None,
         skip_horizontal_fusion: bool = False,
     ) -> None:
+        own_graph(graph_module.graph)
         self.graph_module = graph_module
         self.operator_support = operator_support
         self.allows_single_node_partition = allows_single_node_partition

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from fxengine.graph import Graph
+from fxengine.graph import Graph, own_graph
 from fxengine.node import Node
 from fxengine.passes.utils.ordering import validate_partition
 
@@ -106,7 +106,7 @@ class SubgraphMatcher:
             node_name_match: Nodes whose name contains this match whatever is compared with them.
         """
         candidates = {
-            anchor: [node for node in graph.nodes if self._nodes_are_equal(anchor, node, node_name_match)]
+            anchor: [node for node in own_graph(graph).nodes if self._nodes_are_equal(anchor, node, node_name_match)]
             for anchor in self.pattern_anchors
         }
         found: list[InternalMatch] = []
