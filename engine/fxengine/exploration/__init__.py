@@ -1,7 +1,7 @@
 """`diagnose`: traces a model in every way it can go and says all that stops a trace, instead of raising the first.
 
 A tracer is run again and again. Where it refuses a symbolic value something, the run goes on with an answer; which one
-is taken where, and which are still to be tried, `runs` decides. `running` is what happens within one run, `handlers`
+is taken where, and which are still to be tried, `runs` decides. `steering` is what happens within one run, `handlers`
 knows whether the user's own code would catch an exception, `answers` which outcome of a question is the likely one, and
 `problems` turns what happened into words. What a tracer accepts is not changed.
 """
