@@ -62,7 +62,7 @@ def _collection_paused() -> Generator[None]:
 def with_facts_of(node: Node, copied: Node) -> Node:
     """Return ``copied`` with what is known about ``node``."""
     copied.meta = copy.copy(node.meta)
-    copied._origin = node._origin
+    copied._mark = node._mark
     copied.tensor = node.tensor
     return copied
 

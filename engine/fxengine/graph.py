@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import operator
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -106,6 +106,7 @@ __all__ = [
 found_in(__name__, CodeGen, PythonCode, _BoxedCodeGen, _ExportCodeGen, _PyTreeCodeGen, _PyTreeInfo)
 
 _NO_KWARGS: dict[str, Any] = immutable_dict()
+_blank_node = object.__new__
 _CALLS = frozenset({"call_function", "call_method", "call_module"})
 
 
@@ -263,7 +264,7 @@ class Graph:
         kwargs: dict[str, Any],
         name: str,
         type_expr: Any | None = None,
-        inputs: dict[Node, None] | None = None,
+        inputs: Iterable[Node] | None = None,
     ) -> Node:
         """Create a node out of parts that are right already; what ``create_node`` does after its checks.
 
@@ -276,14 +277,14 @@ class Graph:
             kwargs: The keyword arguments, an ``immutable_dict`` likewise.
             name: What the value should be called; made unique.
             type_expr: The annotation of the value.
-            inputs: The nodes in ``args`` and ``kwargs`` as keys, each once, in order of appearance. The new node
-                keeps the dict. None if they are still to be collected.
+            inputs: The nodes in ``args`` and ``kwargs``, each once, in order of appearance. None if they are still to
+                be collected.
         """
         if inputs is None:
-            inputs = {}
+            inputs = dict[Node, None]()
             freeze(args, inputs)
             freeze(kwargs, inputs)
-        node = Node.__new__(Node)
+        node = _blank_node(Node)
         name = self._graph_namespace.create_name(name, None)
         fill(node, self, name, op, target, args, kwargs, type_expr, inputs)
         owner = self._owning_module

@@ -21,13 +21,13 @@ call_as_torch_does: Final[Any] = copied(_orig_module_call)
 
 def intercept_modules(patches: Patches) -> None:
     """Let calls of modules and reads of their attributes come to us first, as long as the patches are held."""
-    for name, original, hook in (
-        ("__getattr__", _orig_module_getattr, _GETATTR),
-        ("__call__", _orig_module_call, _CALL),
+    for name, original, hook, hook_in_place in (
+        ("__getattr__", _orig_module_getattr, _GETATTR, _GETATTR_IN_PLACE),
+        ("__call__", _orig_module_call, _CALL, _CALL_IN_PLACE),
     ):
         if getattr(nn.Module, name) is original and isinstance(original, FunctionType):
             # The function's code, not the attribute: for that CPython would visit every subclass of `nn.Module`.
-            patches.code(original, code_with(hook, ours=original))
+            patches.code(original, hook_in_place)
         else:
             function = FunctionType(code_with(hook, ours=None), globals(), name)
             patches.attribute(nn.Module, name, lambda _, function=function: function)
@@ -55,8 +55,14 @@ def _module_getattr(self: Any, name: str) -> Any:
     torch_module: Any = "<torch_module>"
     ours: Any = "<ours>"
     original: Any = "<original>"
-    value = original(self, name)
     tracer = running()
+    if tracer is None or tracer._reads_plainly:
+        # Submodules are what is asked for most, and here they are themselves; `original` finds them last.
+        state = self.__dict__
+        submodules = state.get("_modules", ())
+        if name in submodules and name not in state["_parameters"] and name not in state["_buffers"]:
+            return submodules[name]
+    value = original(self, name)
     if tracer is None or (ours is not None and torch_module.__getattr__ is not ours):
         return value
     return tracer.getattr(name, value, tracer._parameter_proxies)
@@ -69,3 +75,5 @@ def _hook(template: FunctionType, original: Any) -> CodeType:
 
 _CALL: Final = _hook(_module_call, _orig_module_call)
 _GETATTR: Final = _hook(_module_getattr, _orig_module_getattr)
+_CALL_IN_PLACE: Final = code_with(_CALL, ours=_orig_module_call)
+_GETATTR_IN_PLACE: Final = code_with(_GETATTR, ours=_orig_module_getattr)

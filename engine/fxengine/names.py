@@ -37,7 +37,6 @@ __all__ = [
     "dtype_abbrs",
 ]
 
-_SPLIT_NUMBER = re.compile(r"([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?").fullmatch
 _ILLEGAL_CHARACTERS = re.compile(r"[^0-9a-zA-Z_]+").sub
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z])([A-Z])").sub
 _TORCH_MODULE = re.compile(r"torch(?:\.(?!_dynamo\.|_inductor\.)[^.]+)*").fullmatch
@@ -111,6 +110,10 @@ class _Namespace:
         used = self._used_names
         if self._uncounted and (number is not None or candidate in used or candidate in _illegal_names):
             self._count()
+        if obj is None and number is None and candidate not in used and candidate not in _illegal_names:
+            # Nearly always so, and it needs no count: without one counting starts from 0.
+            used.add(candidate)
+            return candidate
         if number is None or candidate in used:
             number = self._base_count.get(base, 0)
             if candidate in _illegal_names and _illegal_names[candidate] is not obj:
@@ -161,15 +164,17 @@ class _Namespace:
 @functools.lru_cache(maxsize=8192)
 def _split_candidate(candidate: str) -> tuple[str, str, int | None]:
     """Return ``candidate`` as an identifier, its stem, and the number after it (``x_2``: ``("x_2", "x", 2)``)."""
-    match = _SPLIT_NUMBER(candidate)
-    if match is None:
+    dotless = candidate.replace(".", "_")
+    if dotless.isidentifier() and dotless.isascii() and ".." not in candidate:
+        candidate = dotless  # Names and paths of modules mostly need no more than this.
+    else:
         candidate = _ILLEGAL_CHARACTERS("_", candidate) or "_unnamed"
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
-        match = _SPLIT_NUMBER(candidate)
-        assert match is not None, f"Name regex failed to match candidate: {candidate}"
-    base, number = match.group(1, 2)
-    return candidate, base, None if number is None else int(number)
+    stem = candidate.rstrip("0123456789")
+    if len(stem) in {1, len(candidate)} or stem[-1] != "_":
+        return candidate, candidate, None
+    return candidate, stem[:-1], int(candidate[len(stem) :])
 
 
 def _is_magic(name: str) -> bool:
@@ -187,14 +192,22 @@ def found_in(module: str, *objects: Any) -> None:
 @functools.lru_cache(maxsize=8192)
 def _snake_case(name: str) -> str:
     """Return ``name`` as a variable's name: ``pascalCase`` is ``pascal_case``, ``ALL_CAPS`` is ``all_caps``."""
-    return _WORD_BOUNDARY(r"_\1", name).lower()
+    return name if name.islower() else _WORD_BOUNDARY(r"_\1", name).lower()
 
 
 def _target_to_str(target: Callable[..., Any] | str) -> str:
     """Return what the value of a node with this target is called before its name is made unique."""
+    if type(target) is str:
+        return _named_after(target)
     if callable(target):
         return _snake_case(target.__name__)
     assert isinstance(target, str), f"Expected target to be str, got {type(target)}"
+    return _named_after(target)
+
+
+@functools.lru_cache(maxsize=8192)
+def _named_after(target: str) -> str:
+    """Return what the value of a module or method is called: ``__getitem__`` gives ``getitem``."""
     return _snake_case(target[2:-2] if _is_magic(target) else target)
 
 

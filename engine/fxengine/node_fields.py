@@ -3,13 +3,13 @@
 What a node means, and how its arguments are changed, is the matter of ``node``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import torch
 
-from fxengine.source import Origin, OriginRecord
+from fxengine.source import Mark, ModuleStack, Origin, OriginRecord, unrolled
 
 if TYPE_CHECKING:
     from fxengine.graph import Graph
@@ -47,16 +47,16 @@ class _NodeBase:
         "_erased",
         "_inputs",
         "_kwargs",
+        "_mark",
+        "_meta",
         "_name",
         "_next",
         "_op",
-        "_origin",
         "_prev",
         "_repr_fn",
         "_sort_key",
         "_target",
         "graph",
-        "meta",
         "tensor",
         "type",
         "users",
@@ -66,16 +66,16 @@ class _NodeBase:
     _erased: bool
     _inputs: tuple["Node", ...]
     _kwargs: dict[str, Any]
+    _mark: Origin | OriginRecord | Mark | None
+    _meta: dict[str, Any] | ModuleStack | None
     _name: str
     _next: "Node"
     _op: str
-    _origin: Origin | OriginRecord | None
     _prev: "Node"
     _repr_fn: Callable[["Node"], str] | None
     _sort_key: tuple[int, ...]
     _target: Target
     graph: "Graph"
-    meta: dict[str, Any]
     tensor: TensorFacts | None
     type: Any | None
     users: dict["Node", None]
@@ -112,17 +112,42 @@ class _NodeBase:
         self._name = name
 
     @property
+    def meta(self) -> dict[str, Any]:
+        """Free for passes; kept when the node is copied.
+
+        A tracer may set ``_meta`` to the modules that are running, which are put into a dict when somebody asks.
+        """
+        meta = self._meta
+        if meta is None or type(meta) is tuple:
+            meta = self._meta = {} if meta is None else {"nn_module_stack": unrolled(meta)}
+        return cast("dict[str, Any]", meta)
+
+    @meta.setter
+    def meta(self, meta: dict[str, Any]) -> None:
+        self._meta = meta
+
+    @property
     def origin(self) -> Origin | None:
         """Where in the user's source the node comes from; None if no trace made it.
 
-        A tracer may set ``_origin`` to a record, whose positions are looked up when somebody asks.
+        A tracer may set ``_mark`` or ``_origin``; positions are looked up when somebody asks.
         """
         origin = self._origin
         return origin.resolve() if isinstance(origin, OriginRecord) else origin
 
     @origin.setter
     def origin(self, origin: Origin | None) -> None:
-        self._origin = origin
+        self._mark = origin
+
+    @property
+    def _origin(self) -> Origin | OriginRecord | None:
+        """The origin as it is kept: a record if its positions were not looked up yet."""
+        mark = self._mark
+        return OriginRecord.of(mark) if type(mark) is tuple else cast("Origin | OriginRecord | None", mark)
+
+    @_origin.setter
+    def _origin(self, origin: Origin | OriginRecord | None) -> None:
+        self._mark = origin
 
     def __lt__(self, other: object) -> bool:
         return self._sort_key < other._sort_key if isinstance(other, _NodeBase) else NotImplemented
@@ -162,7 +187,7 @@ def fill(  # noqa: PLR0917 - called for each node there is; keywords cost time.
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     type_expr: Any | None,
-    inputs: dict["Node", None],
+    inputs: Iterable["Node"],
 ) -> None:
     """Set every field of a new node, whose arguments are frozen and whose ``inputs`` are the nodes in them."""
     node.graph = graph
@@ -174,8 +199,8 @@ def fill(  # noqa: PLR0917 - called for each node there is; keywords cost time.
     node._kwargs = kwargs
     node._inputs = tuple(inputs)
     node.users = {}
-    node.meta = {}
-    node._origin = None
+    node._meta = None
+    node._mark = None
     node.tensor = None
     node._prev = node._next = node
     node._sort_key = ()

@@ -107,8 +107,9 @@ class Patches:
         with _PLACES.lock:
             if not self._joins(namespace, key):
                 values = make()
-                originals = {name: namespace[name] for name in values}
-                self._fill(_Items(namespace, key, originals), values)
+                if values:
+                    originals = {name: namespace[name] for name in values}
+                    self._fill(_Items(namespace, key, originals), values)
 
     def first_visit(self, namespace: dict[str, Any]) -> bool:
         """Whether this trace asks for this namespace for the first time."""

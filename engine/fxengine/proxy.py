@@ -27,7 +27,7 @@ from fxengine.bytecode import decides_assert, reads_attribute, unpack_count
 from fxengine.errors import DynamicBool, DynamicIteration, TraceError, UnsupportedArgument
 from fxengine.graph import Graph
 from fxengine.immutable_collections import immutable_list
-from fxengine.names import found_in
+from fxengine.names import _target_to_str, found_in
 from fxengine.node import Argument, Node, Target
 from fxengine.operator_schemas import check_for_mutable_operation
 from fxengine.operators import magic_methods, reflectable_magic_methods
@@ -40,7 +40,7 @@ from fxengine.recording import (
     SymbolicValue,
     create_arg_dict,
 )
-from fxengine.source import OriginRecord
+from fxengine.source import moved
 
 __all__ = [
     "_COPY_META_FIELDS",
@@ -97,7 +97,8 @@ class TracerBase(Recorder):
             assert callable(target)
             check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-        self._describe(node, sys._getframe(1))
+        scope = self.scope
+        self._describe(node, sys._getframe(1), (scope.module_path, scope.module_type), self._stack)
         return node
 
     def proxy(self, node: Node) -> "Proxy":
@@ -122,13 +123,27 @@ class TracerBase(Recorder):
             callable(target) if kind == "call_function" else kind in _CALLS_BY_NAME and type(target) is str
         ):
             node = self._record(kind, target, args, kwargs, name, type_expr)
-            return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+            scope = self.scope
+            self._describe(node, sys._getframe(1), (scope.module_path, scope.module_type), self._stack)
+            return proxy_factory_fn(node) if proxy_factory_fn else Proxy(node, self)
         node_args = self.create_arg(args)
         node_kwargs = self.create_arg(kwargs)
         assert isinstance(node_args, tuple), f"Expected args_ to be tuple, got {type(node_args)}"
         assert isinstance(node_kwargs, dict), f"Expected kwargs_ to be dict, got {type(node_kwargs)}"
         node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+
+    def _operation(
+        self, kind: str, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None
+    ) -> "Proxy":
+        """What `create_proxy` returns, for a call of a function or method that one of our own functions stands for."""
+        if not self._records_plainly:
+            return self.create_proxy(kind, target, args, kwargs, name)
+        node = self._record(kind, target, args, kwargs, name, None)
+        scope = self.scope
+        # The frames of this function and of the one that calls it are ours.
+        self._describe(node, sys._getframe(2), (scope.module_path, scope.module_type), self._stack)
+        return Proxy(node, self)
 
     def create_arg(self, a: Any) -> Argument:
         """Return what stands for `a` in a node's arguments: nodes for symbolic values, containers converted inside.
@@ -272,7 +287,7 @@ class Proxy(SymbolicValue):
 
     def __call__(self, *args: Any, **kwargs: Any) -> "Proxy":
         """Record a call of the value itself."""
-        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+        return self.tracer._operation("call_method", "__call__", (self, *args), kwargs)
 
     def __iter__(self) -> Iterator[Any]:
         count = unpack_count(sys._getframe(1))
@@ -281,11 +296,11 @@ class Proxy(SymbolicValue):
         return self.tracer.iter(self)
 
     def __abs__(self) -> "Proxy":
-        return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
+        return self.tracer._operation("call_function", operator.abs, (self,), {})
 
     def __bool__(self) -> bool:
         if self.tracer.trace_asserts and decides_assert(sys._getframe(1)):
-            self.tracer.create_proxy("call_function", assert_fn, (self,), {})
+            self.tracer._operation("call_function", assert_fn, (self,), {})
             return True
         return self.tracer.to_bool(self)
 
@@ -313,13 +328,11 @@ class Proxy(SymbolicValue):
         tracer = _tracer_of(cls, orig_method, args, kwargs)
         if isinstance(orig_method, torch._C.ScriptMethod):
             args = (orig_method.owner, *args)  # type: ignore[attr-defined]
-            return tracer.create_proxy("call_method", orig_method.name, args, kwargs)
-        if orig_method in _tensor_methods() or orig_method.__name__ == "__get__":
-            return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
+            return tracer._operation("call_method", orig_method.name, args, kwargs)
         if isinstance(orig_method, HigherOrderOperator):
             _refuse_callables(tracer, orig_method, args, kwargs)
-        name = tracer.graph._target_to_str(orig_method.__name__)
-        return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)
+        kind, target, name = _recorded_as(orig_method)
+        return tracer._operation(kind, target, args, kwargs, name)
 
 
 class MetaProxy(Proxy):
@@ -373,15 +386,15 @@ class Attribute(Proxy):
     def node(self) -> Node:  # pyright: ignore[reportIncompatibleVariableOverride] - made at first use.
         """The node that reads the attribute."""
         if self._node is None:
-            node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
-            if self._read_at is not None and isinstance(node._origin, OriginRecord):
-                node._origin = node._origin.moved_to(*self._read_at)
+            node = self.tracer._operation("call_function", getattr, (self.root, self.attr), {}).node
+            if self._read_at is not None:
+                node._mark = moved(node._mark, *self._read_at)
             self._node = node
         return self._node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         """Record a call of the method that the attribute is."""
-        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+        return self.tracer._operation("call_method", self.attr, (self.root, *args), kwargs)
 
 
 class ParameterProxy(Proxy):
@@ -427,7 +440,7 @@ def _operator_method(name: str) -> Callable[..., Any]:
     target = getattr(operator, name)
 
     def impl(self: Proxy, *args: Any, **kwargs: Any) -> Proxy:
-        return self.tracer.create_proxy("call_function", target, (self, *args), kwargs)
+        return self.tracer._operation("call_function", target, (self, *args), kwargs)
 
     impl.__name__ = impl.__qualname__ = name
     return impl
@@ -437,7 +450,7 @@ def _reflected_method(name: str) -> Callable[..., Any]:
     target = getattr(operator, name)
 
     def impl(self: Proxy, rhs: Any) -> Proxy:
-        return self.tracer.create_proxy("call_function", target, (rhs, self), {})
+        return self.tracer._operation("call_function", target, (rhs, self), {})
 
     impl.__name__ = impl.__qualname__ = f"__r{name.strip('_')}__"
     return impl
@@ -516,6 +529,15 @@ def _tracer_of(
 def _tensor_methods() -> frozenset[Callable[..., Any]]:
     """The methods of `Tensor`, and the getters of its properties, that torch passes to `__torch_function__`."""
     return frozenset(torch.overrides.get_overridable_functions()[torch.Tensor])
+
+
+@functools.lru_cache(maxsize=2048)
+def _recorded_as(function: Callable[..., Any]) -> tuple[str, Target, str | None]:
+    """The opcode, target and name that the node of a torch function gets."""
+    name = function.__name__
+    if function in _tensor_methods() or name == "__get__":
+        return "call_method", name, None
+    return "call_function", function, _target_to_str(name)
 
 
 def _refuse_callables(

@@ -14,7 +14,7 @@ import sys
 import traceback
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from types import CodeType, FrameType
 from typing import Any, ClassVar, Final
@@ -28,7 +28,7 @@ from fxengine.graph import _NO_KWARGS, Graph, _warn_of_symbolic_numbers
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.names import _target_to_str
 from fxengine.node import Argument, Node, Target, _freeze, base_types, map_arg
-from fxengine.source import ModuleSite, OriginRecord, is_engine_file, walk_user_frames
+from fxengine.source import ModuleSite, ModuleStack, Trail, is_engine_file, walk_known_frames
 
 try:
     from torch._library.opaque_object import is_opaque_value_type
@@ -98,10 +98,14 @@ class Recorder:
 
     _site: ModuleSite | None = None
     """The module call that is being traced through; None when no trace runs, and then origins are not recorded."""
+    _known_frame: FrameType | None = None
+    """A frame inside the site that has none of the user's outside of it: mostly that of the forward."""
+    _known_code: Any = None
+    """The code of that frame; None if it is not the user's either."""
     _boundary: ClassVar[CodeType | None] = None
     """The code that runs a module's forward: frames outside of it belong to the site."""
-    _stack_snapshot: OrderedDict[str, tuple[str, Any]] | None = None
-    """The module stack as the latest nodes have it in `meta`; shared until the stack changes."""
+    _stack: ModuleStack | None = None
+    """What `module_stack` says, in the form that nodes keep, if only our own `call_module` changes that."""
     _records_plainly: bool = False
     """Whether no subclass has a say in how calls are recorded, so that this may be done in one go."""
 
@@ -143,28 +147,39 @@ class Recorder:
         self.refusals.append(Refusal(rule, subject, error))
         raise error
 
-    def _describe(self, node: Node, caller: FrameType) -> None:
-        """Note on a new node where it comes from and which modules are running."""
-        scope = self.scope
-        self.node_name_to_scope[node._name] = (scope.module_path, scope.module_type)
+    def _describe(self, node: Node, caller: FrameType, module: tuple[str, Any], stack: ModuleStack | None) -> None:
+        """Note on a new node where it comes from and which modules are running.
+
+        Args:
+            node: The node.
+            caller: The frame of the engine or of the user that records it, or one further out that is the engine's.
+            module: The path and type of the module that it belongs to.
+            stack: The modules that are running, if the recorder keeps account of them in this form.
+        """
+        self.node_name_to_scope[node._name] = module
         site = self._site
         if site is not None:
-            node._origin = OriginRecord((site, walk_user_frames(caller, self._boundary)))
+            node._mark = (site, *self._trail_from(caller))
         if _fx_traceback is not None and _fx_traceback.should_preserve_node_meta:
             _copy_current_meta(node)
+        elif self._records_plainly:
+            node._meta = stack
         elif self.module_stack:
-            node.meta["nn_module_stack"] = self._stack_snapshot or self._copied_module_stack()
+            node.meta["nn_module_stack"] = self.module_stack.copy()
         if self.record_stack_traces and not node.stack_trace:
             summary = self._filter_traceback_frames(CapturedTraceback.extract().summary())
             if summary:
                 node.stack_trace = "".join(summary.format()).strip()
 
-    def _copied_module_stack(self) -> OrderedDict[str, tuple[str, Any]]:
-        """A copy of the module stack; kept for the next nodes if only our own `call_module` changes the stack."""
-        copied = self.module_stack.copy()
-        if self._records_plainly:
-            self._stack_snapshot = copied
-        return copied
+    def _trail_from(self, frame: FrameType) -> Trail:
+        """The user frames from `frame` outwards that are inside the site."""
+        if frame is self._known_frame:
+            code = self._known_code
+            return () if code is None else (code, frame.f_lasti)
+        trail, known = walk_known_frames(frame, self._boundary, self._known_frame)
+        if known is not self._known_frame:
+            self._known_frame, self._known_code = known, trail[-2] if trail else None
+        return trail
 
     def _filter_traceback_frames(self, user_stack_summary: traceback.StackSummary) -> traceback.StackSummary:
         """The frames of a recorded stack trace that are worth keeping: from the first `forward` on, without our own."""
@@ -185,8 +200,22 @@ class Recorder:
         name: str | None,
         type_expr: Any | None,
     ) -> Node:
-        """What `create_arg` and `create_node` do for a call, in one pass over its arguments."""
-        inputs: dict[Node, None] = {}
+        """Append the node of a call: what `create_arg` and `Graph.create_node` do, in one pass over its arguments."""
+        if len(args) == 1 and not kwargs and isinstance(value := args[0], SymbolicValue):
+            # By far the most: the nodes that are used are the arguments.
+            node_args: tuple[Any, ...] = (value.node,)
+            inputs: Iterable[Node] = node_args
+            node_kwargs = _NO_KWARGS
+        else:
+            node_args, node_kwargs, inputs = self._arguments(kind, target, args, kwargs)
+        label = name if name is not None else _target_to_str(target)
+        return self.graph._append(kind, target, node_args, node_kwargs, label, type_expr, inputs)
+
+    def _arguments(
+        self, kind: str, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], Iterable[Node]]:
+        """The arguments of a node, and the nodes in them."""
+        used: list[Node] = []
         items: list[Any] = []
         unusual = False
         for arg in args:
@@ -195,25 +224,23 @@ class Recorder:
                 items.append(arg)
             elif isinstance(arg, SymbolicValue):
                 node = arg.node
-                inputs[node] = None
+                used.append(node)
                 items.append(node)
             elif (arg_type is tuple or arg_type is list) and (flat := _flat_items(arg)) is not None:
-                inputs.update(dict.fromkeys(item for item in flat if type(item) is Node))
+                used += [item for item in flat if type(item) is Node]
                 items.append(tuple(flat) if arg_type is tuple else immutable_list(flat))
             else:
                 unusual = True
-                items.append(_freeze(self.create_arg(arg), inputs))
+                items.append(_frozen(self.create_arg(arg), used))
         node_args = tuple(items)
         node_kwargs = _NO_KWARGS
         if kwargs:
             unusual = unusual or not PLAIN_TYPES.issuperset(map(type, kwargs.values()))
-            node_kwargs = immutable_dict(_freeze(self.create_arg(kwargs), inputs) if unusual else kwargs)
+            node_kwargs = immutable_dict(_frozen(self.create_arg(kwargs), used) if unusual else kwargs)
         if unusual:
             _warn_of_symbolic_numbers(kind, target, node_args, node_kwargs)
-        label = name if name is not None else _target_to_str(target)
-        node = self.graph._append(kind, target, node_args, node_kwargs, label, type_expr, inputs)
-        self._describe(node, sys._getframe(2))
-        return node
+        # A dict keeps the order and drops repetitions; it is not needed for one input.
+        return node_args, node_kwargs, used if len(used) == 1 else dict.fromkeys(used)
 
     def _create_unusual_arg(self, a: Any) -> Any:
         """The argument for `a`, which is neither of the most frequent types nor a symbolic value."""
@@ -272,6 +299,14 @@ class Recorder:
         error = TypeError(f"'{type(obj).__name__}' object doesn't support item deletion")
         instead = functools.partial(self.create_proxy, "call_function", operator.delitem, (obj, key), {})
         self.refuse(ItemAssignment, obj, error, instead)
+
+
+def _frozen(argument: Any, used: list[Node]) -> Any:
+    """The argument with immutable containers; the nodes in it are added to those that are used."""
+    inputs: dict[Node, None] = {}
+    frozen = _freeze(argument, inputs)
+    used += inputs
+    return frozen
 
 
 def _flat_items(values: Sequence[Any]) -> list[Any] | None:

@@ -13,10 +13,11 @@ import functools
 import linecache
 import os
 import sysconfig
+from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Final
+from typing import Any, Final, Self, TypeAlias
 
 import torch
 
@@ -93,20 +94,36 @@ class ModuleSite:
         return self._frames
 
 
-class OriginRecord(tuple[ModuleSite, Trail]):
-    """What a node keeps of its origin: a site and the trail inside it; `resolve` makes the readable form.
+ModuleStack: TypeAlias = tuple[Any, str, tuple[str, type]]
+"""The modules that are running, as a chain that grows and shrinks at its inner end, so that nodes can share it.
 
-    A tuple because one is made for every node, and nothing is made faster.
-    """
+A link is: those outside, the name of the call (the path, with `@n` at a later call of the same module), and the path
+and type of the module.
+"""
+
+
+def unrolled(stack: ModuleStack | None) -> OrderedDict[str, tuple[str, type]]:
+    """The modules of a stack by the names of their calls, outermost first."""
+    links: list[tuple[str, tuple[str, type]]] = []
+    while stack is not None:
+        stack, name, module = stack
+        links.append((name, module))
+    return OrderedDict(reversed(links))
+
+
+Mark: TypeAlias = tuple[ModuleSite | CodeType | int, ...]
+"""What a tracer leaves on a node: a site and then the trail inside it, in one tuple, as nothing is made faster."""
+
+
+class OriginRecord(tuple[ModuleSite, Trail]):
+    """A site and the trail inside it; `resolve` makes the readable form."""
 
     __slots__ = ()
 
-    def moved_to(self, code: CodeType, lasti: int) -> "OriginRecord":
-        """The same origin at another instruction of the innermost function, if `code` is that function's."""
-        site, trail = self
-        if not trail or trail[0] is not code:
-            return self
-        return OriginRecord((site, (code, lasti, *trail[2:])))
+    @classmethod
+    def of(cls, mark: Mark) -> Self:
+        """The record that a mark stands for."""
+        return cls((mark[0], mark[1:]))
 
     def innermost(self) -> SourceFrame | None:
         """The innermost user frame, if there is one in the record's own site."""
@@ -117,6 +134,13 @@ class OriginRecord(tuple[ModuleSite, Trail]):
         site, trail = self
         frames = (*site.frames, *reversed(resolve_trail(trail)))
         return Origin(frames, site.module_path, site.module_type)
+
+
+def moved(mark: Any, code: CodeType, lasti: int) -> Any:
+    """A mark at another instruction of the innermost function, if `code` is that function's."""
+    if type(mark) is not tuple or len(mark) == 1 or mark[1] is not code:
+        return mark
+    return (mark[0], code, lasti, *mark[3:])
 
 
 def resolve_trail(trail: Trail) -> tuple[SourceFrame, ...]:
@@ -181,15 +205,32 @@ def _line_span(path: str, line: int) -> Span:
 
 def walk_user_frames(frame: FrameType | None, boundary: CodeType | None) -> Trail:
     """The user frames from `frame` outwards, as far as the first frame that runs `boundary` or the outermost one."""
+    return walk_known_frames(frame, boundary, None)[0]
+
+
+def walk_known_frames(
+    frame: FrameType | None, boundary: CodeType | None, known: FrameType | None
+) -> tuple[Trail, FrameType | None]:
+    """The user frames from `frame` outwards, and the frame at which the next such walk may end.
+
+    Args:
+        frame: Where to begin.
+        boundary: The walk ends at the first frame that runs this code, or else at the outermost of all.
+        known: The walk ends here, too: no frame between this one and the boundary is the user's.
+    """
     trail: Trail = ()
+    outermost = frame
     while frame is not None:
         code = frame.f_code
         if _USER_FILES[code.co_filename]:
             trail += (code, frame.f_lasti)
+            outermost = frame
         elif code is boundary:
             break
+        if frame is known:
+            return trail, known
         frame = frame.f_back
-    return trail
+    return trail, outermost
 
 
 def is_user_file(path: str) -> bool:

@@ -16,7 +16,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final, cast
 
 import torch
@@ -45,7 +45,7 @@ from fxengine.placeholders import (
 from fxengine.proxy import ParameterProxy, Proxy, Scope, TracerBase
 from fxengine.recording import PLAIN_TYPES, SymbolicValue
 from fxengine.running import is_proxyable, running_tracer
-from fxengine.source import ModuleSite, OriginRecord, parameter_place, walk_user_frames
+from fxengine.source import ModuleSite, OriginRecord, parameter_place
 from fxengine.wrapping import patch_autowrapped, patch_wrapped_functions, wrap
 
 try:
@@ -75,11 +75,13 @@ class Tracer(TracerBase):
     Attributes:
         root: The module that is traced, or an empty one that takes the constants of a function.
         submodule_paths: The paths of all modules in the root while a trace runs.
-        tensor_attrs: The names of tensors and script objects that the graph refers to as attributes of the root.
     """
 
     root: nn.Module
     tensor_attrs: dict[Any, str]
+
+    _reads_plainly: bool = False
+    """Whether no subclass has a say in what attributes of modules are."""
 
     def __init__(
         self,
@@ -114,7 +116,7 @@ class Tracer(TracerBase):
         self._qualname_counter: dict[str, int] = {}
         self._parameter_proxies: dict[str, Proxy] = {}
         self._patches: Patches | None = None
-        self._searched_types: set[type] = set()
+        self._leaves: dict[type, bool | None] = {}
         self._failure: tuple[BaseException, ModuleSite] | None = None
 
     @functools.cached_property
@@ -222,26 +224,7 @@ class Tracer(TracerBase):
             args: The positional arguments of the call.
             kwargs: The keyword arguments of the call.
         """
-        path = self.path_of_module(m)
-        scope = self.scope
-        previous = (scope.module_path, scope.module_type)
-        scope.module_path, scope.module_type = path, type(m)
-        try:
-            calls = self.num_calls.get(path, 0)
-            key = f"{path}@{calls}" if calls else path
-            self.module_stack[key] = (path, type(m))
-            self._stack_snapshot = None
-            self.num_calls[path] = calls + 1
-            if self.is_leaf_module(m, path):
-                result = self.create_proxy("call_module", path, args, kwargs)
-            else:
-                result = forward(*args, **kwargs)
-            self._stack_snapshot = None
-            popped, _ = self.module_stack.popitem(last=True)
-            assert popped == key, f"Unexpected key {popped}, expected {key}"
-        finally:
-            scope.module_path, scope.module_type = previous
-        return result
+        return self._call(m, forward, args, kwargs, None)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:  # noqa: ARG002
         """Return what reading an attribute of a module gives: a symbolic value for the root's parameters.
@@ -374,10 +357,11 @@ class Tracer(TracerBase):
             self._hierarchy = Hierarchy(self.root)
             function = root
         self._parameter_proxies = {}
-        self._searched_types = set()
+        self._leaves = {}
         self._failure = None
-        self._stack_snapshot = None
-        self._records_plainly = self._is_plain()
+        self._stack = None
+        self._records_plainly = not self.check_mutable_operations and self._is_own(*_RECORDING)
+        self._reads_plainly = self._is_own("getattr")
         code = getattr(function, "__code__", None)
         if code is not None:
             self.graph._co_fields = {
@@ -387,12 +371,9 @@ class Tracer(TracerBase):
             }
         return function
 
-    def _is_plain(self) -> bool:
-        """Whether neither a subclass nor an attribute of this tracer replaces what is done for each call."""
-        methods = ("create_arg", "create_node", "call_module")
-        return not self.check_mutable_operations and not any(
-            getattr(getattr(self, name), "__func__", None) is not _OWN_METHODS[name] for name in methods
-        )
+    def _is_own(self, *methods: str) -> bool:
+        """Whether neither a subclass nor an attribute of this tracer replaces these methods."""
+        return all(getattr(getattr(self, name), "__func__", None) is getattr(Tracer, name) for name in methods)
 
     def _trace(self, function: Any, is_module: bool, concrete_args: Any) -> None:
         assert isinstance(function, FunctionType), f"Expected FunctionType, got {type(function)}"
@@ -414,8 +395,9 @@ class Tracer(TracerBase):
 
     def _run(self, site: ModuleSite, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Call a forward; the frames of what it records end here, where those of the site begin."""
-        outer = self._site
+        outer = (self._site, self._known_frame, self._known_code)
         self._site = site
+        self._known_frame = None
         try:
             return function(*args, **kwargs)
         except BaseException as error:
@@ -423,27 +405,102 @@ class Tracer(TracerBase):
                 self._failure = (error, site)
             raise
         finally:
-            self._site = outer
+            self._site, self._known_frame, self._known_code = outer
 
     def _intercept_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what the tracer has to do at a call of a module."""
-        if type(module) not in self._searched_types or "forward" in module.__dict__:
-            self._autowrap_globals_of(module)
+        if type(module) not in self._leaves or "forward" in module.__dict__:
+            self._meet(module)
+        leaf = self._leaves[type(module)]
+        if leaf:
+            return self._record_leaf(module, args, kwargs)
+        if self._records_plainly:
+            return self._call(module, None, args, kwargs, leaf)
 
         def forward(*args: Any, **kwargs: Any) -> Any:
-            trail = walk_user_frames(sys._getframe(1), self._boundary)
-            path = self.submodule_paths.get(module, "") if self.submodule_paths else ""
-            site = ModuleSite(path, type(module), self._site, trail)
-            return self._run(site, call_as_torch_does, (module, *args), kwargs)
+            return self._trace_through(module, self._path_or_nothing(module), args, kwargs, sys._getframe(1))
 
         return self.call_module(module, forward, args, kwargs)
 
-    def _autowrap_globals_of(self, module: nn.Module) -> None:
-        """Find autowrapped functions where the module's forward looks for its globals."""
-        self._searched_types.add(type(module))
+    def _meet(self, module: nn.Module) -> None:
+        """Note whether modules of a type are leaves, None if a subclass decides that.
+
+        Autowrapped functions are found where the module's forward looks for its globals.
+        """
         namespace = getattr(getattr(module, "forward", module), "__globals__", None)
         if namespace is not None and self._patches is not None:
             patch_autowrapped(self._patches, namespace, self._autowrapped)
+        own_rule = self._records_plainly and self._is_own("is_leaf_module")
+        self._leaves[type(module)] = self.is_leaf_module(module, "") if own_rule else None
+
+    def _record_leaf(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
+        """Do what `_call` does for a leaf module, if nobody can see in between which modules are running."""
+        path = self.path_of_module(module)
+        calls = self.num_calls.get(path, 0)
+        self.num_calls[path] = calls + 1
+        key = f"{path}@{calls}" if calls else path
+        called = (path, type(module))
+        stack = (self._stack, key, called)
+        try:
+            node = self._record("call_module", path, args, kwargs, None, None)
+        except BaseException:
+            self._stack, self.module_stack[key] = stack, called  # As `_call` leaves it.
+            raise
+        # The frames of this function and of the two that led to it are ours.
+        self._describe(node, sys._getframe(3), called, stack)
+        return Proxy(node, self)
+
+    def _call(
+        self,
+        module: nn.Module,
+        forward: Callable[..., Any] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        leaf: bool | None,
+    ) -> Any:
+        """The value of a call of a module; `forward` and `leaf` are None for what the module and this tracer say."""
+        path = self.path_of_module(module)
+        scope = self.scope
+        previous = (scope.module_path, scope.module_type)
+        called = scope.module_path, scope.module_type = path, type(module)
+        try:
+            calls = self.num_calls.get(path, 0)
+            self.num_calls[path] = calls + 1
+            key = f"{path}@{calls}" if calls else path
+            outer = self._stack
+            self._stack = (outer, key, called)
+            self.module_stack[key] = called
+            if leaf is None:
+                leaf = self.is_leaf_module(module, path)
+            if leaf:
+                result = self.create_proxy("call_module", path, args, kwargs)
+            elif forward is None:
+                result = self._trace_through(module, path, args, kwargs, sys._getframe(2))
+            else:
+                result = forward(*args, **kwargs)
+            self._stack = outer
+            popped, _ = self.module_stack.popitem()
+            assert popped == key, f"Unexpected key {popped}, expected {key}"
+        finally:
+            scope.module_path, scope.module_type = previous
+        return result
+
+    def _trace_through(
+        self, module: nn.Module, path: str, args: tuple[Any, ...], kwargs: dict[str, Any], caller: FrameType
+    ) -> Any:
+        """Run a module as torch would, hooks included."""
+        site = ModuleSite(path, type(module), self._site, self._trail_from(caller))
+        return self._run(site, call_as_torch_does, (module, *args), kwargs)
+
+    def _path_or_nothing(self, module: nn.Module) -> str:
+        return self.submodule_paths.get(module, "") if self.submodule_paths else ""
+
+    def _unwind(self, depth: int) -> None:
+        """Forget the modules that were running when an exception ended them, but for the outermost so many."""
+        while len(self.module_stack) > depth:
+            self.module_stack.popitem()
+            if self._stack is not None:
+                self._stack = self._stack[0]
 
     def _flat_placeholder(self, name: str, concrete: Any) -> Proxy:
         proxy = self.create_proxy("placeholder", name, (), {})
@@ -498,6 +555,8 @@ class Tracer(TracerBase):
     def __deepcopy__(self, memo: dict[int, Any]) -> "Tracer":
         result = Tracer.__new__(Tracer)
         for name, value in self.__dict__.items():
+            if name == "_known_frame":
+                continue
             # Modules cannot be copied.
             copied = copy.copy(value) if name == "_autowrap_search" else copy.deepcopy(value, memo)
             result.__dict__[name] = copied
@@ -532,11 +591,8 @@ def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str
 
 Tracer._boundary = Tracer._run.__code__
 
-_OWN_METHODS: Final = {
-    "create_arg": Tracer.create_arg,
-    "create_node": Tracer.create_node,
-    "call_module": Tracer.call_module,
-}
+_RECORDING: Final = ("create_arg", "create_node", "create_proxy", "proxy", "call_module", "path_of_module")
+"""The methods that have a say in how a call is recorded."""
 
 
 @functools.lru_cache(maxsize=64)

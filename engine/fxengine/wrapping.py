@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Final, TypeVar, cast, overload
 
 import torch
 
@@ -115,9 +115,12 @@ def registered_methods() -> Iterator[tuple[type, str]]:
     yield from list(getattr(theirs, "_wrapped_methods_to_patch", ()))
 
 
+_PLAIN_FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType})
+
+
 def _stand_in_for(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the stand-in for a leaf function: the same one every time, for there are dozens in every trace."""
-    if isinstance(function, FunctionType | BuiltinFunctionType):
+    if type(function) in _PLAIN_FUNCTIONS:
         return _known_stand_in_for(function)
     return _create_wrapped_func(function)
 

@@ -315,9 +315,7 @@ class Run:
         if key not in self._knowledge.escaping and catcher(error, call.frame, _OUTERMOST) is not None:
             self._passing.append((key, error))
             raise error
-        while len(tracer.module_stack) > call.depth:
-            tracer.module_stack.popitem()
-        tracer._stack_snapshot = None
+        tracer._unwind(call.depth)
         with_callers(error, call.frame, _OUTERMOST)
         path = self._path_of(call.module)
         inside = tracer._failure is not None and tracer._failure[0] is error
