@@ -111,7 +111,7 @@ def unrolled(stack: ModuleStack | None) -> OrderedDict[str, tuple[str, type]]:
     return OrderedDict(reversed(links))
 
 
-Mark: TypeAlias = tuple[ModuleSite | CodeType | int, ...]
+Mark: TypeAlias = tuple[Any, ...]
 """What a tracer leaves on a node: a site and then the trail inside it, in one tuple, as nothing is made faster."""
 
 
