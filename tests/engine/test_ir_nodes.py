@@ -142,9 +142,9 @@ def test_local_tracers_are_not_saved():
 
 def test_code_is_compiled_when_it_is_first_called():
     module = symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
-    assert not isinstance(vars(type(module))["forward"], types.FunctionType)
+    assert type(vars(type(module))["forward"]) is not types.FunctionType
     assert module(torch.ones(1, 2)).shape == (1, 2)
-    assert isinstance(vars(type(module))["forward"], types.FunctionType)
+    assert type(vars(type(module))["forward"]) is types.FunctionType
     first = module.forward
     assert module.forward == first
 

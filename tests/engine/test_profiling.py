@@ -200,11 +200,11 @@ def test_a_model_without_data_is_refused():
 
 
 def test_placeholders_are_bound_like_a_call():
-    def forward(x, y=2, *, z):
+    def forward(x, *, z, y=2):
         return x + y + z
 
     traced = symbolic_trace(forward)
-    assert bind_placeholders(traced, (1,), {"z": 3}) == (1, 2, 3)
+    assert bind_placeholders(traced, (1,), {"z": 3}) == (1, 3, 2)
     with pytest.raises(TypeError, match="no value for the input `x`"):
         bind_placeholders(traced, (), {"z": 3})
     with pytest.raises(TypeError, match="too much"):
