@@ -114,6 +114,7 @@ _PROMISED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "subgraph_rewriter": ("Match", "replace_pattern"),
     "passes.reinplace": ("reinplace",),
+    "passes.runtime_assert": ("insert_deferred_runtime_asserts",),
     "passes.shape_prop": ("TensorMetadata", "ShapeProp"),
     "passes.split_module": ("Partition", "split_module"),
 }

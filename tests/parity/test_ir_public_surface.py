@@ -29,7 +29,6 @@ NOT_HERE = {
     "torch.fx.passes._tensorify_python_scalars",
     "torch.fx.passes.regional_inductor",
     "torch.fx.passes.regional_inductor_invoke_subgraph",
-    "torch.fx.passes.runtime_assert",
 }
 SHARED = {"torch.fx.traceback"}
 """Modules whose objects are torch's own here: there is one such record in a process."""
