@@ -45,7 +45,7 @@ _WANTS_NUMBER: Final = re.compile(
     r"|indices must be integers|real number is required|doesn't define __\w+__ method|unsupported format string"
     r"|unsupported operand type|can't multiply sequence|integer is required|must be an integer"
 )
-_BLAMES_ANOTHER: Final = re.compile(r"(?:, not |but got |got )\W?[a-zA-Z]")
+_BLAMES_ANOTHER: Final = re.compile(r"(?:, not |but got |got )\W?[a-zA-Z]|unsupported operand type|of type '")
 """A message that names the type it did not want; if that is not a proxy, the symbolic value was not the trouble."""
 _MADE_AT_RUN_TIME: Final = 1 << 9
 """The flag of classes that a `class` statement made: CPython's `Py_TPFLAGS_HEAPTYPE`."""
@@ -74,6 +74,11 @@ class Moment:
     def opname(self) -> str:
         """The name of the instruction."""
         return opname_at(self.frame.f_code, self.lasti)
+
+    @property
+    def raises(self) -> bool:
+        """Whether the instruction is a `raise`."""
+        return self.opname in _RAISES
 
     def value_of(self, name: str) -> Any:
         """What a name meant there, or None."""
@@ -125,16 +130,17 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
     symbolic = symbolic_operand(raising, graph)
     message = text_of(error)
     mentioned = bool(_MENTIONS_PROXY.search(message)) or any(isinstance(arg, Proxy) for arg in error.args)
-    if raising.opname in _RAISES:
+    if raising.raises:
         own = is_user_file(raising.path)
         rule: type[Rule] = RaisedWhileTracing if own or not mentioned else ForeignCall
         user = next((m for m in reversed(moments) if is_user_file(m.path)), raising)
         return Verdict(rule, None if own else symbolic_operand(user, graph), certain=rule is ForeignCall)
     if not mentioned and symbolic is None:
         return Verdict(RaisedWhileTracing, None, certain=False)
-    if isinstance(error, TypeError) and _WANTS_NUMBER.search(message):
+    possible = mentioned or not _BLAMES_ANOTHER.search(message)
+    if possible and isinstance(error, TypeError) and _WANTS_NUMBER.search(message):
         return Verdict(DynamicNumber, symbolic)
-    if mentioned or (_calls_c_code(raising) and not _BLAMES_ANOTHER.search(message)):
+    if mentioned or (possible and _calls_c_code(raising)):
         return Verdict(ForeignCall, symbolic, certain=mentioned or _is_given_symbols(raising, symbolic))
     return Verdict(RaisedWhileTracing, None, certain=False)
 

@@ -57,6 +57,72 @@ def test_what_only_a_wrong_answer_leads_to_is_no_problem(source: str) -> None:
     assert {code for code, _ in sites(source)} == {"FX001"}
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "hs = () if flag else None\nfor i in range(3):\n    if flag: hs += (x,)",
+        "hs = () if flag.on else None\nif y: z = 1\nif flag.on: hs += (x,)",
+        "if not flag: z = x\nif not flag: y = z",
+        "assert flag\nif flag: z = x\ny = z",
+    ],
+)
+def test_the_same_value_has_the_same_truth(source: str) -> None:
+    assert {code for code, _ in sites(source)} == {"FX001"}
+
+
+def test_what_lies_behind_two_conditions_on_one_value_is_found() -> None:
+    assert sites("if flag: z = 1\nif y: return y\nif not flag: return len(x)\nif flag: return len(y)") == [
+        ("FX001", "flag"),
+        ("FX001", "y"),
+        ("FX001", "flag"),
+        ("FX002", "len(x)"),
+        ("FX001", "flag"),
+        ("FX002", "len(y)"),
+    ]
+
+
+def test_an_operator_on_no_symbolic_value_wants_no_number_of_one() -> None:
+    assert sites("hs = None\nhs += (x,)") == [("FX009", "hs += (x,)")]
+
+
+def test_what_lies_behind_a_daring_answer_is_found_without_it() -> None:
+    assert sites("z = y > 1\nif y: z = None\nif x > 1: y = 1 // 0\nif z is None: y = len(x)") == [
+        ("FX001", "y"),
+        ("FX001", "x > 1"),
+        ("FX002", "len(x)"),
+    ]
+
+
+def test_what_torch_raises_after_a_wrong_answer_is_no_problem() -> None:
+    found = diagnose(nn.LSTM(4, 4).eval(), budget=Budget(seconds=60))
+    assert {"FX006", "FX009"}.isdisjoint(each.code for each in found.problems)
+
+
+def test_a_parameter_from_elsewhere_stays_a_stranger() -> None:
+    stray = nn.Parameter(torch.ones(2))
+
+    class Strange(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + stray
+
+    model = Strange()
+    for _ in range(2):
+        found = diagnose(model)
+        assert told(found) == [("FX007", "x + stray")]
+        assert not list(model.parameters())
+        assert torch.equal(fxengine.GraphModule(found.root, found.graph)(torch.ones(2)), 2 * torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("values", "names"), [((True, 2), ["x", "y"]), ((fxengine.PH, 2), ["y"]), ((True,), []), ((), [])]
+)
+def test_concrete_arguments_in_order(values: tuple[Any, ...], names: list[str]) -> None:
+    found = diagnose(lambda x, y: (x, y), values)
+    assert [guard.expression for guard in found.guards] == names
+    assert [each.code for each in found.silent] == ["FX306"] * len(names)
+    assert [each.code for each in found.problems] == ([] if len(values) == 2 else ["FX009"])
+
+
 def test_an_exception_is_a_problem_if_every_path_ends_in_one() -> None:
     assert sites("if flag: raise ValueError\nelse: raise TypeError") == [
         ("FX001", "flag"),

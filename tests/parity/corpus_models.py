@@ -178,6 +178,8 @@ def models() -> Iterator[tuple[str, Callable[[], nn.Module]]]:
 
 def _on_meta(build: Callable[[str], nn.Module], name: str) -> nn.Module:
     corpus.prepare()
+    # The other libraries would import it while tensors are made on the meta device.
+    importlib.import_module("torchvision")
     # torchvision's regnets compute their widths with tensors, which must be real.
     with torch.device("cpu" if name in {"regnet_x_400mf", "regnet_y_400mf"} else "meta"):
         return build(name).eval()

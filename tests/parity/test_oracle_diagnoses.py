@@ -31,15 +31,6 @@ FUNCTIONS = [
 SMALL = [*FUNCTIONS, *own(), *fixtures()]
 LARGE = [*corpus()]
 
-_TUPLE = "the rules of silent errors take concrete_args for a dictionary"
-UNSETTLED = {
-    "own:lstm root": "what torch raises after a condition of its own is reported, though other answers lead past it",
-    "own:tuple of concrete arguments": _TUPLE,
-    "own:too few concrete arguments": _TUPLE,
-    "own:flat concrete arguments": _TUPLE,
-}
-"""Known-wrong: subjects over which the two disagree, and why."""
-
 UNREPORTED = ("model_debugging_utils.py:294:", "vat_siglip.py:360:", "vat_siglip.py:363:")
 """Known-wrong: sites of real models that are not reported.
 
@@ -49,16 +40,9 @@ that has been met at another place before.
 
 
 def _check(subject: Subject, limits: Limits) -> None:
-    if subject.name not in UNSETTLED:
-        result = verdict(subject, limits)
-        result.missing = [each for each in result.missing if not any(known in each for known in UNREPORTED)]
-        assert not result, str(result)
-        return
-    try:
-        result = verdict(subject, limits)
-    except AttributeError:
-        return
-    assert result, "this is mended, so it goes from UNSETTLED"
+    result = verdict(subject, limits)
+    result.missing = [each for each in result.missing if not any(known in each for known in UNREPORTED)]
+    assert not result, str(result)
 
 
 @pytest.mark.parametrize("subject", SMALL, ids=lambda subject: subject.name)

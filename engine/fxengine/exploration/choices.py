@@ -1,10 +1,10 @@
 """Which answer each question about a truth value gets, in one run and in all runs together.
 
 A run follows the decisions of an earlier one up to a point, and from there on takes what is true or likely, or, while
-exploring, what nobody has tried yet.
+exploring, what nobody has tried yet. Within a run the same value has the same truth wherever that is asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -13,7 +13,8 @@ from fxengine.classification import Moment, Verdict, operand_span
 from fxengine.errors import DynamicBool
 from fxengine.exploration.answers import Outlook, is_in_while, outlook
 from fxengine.exploration.places import Key, trail_of
-from fxengine.source import ModuleSite
+from fxengine.proxy import Attribute, Proxy
+from fxengine.source import ModuleSite, is_user_file
 
 _TIMES_IN_A_LOOP: Final = 2
 _TIMES: Final = 64
@@ -31,11 +32,19 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a run begins: with the first `length` decisions of another run, and then with the opposite of the next."""
+    """How a run begins: with the first `length` decisions of another run, and then with the opposite of the next.
+
+    Attributes:
+        decisions: The decisions of the other run.
+        length: How many of them are repeated.
+        flips: Whether the next one is turned round.
+        daring: Those among the repeated ones that were taken only as nobody had tried them, by their indices.
+    """
 
     decisions: Sequence[Decision] = ()
     length: int = 0
     flips: bool = False
+    daring: tuple[int, ...] = ()
 
     def answer(self, at: int, key: Key) -> bool | None:
         """The answer to the question that is asked as number `at`; None if that is open."""
@@ -51,20 +60,22 @@ class Coverage:
     Attributes:
         covered: The questions with the answers that were tried, or need not be.
         waiting: Those that are still to be tried, each with the way that leads there.
+        retries: Ways that do without the last of the answers after which a run has failed.
     """
 
     covered: set[tuple[Key, bool]] = field(default_factory=set[tuple[Key, bool]])
     waiting: dict[tuple[Key, bool], Way] = field(default_factory=dict[tuple[Key, bool], Way])
+    retries: list[Way] = field(default_factory=list[Way])
     _outlooks: dict[Key, Outlook] = field(default_factory=dict[Key, Outlook])
 
     def next_way(self) -> Way | None:
-        """The way to the first answer that has not been tried; None if all were."""
+        """The way to the first answer that has not been tried, or round a failure; None if all were."""
         while self.waiting:
             wanted = next(iter(self.waiting))
             way = self.waiting.pop(wanted)
             if wanted not in self.covered:
                 return way
-        return None
+        return self.retries.pop(0) if self.retries else None
 
     def outlook(self, key: Key, frame: FrameType, subject: Any) -> Outlook:
         """What follows from the answer to a question that is asked in a frame, about a symbolic value."""
@@ -73,6 +84,14 @@ class Coverage:
             operand = operand_span(Verdict(DynamicBool, subject), Moment(frame, frame.f_lasti))
             known = self._outlooks[key] = outlook(frame.f_code, frame.f_lasti, operand)
         return known
+
+
+@dataclass(frozen=True, slots=True)
+class _Truth:
+    """The truth that a symbolic value has in a run, and the index of the decision that gave it."""
+
+    answer: bool
+    decided_at: int
 
 
 @dataclass(slots=True)
@@ -88,6 +107,7 @@ class Choices:
 
     Attributes:
         decisions: What was decided, in order.
+        assumed_in: The user's frame and instruction that led to the last answer that was assumed.
     """
 
     def __init__(self, coverage: Coverage, way: Way, boundary: CodeType | None, *, explores: bool) -> None:
@@ -100,11 +120,15 @@ class Choices:
             explores: Whether to prefer what has not been tried to what is likely.
         """
         self.decisions: list[Decision] = []
+        self.assumed_in: tuple[FrameType, int] | None = None
         self._coverage = coverage
         self._way = way
         self._boundary = boundary
         self._explores = explores
         self._counts: dict[tuple[Key, ModuleSite | None], _Count] = {}
+        self._truths: dict[Hashable, _Truth] = {}
+        self._daring = list(way.daring)
+        self._retried: set[int] = set()
 
     @property
     def assumed(self) -> bool:
@@ -127,19 +151,35 @@ class Choices:
             true: The true answer, if it is known.
         """
         view = self._coverage.outlook(key, frame, subject)
-        answer = self._way.answer(len(self.decisions), key)
+        value, index = _identity_of(subject), len(self.decisions)
+        known = self._truths.get(value)
+        answer = self._way.answer(index, key)
         counted = self._counts.get((key, site))
         if answer is None:
-            answer = self._open(key, view.likely if true is None else true)
+            likely = view.likely if true is None else true
+            answer = known.answer if known is not None else self._open(key, likely)
             if true is None and counted is not None and counted.answer is answer:
                 answer = answer is not self._goes_on(counted.times, frame)
+            if known is None and answer is not likely:
+                self._daring.append(index)
         if counted is None:
             counted = self._counts[key, site] = _Count(answer)
         counted.times = counted.times + 1 if counted.answer is answer else 1
         counted.answer = answer
-        self._cover(key, answer, view)
+        if known is None or known.answer is not answer:
+            self._truths[value] = _Truth(answer, index)
+        self._cover(key, answer, view, index if known is None else known.decided_at)
         self.decisions.append(Decision(key, answer, assumed=answer is not true))
+        if answer is not true:
+            self.assumed_in = _asked_in(frame)
         return answer
+
+    def failed(self) -> None:
+        """Have the last answer that was taken for the sake of trying it left out, for the run has failed after it."""
+        if self._daring and self._daring[-1] not in self._retried:
+            *before, last = self._daring
+            self._retried.add(last)
+            self._coverage.retries.append(Way(self.decisions, last, flips=True, daring=tuple(before)))
 
     def _open(self, key: Key, likely: bool) -> bool:
         """The likely answer; while exploring the other one if nobody has tried that yet."""
@@ -153,11 +193,26 @@ class Choices:
             return False
         return times >= _TIMES or any(is_in_while(*each) for each in trail_of(frame, self._boundary))
 
-    def _cover(self, key: Key, answer: bool, view: Outlook) -> None:
-        """Note an answer as tried, and the way to the other one."""
+    def _cover(self, key: Key, answer: bool, view: Outlook, decided_at: int) -> None:
+        """Note an answer as tried, and the way to the other one, which turns off where the truth was decided."""
         coverage, other = self._coverage, (key, not answer)
         coverage.covered.add((key, answer))
         if other[1] in view.idle:
             coverage.covered.add(other)
         if other not in coverage.covered and other not in coverage.waiting:
-            coverage.waiting[other] = Way(self.decisions, len(self.decisions), flips=True)
+            daring = tuple(index for index in self._daring if index < decided_at)
+            coverage.waiting[other] = Way(self.decisions, decided_at, flips=True, daring=daring)
+
+
+def _identity_of(subject: Any) -> Hashable:
+    """What is the same for symbolic values that are the same: the node, or the attribute of what it is one of."""
+    if isinstance(subject, Attribute):
+        return _identity_of(subject.root), subject.attr
+    return subject.node if isinstance(subject, Proxy) else id(subject)
+
+
+def _asked_in(frame: FrameType | None) -> tuple[FrameType, int] | None:
+    """The innermost frame of the user's that leads to `frame`, and its instruction; None if there is none."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else (frame, frame.f_lasti)

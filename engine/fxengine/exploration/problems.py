@@ -11,7 +11,17 @@ from torch import nn
 from fxengine.advice import Case, headline, hints, on_one_line
 from fxengine.classification import Moment, Verdict, classify, moments_of, operand_span
 from fxengine.diagnosis import TracingProblem
-from fxengine.errors import DynamicBool, DynamicLength, Refusal, Rule, SwallowedError, UnsupportedArgument, text_of
+from fxengine.errors import (
+    DynamicBool,
+    DynamicLength,
+    ForeignCall,
+    RaisedWhileTracing,
+    Refusal,
+    Rule,
+    SwallowedError,
+    UnsupportedArgument,
+    text_of,
+)
 from fxengine.graph import Graph
 from fxengine.provenance import Kind, kind_of, way_to
 from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file
@@ -30,17 +40,30 @@ class Trouble:
         refusals: What the tracer has refused so far.
         graph: The graph so far.
         site: The call of the module whose forward ran.
+        assumed_in: The user's frame and instruction that led to the last answer that was assumed.
     """
 
     error: BaseException
     refusals: Sequence[Refusal]
     graph: Graph
     site: ModuleSite
+    assumed_in: tuple[FrameType, int] | None = None
 
     @property
     def verdict(self) -> Verdict:
         """The rule that it belongs to, and the symbolic value that it is about."""
-        return classify(self.error, self.refusals, self.graph)
+        verdict = classify(self.error, self.refusals, self.graph)
+        if verdict.rule is ForeignCall and self._follows_from_an_answer():
+            return Verdict(RaisedWhileTracing, None, certain=False)
+        return verdict
+
+    def _follows_from_an_answer(self) -> bool:
+        """Whether a `raise` outside the user's code may be due to an answer that was assumed in the same call."""
+        moments = moments_of(self.error.__traceback__)
+        if not moments or not moments[-1].raises:
+            return False
+        user = next((moment for moment in reversed(moments) if is_user_file(moment.path)), None)
+        return user is None or self.assumed_in == (user.frame, user.lasti)
 
 
 @dataclass(frozen=True, slots=True)

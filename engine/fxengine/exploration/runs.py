@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from torch import nn
 from torch.utils import _pytree as pytree
@@ -28,6 +28,9 @@ from fxengine.placeholders import PHBase
 from fxengine.silent import find_silent
 from fxengine.source import frame_at, parameter_place
 from fxengine.tracer import Tracer
+
+ConcreteArgs: TypeAlias = dict[str, Any] | tuple[Any, ...] | None
+"""Values of parameters, by name or in their order."""
 
 _MOST_REPETITIONS: Final = 32
 """How often one way is run again because it leads further."""
@@ -48,7 +51,7 @@ class Budget:
 
 def diagnose(
     root: nn.Module | Callable[..., Any],
-    concrete_args: dict[str, Any] | None = None,
+    concrete_args: ConcreteArgs = None,
     *,
     inputs: Source = None,
     tracer: Tracer | None = None,
@@ -59,7 +62,8 @@ def diagnose(
 
     Args:
         root: A module or function. It is left as it was, but for the constants that the graph refers to.
-        concrete_args: Values of parameters that are not to be symbolic, as for `Tracer.trace`.
+        concrete_args: Values of parameters that are not to be symbolic, by name or in their order, as `Tracer.trace`
+            takes them.
         inputs: Example inputs, as positional and keyword arguments, which decide what follows from metadata alone; or a
             function that finds them for a graph, as far as that has come. It is called when something is to be decided.
         tracer: The tracer to use; by default one as `symbolic_trace` makes.
@@ -97,13 +101,14 @@ class _Exploration:
     def __init__(
         self,
         describer: Describer,
-        concrete_args: dict[str, Any] | None,
+        concrete_args: ConcreteArgs,
         tracer: Tracer,
         inputs: Source,
         budget: Budget,
     ) -> None:
         self._root = root = describer.root
-        self._concrete_args = concrete_args
+        self._concrete_args: Any = concrete_args
+        self._fixed = _by_name(describer, concrete_args)
         self._tracer = tracer
         self._budget = budget
         self._snapshot = Snapshot(root)
@@ -136,7 +141,7 @@ class _Exploration:
         return Diagnosis(
             best.graph,
             findings.problems(),
-            (*_guards(self._root, self._concrete_args, self._tracer), *best.guards),
+            (*self._guards(), *best.guards),
             best.root,
             silent=(*findings.swallowed(), *silent),
             cut=cut,
@@ -191,6 +196,15 @@ class _Exploration:
             self._snapshot.has_drawn(),
         )
 
+    def _guards(self) -> tuple[Guard, ...]:
+        """The inputs that were fixed to values; those of which `PH` is a part are inputs still."""
+        code = traced_code(self._root, self._tracer.traced_func_name) if self._fixed else None
+        return tuple(
+            Guard(name, value, None if code is None else frame_at(code, parameter_place(code, name)))
+            for name, value in self._fixed.items()
+            if not any(isinstance(leaf, PHBase) for leaf in pytree.tree_leaves(value))
+        )
+
     def _silent(self, outcome: _Outcome, deadline: float) -> tuple[TracingProblem, ...]:
         """What a run has done without a word that its graph does not do."""
         return find_silent(
@@ -200,7 +214,7 @@ class _Exploration:
                 outcome.graph,
                 outcome.changes,
                 outcome.has_drawn,
-                self._concrete_args,
+                self._fixed,
                 self._describer.user_paths,
                 self._knowledge.findings.problems(),
                 outcome.reached_end,
@@ -264,10 +278,14 @@ def _belongings(graph: Graph, root: nn.Module) -> dict[str, Any]:
 
 
 def _put(root: nn.Module, path: str, value: Any) -> None:
-    """Make sure that a path in the root leads to a value that a graph refers to."""
+    """Make sure that a path in the root leads to a value that a graph refers to.
+
+    A parameter does not become one of the root's by that: to the next trace it is as strange as it was to this one.
+    """
     if _at(root, path) is not value:
         owner, _, name = path.rpartition(".")
-        setattr(_at(root, owner), name, value)
+        put = object.__setattr__ if isinstance(value, nn.Parameter) else setattr
+        put(_at(root, owner), name, value)
 
 
 def _at(root: nn.Module, path: str) -> Any:
@@ -278,15 +296,14 @@ def _at(root: nn.Module, path: str) -> Any:
     return value
 
 
-def _guards(
-    root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None, tracer: Tracer
-) -> tuple[Guard, ...]:
-    """The inputs that were fixed to values; those of which `PH` is a part are inputs still."""
-    if not concrete_args:
-        return ()
-    code = traced_code(root, tracer.traced_func_name)
-    return tuple(
-        Guard(name, value, None if code is None else frame_at(code, parameter_place(code, name)))
-        for name, value in concrete_args.items()
-        if not any(isinstance(leaf, PHBase) for leaf in pytree.tree_leaves(value))
-    )
+def _by_name(describer: Describer, concrete_args: ConcreteArgs) -> dict[str, Any]:
+    """The values of parameters that were given, by the parameters' names as far as they have any."""
+    if not isinstance(concrete_args, tuple):
+        return concrete_args or {}
+    code = traced_code(describer.root, describer.method)
+    if code is None:
+        return {}
+    first = 1 if isinstance(describer.root, nn.Module) else 0
+    names = code.co_varnames[first : code.co_argcount + code.co_kwonlyargcount]
+    # Others are refused by the tracer, or are the items of `*args`.
+    return dict(zip(names, concrete_args, strict=True)) if len(names) == len(concrete_args) else {}

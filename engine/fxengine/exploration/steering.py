@@ -339,6 +339,7 @@ class Run:
         if self._gate.void:
             return None
         self._arrived(error)
+        self.choices.failed()
         trouble = self._trouble(error, site)
         verdict = trouble.verdict
         problem = self._describer.problem(trouble, verdict, self._printed(verdict.subject))
@@ -421,7 +422,7 @@ class Run:
         return "" if number is None else str(number)
 
     def _trouble(self, error: BaseException, site: ModuleSite) -> Trouble:
-        return Trouble(error, self._tracer.refusals, self._tracer.graph, site)
+        return Trouble(error, self._tracer.refusals, self._tracer.graph, site, self.choices.assumed_in)
 
     def _path_of(self, module: nn.Module) -> str | None:
         """The path by which the graph calls a module; None if it is not part of the root."""
