@@ -1,29 +1,32 @@
 """Dead code elimination: removes nodes that nobody uses and that have no effect."""
 
-import functools
 import logging
 import sys
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from torch._guards import TracingContext
 
-from fxengine.node import Node
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fxengine.graph import Graph
     from fxengine.graph_module import GraphModule
+    from fxengine.node import Node
 
 log = logging.getLogger(__name__)
 
 
-def eliminate_dead_code(graph: "Graph", is_impure_node: Callable[[Node], bool] | None = None) -> bool:
+def eliminate_dead_code(graph: "Graph", is_impure_node: "Callable[[Node], bool] | None" = None) -> bool:
     """Return whether anything was removed; ``Graph.eliminate_dead_code`` describes the arguments."""
     graph.lint()
-    is_impure = is_impure_node or functools.partial(Node.is_impure, impure_random=_random_numbers_matter())
+    random_numbers_matter = _random_numbers_matter()
     removed: list[str] = []
     for node in reversed(graph.nodes):
-        if not node.users and not is_impure(node):
+        if is_impure_node is not None:
+            removable = not is_impure_node(node) and not node.users
+        else:
+            removable = not node.users and not node.is_impure(random_numbers_matter)
+        if removable:
             graph.erase_node(node)
             removed.append(node._name)
     if removed:
@@ -32,18 +35,17 @@ def eliminate_dead_code(graph: "Graph", is_impure_node: Callable[[Node], bool] |
     return bool(removed or changed_below)
 
 
-def _graph_modules_read(graph: "Graph") -> Iterator["GraphModule"]:
-    """Yield the children of the graph's module that have graphs and are read by ``get_attr`` nodes."""
+def _graph_modules_read(graph: "Graph") -> list["GraphModule"]:
+    """Return the children of the graph's module that have graphs and are read by ``get_attr`` nodes."""
     if graph._owning_module is None:
-        return
+        return []
     children: dict[str, Any] = {
-        name: child
-        for name, child in graph._owning_module.named_children()
-        if isinstance(getattr(child, "graph", None), type(graph))
+        name: child for name, child in graph._owning_module.named_children() if "_graph" in vars(child)
     }
-    if children:
-        read = {node._target for node in graph.find_nodes(op="get_attr", sort=False)}
-        yield from (child for name, child in children.items() if name in read)
+    if not children:
+        return []
+    read = {node._target for node in graph.find_nodes(op="get_attr", sort=False)}
+    return [child for name, child in children.items() if name in read and isinstance(child.graph, type(graph))]
 
 
 def _random_numbers_matter() -> bool:

@@ -23,9 +23,11 @@ from torch.hub import tqdm  # pyright: ignore[reportPrivateImportUsage] - tqdm, 
 
 from fxengine import config
 from fxengine._lazy_graph_module import _make_graph_module
+from fxengine.codegen.lifetimes import last_uses
 from fxengine.graph import Graph, own_graph
 from fxengine.graph_module import GraphModule
 from fxengine.immutable_collections import immutable_dict, immutable_list
+from fxengine.module_state import attribute
 from fxengine.node import Argument, Node, Target, map_aggregate, map_arg
 from fxengine.proxy import Proxy
 from fxengine.traceback import has_preserved_node_meta, preserve_node_meta, set_current_meta
@@ -35,7 +37,8 @@ __all__ = ["Interpreter", "Transformer"]
 
 _Env: TypeAlias = dict[Node, Any]
 _Loader: TypeAlias = Callable[[Mapping[Node, Any]], Any]
-_ArgumentPlan: TypeAlias = tuple[Any, Any, _Loader | None, _Loader | None]
+_CallLoader: TypeAlias = Callable[[Mapping[Node, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+_ArgumentPlan: TypeAlias = tuple[Any, Any, _CallLoader]
 
 
 class _OnModule:
@@ -106,7 +109,9 @@ class Interpreter(_OnModule):
         self.extra_traceback = True
         self.args_iter: Iterator[Any] = iter(())
         self._plans: dict[Node, _ArgumentPlan] = {}
-        self.user_to_last_uses: dict[Node, list[Node]] = _last_uses(self.graph) if garbage_collect_values else {}
+        self.user_to_last_uses: dict[Node, list[Node]] = {}
+        if garbage_collect_values:
+            self.user_to_last_uses = last_uses(tuple(self.graph.nodes))
 
     def run(
         self,
@@ -128,7 +133,7 @@ class Interpreter(_OnModule):
         """
         self.env = initial_env if initial_env is not None else {}
         self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
-        last_uses = self.user_to_last_uses if self.garbage_collect_values else {}
+        dying = self.user_to_last_uses if self.garbage_collect_values else {}
         for node in self.graph.nodes if config.disable_progress else self._nodes_with_progress():
             if node in self.env:
                 continue
@@ -139,9 +144,10 @@ class Interpreter(_OnModule):
                     _raise_with_context(error, node)
                 raise
             self.env[node] = value
-            for dead in last_uses.get(node, ()):
-                del self.env[dead]
-            if node.op == "output":
+            if node in dying:
+                for dead in dying[node]:
+                    del self.env[dead]
+            if node._op == "output":
                 return self.graph.process_outputs(value) if enable_io_processing else value
         return None
 
@@ -177,7 +183,7 @@ class Interpreter(_OnModule):
         """Execute one node on the values in ``env``, by the method that ``n.op`` names, and return its result."""
         if not has_preserved_node_meta():
             args, kwargs = self.fetch_args_kwargs_from_env(n)
-            return getattr(self, n.op)(n.target, args, kwargs)
+            return getattr(self, n._op)(n._target, args, kwargs)
         with self._set_current_node(n):
             args, kwargs = self.fetch_args_kwargs_from_env(n)
             return getattr(self, n.op)(n.target, args, kwargs)
@@ -239,16 +245,16 @@ class Interpreter(_OnModule):
         """
         value: Any = self.module
         atoms = target.split(".")
-        for depth, atom in enumerate(atoms):
+        for depth, atom in enumerate(atoms, start=1):
             try:
-                value = _attribute(value, atom)
+                value = attribute(value, atom)
             except AttributeError:
-                raise RuntimeError(f"Node referenced nonexistent target {'.'.join(atoms[: depth + 1])}") from None
+                raise RuntimeError(f"Node referenced nonexistent target {'.'.join(atoms[:depth])}") from None
         return value
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return ``n``'s arguments with the values of the nodes in them."""
-        args, kwargs = n.args, n.kwargs
+        args, kwargs = n._args, n._kwargs
         if self._maps_nodes_itself:
             return (
                 cast("tuple[Any, ...]", self.map_nodes_to_values(args, n)),
@@ -256,13 +262,9 @@ class Interpreter(_OnModule):
             )
         plan = self._plans.get(n)
         if plan is None or plan[0] is not args or plan[1] is not kwargs:
-            plan = self._plans[n] = (args, kwargs, _loader(args), _loader(kwargs))
-        env = self.env
+            plan = self._plans[n] = (args, kwargs, _call_loader(args, kwargs))
         try:
-            return (
-                args if plan[2] is None else plan[2](env),
-                kwargs if plan[3] is None else plan[3](env),
-            )
+            return plan[2](self.env)
         except KeyError:
             self.map_nodes_to_values((args, kwargs), n)  # Says which value is missing.
             raise
@@ -368,18 +370,6 @@ class Transformer(Interpreter):
         return _make_graph_module(self.module, self.new_graph)
 
 
-def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
-    """Return for each node which values nobody needs once it has run."""
-    seen: set[Node] = set()
-    last_uses: dict[Node, list[Node]] = {}
-    for user in reversed(graph.nodes):
-        for node in user.all_input_nodes:
-            if node not in seen:
-                seen.add(node)
-                last_uses.setdefault(user, []).append(node)
-    return last_uses
-
-
 def _raise_with_context(error: Exception, node: Node) -> None:
     """Extend ``error``'s message by the node that raised it; raise it anew where its type would hide the message."""
     context = f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace or _source_of(node)}"
@@ -400,13 +390,22 @@ def _source_of(node: Node) -> str | None:
     return "\n".join(lines)
 
 
-def _attribute(owner: Any, name: str) -> Any:
-    """Return ``owner.name``; a child module without the detour over ``__getattr__``."""
-    if isinstance(owner, torch.nn.Module):
-        child = owner._modules.get(name)
-        if child is not None:
-            return child
-    return getattr(owner, name)
+def _call_loader(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _CallLoader:
+    """Return a function from environment to the values of arguments; the most frequent kinds without a detour."""
+    load_kwargs = _loader(kwargs)
+    if load_kwargs is None:
+        match args:
+            case (Node() as only,):
+                return lambda env: ((env[only],), kwargs)
+            case (Node() as first, Node() as second):
+                return lambda env: ((env[first], env[second]), kwargs)
+            case (Node() as first, second) if _loader(second) is None:
+                return lambda env: ((env[first], second), kwargs)
+            case _:
+                load_args = _loader(args)
+                return (lambda _: (args, kwargs)) if load_args is None else (lambda env: (load_args(env), kwargs))
+    load_args = _loader(args) or (lambda _: args)
+    return lambda env: (load_args(env), load_kwargs(env))
 
 
 def _loader(argument: Any) -> _Loader | None:
@@ -435,14 +434,8 @@ def _loader(argument: Any) -> _Loader | None:
 
 
 def _sequence_loader(items: tuple[Any, ...]) -> _Loader | None:
-    """Return the loader of a tuple; the short ones without a loop, as most nodes have one or two arguments."""
+    """Return the loader of a tuple."""
     if items and all(isinstance(item, Node) for item in items):
-        if len(items) == 1:
-            (only,) = items
-            return lambda env: (env[only],)
-        if len(items) == 2:
-            first, second = items
-            return lambda env: (env[first], env[second])
         return lambda env: tuple([env[item] for item in items])
     loaders = [(place, load) for place, item in enumerate(items) if (load := _loader(item)) is not None]
     if not loaders:

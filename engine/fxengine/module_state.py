@@ -24,10 +24,12 @@ _OF_EVERY_MODULE: Final = frozenset(dir(torch.nn.Module()))
 def attribute(owner: Any, name: str) -> Any:
     """Return ``owner.name``; what is registered with a module without the detour over ``__getattr__``."""
     if isinstance(owner, torch.nn.Module):
-        for registered in (owner._modules, owner._parameters):
-            # TorchScript's modules have types of their own there.
-            if isinstance(registered, dict) and registered.get(name) is not None:  # pyright: ignore[reportUnnecessaryIsInstance]
-                return registered[name]
+        registered: Any = owner._modules
+        if name in registered:
+            return registered[name]
+        registered = owner._parameters
+        if name in registered:
+            return registered[name]
     return getattr(owner, name)
 
 

@@ -249,6 +249,7 @@ def _is_sound(graph: "Graph") -> bool:
     It may err on the side of False.
     """
     root, table = graph._owning_module, graph._lookup_table
+    owners: dict[str, Any] = {"": root if isinstance(root, torch.nn.Module) else None}
     names: set[str] = set()
     defined: set[Node] = set()
     define = defined.add
@@ -262,25 +263,40 @@ def _is_sound(graph: "Graph") -> bool:
         count += 1
         if table is not None and node not in table:
             return False
-        if root is not None and not _fits(node, op, root):
+        if root is not None and not (callable(node._target) if op == "call_function" else _fits(node, owners)):
             return False
     return len(names) == count
 
 
-def _fits(node: Node, op: str, root: torch.nn.Module) -> bool:
-    target = node._target
-    if op == "call_function":
-        return callable(target)
+def _fits(node: Node, owners: dict[str, Any]) -> bool:
+    """Return whether a node that calls no function has a target that exists, where it must.
+
+    Args:
+        node: The node.
+        owners: The modules by name that have been found so far; None for what is none.
+    """
+    op, target = node._op, node._target
     if not isinstance(target, str):
         return False
     if op not in {"get_attr", "call_module"}:
         return True
-    owner: Any = root
-    for atom in target.split("."):
-        child = owner._modules.get(atom) if isinstance(owner, torch.nn.Module) else None
-        if child is None:
-            child = getattr(owner, atom, None)
-            if child is None or (op == "call_module" and not isinstance(child, torch.nn.Module)):
-                return False
-        owner = child
-    return True
+    path, _, name = target.rpartition(".")
+    owner = owners[path] if path in owners else _module_at(path, owners)
+    if owner is None:
+        return False
+    if name in owner._modules:
+        return owner._modules[name] is not None
+    if op == "call_module":
+        return False
+    return (name in owner._parameters and owner._parameters[name] is not None) or getattr(owner, name, None) is not None
+
+
+def _module_at(path: str, owners: dict[str, Any]) -> Any:
+    """Return the module with this name; None if it is not a module all the way."""
+    above, _, name = path.rpartition(".")
+    owner = owners[above] if above in owners else _module_at(above, owners)
+    module: Any = None
+    if owner is not None:
+        module = owner._modules[name] if name in owner._modules else getattr(owner, name, None)
+    owners[path] = module = module if isinstance(module, torch.nn.Module) else None
+    return module

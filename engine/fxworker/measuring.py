@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from fxengine._lazy_graph_module import (
+    _LazyGraphModule as LazyGraphModule,  # pyright: ignore[reportPrivateUsage] — torch.fx's name for it.
+)
 from fxengine.exploration import Diagnosis, diagnose
-from fxengine.graph_module import GraphModule
 from fxengine.inputs import infer_inputs
 from fxengine.profiling import (
     ProfileOptions,
@@ -72,7 +74,7 @@ def _profiled(
 ) -> ProfileResult:
     inputs, kwargs = _inputs(request, root, diagnosis, loaded)
     return profile(
-        GraphModule(diagnosis.root, diagnosis.graph),
+        LazyGraphModule(diagnosis.root, diagnosis.graph),  # Run node by node, so it needs no code.
         root,
         inputs,
         kwargs=kwargs,
