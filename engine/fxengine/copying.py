@@ -2,13 +2,15 @@
 
 import contextlib
 import copy
+import functools
 import gc
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from fxengine.arguments import Argument, copy_argument
 from fxengine.immutable_collections import immutable_dict
-from fxengine.node import Node, map_arg
+from fxengine.node import Node, Target, map_arg
+from fxengine.node_fields import fill
 
 if TYPE_CHECKING:
     from fxengine.graph import Graph
@@ -18,6 +20,9 @@ def copy_into(
     graph: "Graph", source: "Graph", val_map: dict[Node, Node], *, return_output_node: bool
 ) -> Argument | tuple[Argument, Node] | None:
     """Copy the nodes of ``source`` into ``graph``; ``Graph.graph_copy`` describes the arguments and the result."""
+    # Nobody watches a graph without a module, and nothing has to be kept up to date but the list itself.
+    plain = graph._owning_module is None and graph._lookup_table is None and graph._insert is graph._at_end
+    append = functools.partial(_appended, graph) if plain else graph._append
     with _collection_paused():
         for node in source.nodes:
             if node in val_map:
@@ -25,7 +30,11 @@ def copy_into(
             if node._op == "output":
                 result = map_arg(node._args[0], val_map.__getitem__)
                 return (result, node) if return_output_node else result
-            val_map[node] = _copied(graph, node, val_map)
+            inputs: dict[Node, None] = {}
+            args = tuple([copy_argument(arg, val_map, inputs) for arg in node._args])
+            kwargs = copy_argument(node._kwargs, val_map, inputs) if node._kwargs else _NO_KWARGS
+            copied = append(node._op, node._target, args, kwargs, node._name, node.type, inputs)
+            val_map[node] = with_facts_of(node, copied)
     return None
 
 
@@ -61,19 +70,36 @@ def _collection_paused() -> Generator[None]:
 
 def with_facts_of(node: Node, copied: Node) -> Node:
     """Return ``copied`` with what is known about ``node``."""
-    copied.meta = copy.copy(node.meta)
+    meta = node.meta
+    copied.meta = meta.copy() if type(meta) is dict else copy.copy(meta)
     copied._mark = node._mark
     copied.tensor = node.tensor
     return copied
 
 
-def _copied(graph: "Graph", node: Node, val_map: dict[Node, Node]) -> Node:
-    """Copy a node whose inputs have copies; what ``Graph.node_copy`` does, without checking the arguments again."""
-    inputs: dict[Node, None] = {}
-    args = copy_argument(node._args, val_map, inputs)
-    kwargs = copy_argument(node._kwargs, val_map, inputs) if node._kwargs else _NO_KWARGS
-    copied = graph._append(node._op, node._target, args, kwargs, node._name, node.type, inputs)
-    return with_facts_of(node, copied)
+def _appended(
+    graph: "Graph",
+    op: str,
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    name: str,
+    type_expr: Any | None,
+    inputs: dict[Node, None],
+) -> Node:
+    """Append a node to a graph without a module, a table of nodes, or a place for new nodes other than the end."""
+    namespace = graph._graph_namespace
+    if not namespace.keep_name(name):
+        name = namespace.create_name(name, None)
+    node = Node.__new__(Node)
+    fill(node, graph, name, op, target, args, kwargs, type_expr, inputs)
+    root = graph._root
+    last = root._prev
+    node._prev, node._next = last, root
+    last._next = root._prev = node
+    node._sort_key = (last._sort_key[0] + 1,) if last is not root else (0,)
+    graph._len += 1
+    return node
 
 
 _NO_KWARGS: dict[str, Any] = immutable_dict()

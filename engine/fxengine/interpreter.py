@@ -111,7 +111,9 @@ class Interpreter(_OnModule):
         self._plans: dict[Node, _ArgumentPlan] = {}
         self.user_to_last_uses: dict[Node, list[Node]] = {}
         if garbage_collect_values:
-            self.user_to_last_uses = last_uses(tuple(self.graph.nodes))
+            nodes = tuple(self.graph.nodes)
+            uses = zip(nodes, last_uses(nodes), strict=True)
+            self.user_to_last_uses = {node: list(dead) for node, dead in uses if dead}
 
     def run(
         self,

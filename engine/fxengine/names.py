@@ -37,6 +37,7 @@ __all__ = [
     "dtype_abbrs",
 ]
 
+_NUMBERED = re.compile(r"[a-zA-Z_][0-9a-zA-Z_]*_\d+").fullmatch
 _ILLEGAL_CHARACTERS = re.compile(r"[^0-9a-zA-Z_]+").sub
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z])([A-Z])").sub
 _TORCH_MODULE = re.compile(r"torch(?:\.(?!_dynamo\.|_inductor\.)[^.]+)*").fullmatch
@@ -90,7 +91,7 @@ class _Namespace:
     __slots__ = ("_base_count", "_obj_to_name", "_uncounted", "_used_names")
 
     def __init__(self) -> None:
-        self._obj_to_name: dict[object, str] = {}
+        self._obj_to_name: dict[Any, str] = {}
         self._used_names: set[str] = set()
         self._base_count: dict[str, int] = {}
         self._uncounted: list[str] = []
@@ -164,17 +165,19 @@ class _Namespace:
 @functools.lru_cache(maxsize=8192)
 def _split_candidate(candidate: str) -> tuple[str, str, int | None]:
     """Return ``candidate`` as an identifier, its stem, and the number after it (``x_2``: ``("x_2", "x", 2)``)."""
-    dotless = candidate.replace(".", "_")
-    if dotless.isidentifier() and dotless.isascii() and ".." not in candidate:
-        candidate = dotless  # Names and paths of modules mostly need no more than this.
-    else:
-        candidate = _ILLEGAL_CHARACTERS("_", candidate) or "_unnamed"
-        if candidate[0].isdigit():
-            candidate = f"_{candidate}"
-    stem = candidate.rstrip("0123456789")
-    if len(stem) in {1, len(candidate)} or stem[-1] != "_":
-        return candidate, candidate, None
-    return candidate, stem[:-1], int(candidate[len(stem) :])
+    name = candidate.replace(".", "_")
+    if name[:1].isdigit():
+        name = f"_{name}"
+    if not (name.isidentifier() and name.isascii()) or ".." in candidate:
+        name = candidate if _NUMBERED(candidate) else _identifier(candidate)
+    stem, _, number = name.rpartition("_")
+    return (name, stem, int(number)) if stem and number.isdecimal() else (name, name, None)
+
+
+def _identifier(text: str) -> str:
+    """Return ``text`` with an underscore for each run of characters that an identifier cannot have."""
+    name = _ILLEGAL_CHARACTERS("_", text) or "_unnamed"
+    return f"_{name}" if name[0].isdigit() else name
 
 
 def _is_magic(name: str) -> bool:
@@ -189,7 +192,6 @@ def found_in(module: str, *objects: Any) -> None:
             found_in(module, *(member for member in vars(defined).values() if isinstance(member, types.FunctionType)))
 
 
-@functools.lru_cache(maxsize=8192)
 def _snake_case(name: str) -> str:
     """Return ``name`` as a variable's name: ``pascalCase`` is ``pascal_case``, ``ALL_CAPS`` is ``all_caps``."""
     return name if name.islower() else _WORD_BOUNDARY(r"_\1", name).lower()

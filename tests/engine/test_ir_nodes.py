@@ -154,8 +154,10 @@ def test_wrapped_functions_are_registered_at_once():
     node = graph.call_function(chain, (graph.placeholder("x"),))
     node.meta["is_wrapped"] = True
     graph.output(node)
+    before = set(torch.fx._symbolic_trace._wrapped_fns_to_patch)
     module = GraphModule({}, graph)
-    assert isinstance(vars(type(module))["forward"], types.FunctionType)
+    (registered,) = set(torch.fx._symbolic_trace._wrapped_fns_to_patch) - before
+    assert registered == (id(type(module).forward.__globals__), next(iter(module.forward.__code__.co_names)))
 
 
 def test_functions_registered_for_their_effect(monkeypatch):

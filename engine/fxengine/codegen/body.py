@@ -47,9 +47,8 @@ class Body:
         statements, verbose = self.statements, self.commentary.verbose
         plain = not (verbose or self.record_func or self.commentary.include_meta)
         names, colored = statements.expressions.names, self.commentary.colored
-        freed = last_uses(nodes)
         former_comment = comment = ""
-        for index, node in enumerate(nodes):
+        for index, (node, dead) in enumerate(zip(nodes, last_uses(nodes), strict=True)):
             if verbose:
                 comment = self.commentary.summary(node)
                 comment, former_comment = _unless_repeated(comment, former_comment)
@@ -61,8 +60,9 @@ class Body:
                 statement, tail = self._output(node), ""
             else:
                 statement = WRITERS[op](statements, node, annotation)
-                dead = freed.get(node, ()) if node.users else (*freed.get(node, ()), node)
-                if len(dead) == 1 and not colored:
+                if not node.users:
+                    tail = self._release([*dead, node])
+                elif len(dead) == 1 and not colored:
                     tail = f";  {names[dead[0]]} = None"
                 else:
                     tail = self._release(dead) if dead else ""

@@ -67,12 +67,13 @@ class _LocalNames(dict[Node, str]):
         return name
 
     def restore(self) -> None:
-        """Let all nodes answer ``repr`` as before; only the namespace remembers their names."""
-        known: dict[Any, str] = self._namespace._obj_to_name
-        known.update(self)
+        """Let all nodes answer ``repr`` as before; this is what the namespace remembers of their names."""
         for node, repr_fn in self._overridden:
             node._repr_fn = repr_fn
         self._overridden.clear()
+        self.update(self._namespace._obj_to_name)
+        self._namespace._obj_to_name = self
+        del self._namespace
 
 
 class _Writers(dict[type[Any], _Write]):

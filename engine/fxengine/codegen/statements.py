@@ -92,9 +92,11 @@ def _operator(statements: Statements, node: Node, annotation: str, template: str
 
 
 def _inplace_operator(statements: Statements, node: Node, annotation: str, template: str) -> str:
-    operands = statements.expressions.operands(node._args)
-    statements.expressions.sound &= type(node._args[0]) is Node
-    return f"{template.format(*operands)};  {statements.expressions.names[node]}{annotation} = {operands[0]}"
+    expressions = statements.expressions
+    operands = expressions.operands(node._args)
+    change = template.format(*operands)
+    expressions.sound &= type(node._args[0]) is Node
+    return f"{change};  {expressions.names[node]}{annotation} = {operands[0]}"
 
 
 def _getattr(statements: Statements, node: Node, annotation: str, function: str) -> str:
