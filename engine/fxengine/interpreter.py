@@ -335,7 +335,7 @@ class Transformer(Interpreter):
             yield
         created = self.new_graph._root.prev
         while created is not before and created.op != "root":
-            created._origin = node._origin
+            created._mark = node._mark
             created = created.prev
 
     def placeholder(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
