@@ -195,8 +195,13 @@ class Graph:
         return table
 
     def output_node(self) -> Node:
-        """Return the output node, which must be the last."""
-        last = self._root._prev
+        """Return the output node, which must be the last.
+
+        Raises:
+            StopIteration: The graph is empty.
+            AssertionError: The last node is another.
+        """
+        last = next(reversed(self.nodes))
         assert last._op == "output", f"Expected output node, got op={last._op}"
         return last
 

@@ -28,7 +28,9 @@ def format_node(
     match node._op:
         case "placeholder":
             if placeholder_names:
-                placeholder_names.append(f"{node._target}: {_type_repr(node.type)}" if node.type else str(node._target))
+                # torch.fx writes the name twice where there is a type.
+                annotated = f"{node._target}{node._target}: {_type_repr(node.type)}"
+                placeholder_names.append(annotated if node.type else str(node._target))
                 return None
             if not node.type:  # An empty tuple stands for none.
                 start = f"%{node._name} : [num_users={len(node.users)}] = {node._op}"

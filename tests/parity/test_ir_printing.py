@@ -313,6 +313,18 @@ def test_format_node(build):
         assert repr(our_node.args) == repr(their_node.args)
 
 
+@pytest.mark.parametrize("library", [torch.fx, fxengine])
+def test_format_node_collects_the_signature(library):
+    graph = library.Graph()
+    inputs = [graph.placeholder("x", int), graph.placeholder("y"), graph.placeholder("z", default_value=3)]
+    names, returned = ["self"], [""]
+    assert [node.format_node(names) for node in inputs] == [None] * 3
+    assert names == ["self", "xx: int", "y", "z"]
+    assert graph.output(inputs[0], int).format_node(names, returned) == "return x"
+    assert returned == [" -> int"]
+
+
+
 @pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
 def test_transformed_body(build):
     """The pieces of text that a transformer gets are the same, and what it returns becomes the same code."""
