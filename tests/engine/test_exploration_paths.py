@@ -93,6 +93,16 @@ def test_what_lies_behind_a_daring_answer_is_found_without_it() -> None:
     ]
 
 
+def test_a_foreign_call_is_found_though_on_another_path_it_is_given_what_may_be_anything() -> None:
+    first, second = "re.sub('a', 'b', x)", "re.sub('c', 'd', x)"
+    assert sites(f"import re\nif flag: x = {first}\nif y: x = {second}") == [
+        ("FX001", "flag"),
+        ("FX001", "y"),
+        ("FX006", first),
+        ("FX006", second),
+    ]
+
+
 def test_what_torch_raises_after_a_wrong_answer_is_no_problem() -> None:
     found = diagnose(nn.LSTM(4, 4).eval(), budget=Budget(seconds=60))
     assert {"FX006", "FX009"}.isdisjoint(each.code for each in found.problems)

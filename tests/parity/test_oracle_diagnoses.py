@@ -31,11 +31,10 @@ FUNCTIONS = [
 SMALL = [*FUNCTIONS, *own(), *fixtures()]
 LARGE = [*corpus()]
 
-UNREPORTED = ("model_debugging_utils.py:294:", "vat_siglip.py:360:", "vat_siglip.py:363:")
+UNREPORTED = ("model_debugging_utils.py:294:",)
 """Known-wrong: sites of real models that are not reported.
 
-The first is what a handler raises in place of a foreign function's error; the others are calls of a foreign function
-that has been met at another place before.
+This is what a handler raises in place of a foreign function's error.
 """
 
 

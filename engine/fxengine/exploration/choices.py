@@ -60,11 +60,13 @@ class Coverage:
     Attributes:
         covered: The questions with the answers that were tried, or need not be.
         waiting: Those that are still to be tried, each with the way that leads there.
+        doubted: Those that were tried where nothing was to be learned from it; each is forgiven that once.
         retries: Ways that do without the last of the answers after which a run has failed.
     """
 
     covered: set[tuple[Key, bool]] = field(default_factory=set[tuple[Key, bool]])
     waiting: dict[tuple[Key, bool], Way] = field(default_factory=dict[tuple[Key, bool], Way])
+    doubted: set[tuple[Key, bool]] = field(default_factory=set[tuple[Key, bool]])
     retries: list[Way] = field(default_factory=list[Way])
     _outlooks: dict[Key, Outlook] = field(default_factory=dict[Key, Outlook])
 
@@ -173,6 +175,14 @@ class Choices:
         if answer is not true:
             self.assumed_in = _asked_in(frame)
         return answer
+
+    def taught_nothing(self) -> None:
+        """Have the last answer tried again in another way, for here it led to a value that may be anything."""
+        if self.decisions:
+            last = self.decisions[-1].key, self.decisions[-1].answer
+            if last not in self._coverage.doubted:
+                self._coverage.doubted.add(last)
+                self._coverage.covered.discard(last)
 
     def failed(self) -> None:
         """Have the last answer that was taken for the sake of trying it left out, for the run has failed after it."""

@@ -301,7 +301,9 @@ class Run:
             error.with_traceback(inside)
             return False
         self._arrived(error)
-        if not self.stand_ins.is_unknown(verdict.subject):
+        if self.stand_ins.is_unknown(verdict.subject):
+            self.choices.taught_nothing()
+        else:
             problem = self._describer.problem(trouble, verdict, self._printed(verdict.subject))
             findings.remember(question, findings.add(problem))
         return True
