@@ -19,6 +19,8 @@ import torch
 _HELPERS = {"einops", "opt_einsum", "jaxtyping", "beartype", "typeguard"}
 _TORCH = f"{Path(torch.__file__).parent}{os.sep}"
 _FX = f"{_TORCH}fx{os.sep}"
+# Once torch.compile has been used, `torch.fx.Tracer.trace` is called through this.
+_SWITCH = f"{_TORCH}_dynamo{os.sep}eval_frame.py"
 _STDLIB = f"{sysconfig.get_path('stdlib')}{os.sep}"
 _ORACLE = f"{Path(__file__).parent}{os.sep}"
 # They run what they are given inside a `with` that swallows nothing.
@@ -219,7 +221,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_machinery(path: str) -> bool:
-    return _is_oracle(path) or path.startswith(_FX)
+    return _is_oracle(path) or path.startswith((_FX, _SWITCH))
 
 
 @functools.lru_cache(maxsize=4096)
