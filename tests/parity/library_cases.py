@@ -320,6 +320,5 @@ def minified(load: Load) -> Any:
 CASES: dict[str, Callable[[Load], Any]] = {
     name: case
     for name, case in list(globals().items())
-    if list(getattr(case, "__annotations__", {}).items()) == [("load", Load), ("return", Any)]
-    and name != "aten_graph"
+    if list(getattr(case, "__annotations__", {}).items()) == [("load", Load), ("return", Any)] and name != "aten_graph"
 }

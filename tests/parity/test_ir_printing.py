@@ -324,7 +324,6 @@ def test_format_node_collects_the_signature(library):
     assert returned == [" -> int"]
 
 
-
 @pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
 def test_transformed_body(build):
     """The pieces of text that a transformer gets are the same, and what it returns becomes the same code."""
