@@ -11,10 +11,15 @@ from typing import Any
 
 import torch
 import torch.ao.quantization.quantize_fx
+import torch.fx
 from torch import nn
+from torch._functorch.aot_autograd import aot_export_joint_simple
 from torch.ao import quantization
 from torch.ao.quantization.backend_config import get_native_backend_config
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
+
+from fxengine.interop import from_torch_fx
 
 Load = Callable[[str], Any]
 FX = "torch.ao.quantization.quantize_fx"
@@ -315,6 +320,59 @@ def minified(load: Load) -> Any:
         aten_graph(load), [ROW, ROW], fails, dump_state=lambda module, inputs: dumped.append(module.code)
     )
     return result[0], len(result[1]), len(dumped) > 0
+
+
+def captured(load: Load, module: torch.fx.GraphModule) -> Any:
+    """A graph that torch has captured, for the engine that `load` gives."""
+    engine: Any = load("torch.fx")
+    return module if engine.GraphModule is torch.fx.GraphModule else from_torch_fx(module)
+
+
+def joint_graph_partitioned(load: Load) -> Any:
+    partitioners = load("torch._functorch.partitioners")
+    weight = torch.linspace(-1, 1, 16).reshape(4, 4).requires_grad_()
+
+    def forward(x, weight):
+        return (torch.sin(x @ weight).relu().sum(),)
+
+    joint = aot_export_joint_simple(forward, (ROW.clone().requires_grad_(), weight), trace_joint=True)
+    module = captured(load, joint)
+    return (
+        partitioners.default_partition(module, [], num_fwd_outputs=1),
+        partitioners.min_cut_rematerialization_partition(module, [], num_fwd_outputs=1),
+    )
+
+
+def patterns_of_the_compiler(load: Load) -> Any:
+    matcher = load("torch._inductor.pattern_matcher")
+    aten, found = torch.ops.aten, []
+    patterns = matcher.PatternMatcherPass()
+    product = matcher.CallFunction(aten.mm.default, matcher.KeywordArg("a"), matcher.KeywordArg("b"))
+    pattern = matcher.CallFunction(aten.relu.default, product)
+
+    @matcher.register_graph_pattern(pattern, pass_dict=patterns)
+    def swap(match, a, b):
+        found.append([node.name for node in match.nodes])
+        with match.graph.inserting_before(match.output_node()):
+            swapped = match.graph.call_function(aten.mm.default, (b, a))
+            swapped.meta.update(match.output_node().meta)
+        match.output_node().replace_all_uses_with(swapped)
+        match.erase_nodes()
+
+    module = captured(load, make_fx(lambda a, b: torch.relu(a @ b) + torch.relu(b @ a))(ROW.t() @ ROW, ROW.t() @ ROW))
+    count = patterns.apply(module.graph)
+    nodes = list(module.graph.nodes)
+    nodes[0].prepend(nodes[-2])
+    matcher.stable_topological_sort(module.graph)
+    module.graph.lint()
+    module.recompile()
+    return count, found, repr(pattern), module
+
+
+def constants_of_the_compiler(load: Load) -> Any:
+    module = captured(load, make_fx(make(Linears))(ROW))
+    load("torch._inductor.constant_folding").constant_fold(module)
+    return module, module(ROW)
 
 
 CASES: dict[str, Callable[[Load], Any]] = {

@@ -14,6 +14,9 @@ USERS = (
     "torch._functorch.compile_utils",
     "torch._functorch.compilers",
     "torch._functorch.fx_minifier",
+    "torch._functorch.partitioners",
+    "torch._inductor.constant_folding",
+    "torch._inductor.pattern_matcher",
     "torch.ao.ns",
     "torch.ao.pruning",
     "torch.ao.quantization.fx",
@@ -22,6 +25,13 @@ USERS = (
 )
 ONCE = ("torch.ao.quantization.fx._decomposed",)
 """Modules that may be executed once only: this one defines operators."""
+OF_TORCH = (
+    "torch.fx.experimental._backward_state",
+    "torch.fx.experimental.proxy_tensor",
+    "torch.fx.experimental.sym_node",
+    "torch.fx.experimental.symbolic_shapes",
+)
+"""What torch itself is made of: there is one of them in a process."""
 
 
 @pytest.fixture(scope="module")
@@ -39,5 +49,4 @@ def test_same_outcome(name: str, transplant: Transplant) -> None:
         actual = attempt(CASES[name], transplant.load)
     assert not isinstance(expected, str), expected
     assert actual == expected
-    # Symbolic numbers are torch's: there is one module for them in a process.
-    assert transplant.missing <= {"torch.fx.experimental.symbolic_shapes"}
+    assert transplant.missing <= {*OF_TORCH}
