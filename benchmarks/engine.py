@@ -2,8 +2,8 @@
 
 Both engines run in this process, in turn, over the same models, which lie on the meta device; each takes its best of
 several runs, in processor time. The engine records where nodes come from, torch.fx has its defaults, which record
-nothing. Then graphs of 100 to 100,000 nodes show what a node costs as they grow; torch.fx takes part as far as it is
-not too slow.
+nothing. A graph module of the engine compiles its code when somebody asks for it, which is measured too. Then graphs of
+100 to 100,000 nodes show what a node costs as they grow; torch.fx takes part as far as it is not too slow.
 
     python benchmarks/engine.py [--only PART_OF_NAME] [--limit N] [--repeats N] [--operation NAME] [--each] [--growth]
 """
@@ -32,7 +32,6 @@ SLOW_TRACE, SLOW_EDIT = 1_000, 10_000
 """The largest models that torch.fx traces here, and the largest graphs that it prints, copies and cleans."""
 
 Work = Callable[[], object]
-Pair = tuple[Work, Work]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +50,25 @@ class Row:
         return self.theirs / self.ours
 
 
-def works(library: Any, root: Any) -> dict[str, Work]:
-    """What is measured with one engine, by name."""
+def works(library: Any, root: Any) -> dict[str, Work | None]:
+    """What is measured with one engine, by name; None where there is nothing to measure."""
     graph = library.Tracer().trace(root)
     module = library.GraphModule(root if isinstance(root, nn.Module) else nn.Module(), graph)
     idle = idle_interpreter(library)(module)
     arguments = [None] * len([node for node in graph.nodes if node.op == "placeholder"])
+    clean = copy.deepcopy(graph)
+    clean.owning_module = module
+    clean.eliminate_dead_code()
     return {
         "trace": lambda: library.Tracer().trace(root),
         "python_code": lambda: graph.python_code("self"),
         "GraphModule": lambda: library.GraphModule(module, graph),
+        "its forward too": lambda: type(library.GraphModule(module, graph)).forward,
         "Interpreter": lambda: idle.run(*arguments),
         "graph_copy": lambda: library.Graph().graph_copy(graph, {}),
         "deepcopy": lambda: copy.deepcopy(graph),
         "lint": graph.lint,
-        "eliminate_dead_code": graph.eliminate_dead_code,
+        "eliminate_dead_code": clean.eliminate_dead_code if len(clean.nodes) >= SMALLEST else None,
     }
 
 
@@ -95,15 +98,17 @@ def measured(name: str, build: Build, operations: list[str], repeats: int) -> It
     try:
         nodes = len(fxengine.Tracer().trace(root).nodes)
         theirs, ours = (works(library, root) for library in (torch.fx, fxengine))
-        ours["lint"]()
-        theirs["lint"]()
+        for lint in (ours["lint"], theirs["lint"]):
+            assert lint is not None
+            lint()
     except Exception:  # noqa: BLE001 - models that cannot be traced, or keep proxies, are for the parity tests.
         return
     if not SMALLEST <= nodes <= LARGEST:
         return
     for operation in operations:
-        there, here = best_of(repeats, theirs[operation], ours[operation])
-        yield Row(name, operation, nodes, here, there)
+        if (there := theirs[operation]) and (here := ours[operation]):
+            seconds_there, seconds_here = best_of(repeats, there, here)
+            yield Row(name, operation, nodes, seconds_here, seconds_there)
 
 
 def compare(models: list[tuple[str, Build]], operations: list[str], repeats: int, *, each: bool) -> None:

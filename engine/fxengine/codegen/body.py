@@ -95,8 +95,8 @@ class Body:
     def _release(self, dead: Sequence[Node]) -> str:
         """Return the end of a line that frees the values that nobody needs any more."""
         names = self.statements.expressions.names
-        release = " = ".join([*(names[node] for node in dead), "None"])
-        return f";  {self.commentary.paint('dim', release)}"
+        release = f"{' = '.join([names[node] for node in dead])} = None"
+        return f";  {self.commentary.paint('dim', release) if self.commentary.colored else release}"
 
     def _decorated(self, node: Node, chunk: Chunk) -> Iterator[Chunk]:
         """Yield the node's text between what shows its ``meta`` and what reports it to the profiler."""

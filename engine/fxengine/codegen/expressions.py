@@ -4,13 +4,13 @@ import enum
 import keyword
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
 
 from fxengine.codegen.global_names import GlobalNames
-from fxengine.immutable_collections import immutable_list
+from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.names import _get_qualified_name
 from fxengine.node import Argument, Node
 
@@ -76,6 +76,9 @@ class _LocalNames(dict[Node, str]):
         del self._namespace
 
 
+_BY_REPR: Final[Mapping[type[Any], _Write]] = dict.fromkeys((*_LITERALS, *_CONSTANTS), repr)
+
+
 class _Writers(dict[type[Any], _Write]):
     """How values of each type are written; those of any other type ``otherwise``."""
 
@@ -105,15 +108,20 @@ class Expressions:
     def __init__(self, global_names: GlobalNames, emphasise: Callable[[str], str] | None = None) -> None:
         """Write nodes and globals with names from ``global_names``; ``emphasise`` colours constants."""
         self._globals = global_names
-        self._constant: _Write = repr if emphasise is None else lambda value: emphasise(repr(value))
+        constants = _BY_REPR
+        self._constant: _Write = repr
+        if emphasise is not None:
+            self._constant = lambda value: emphasise(repr(value))
+            constants = dict.fromkeys(_BY_REPR, self._constant)
         self.sound = True
         self.names = _LocalNames(global_names)
         self.writers = _Writers(
             {
+                **constants,
                 Node: self.names.__getitem__,
-                **dict.fromkeys((*_LITERALS, *_CONSTANTS), self._constant),
                 tuple: self._tuple,
                 immutable_list: self._list,
+                immutable_dict: self._dict,
             },
             self._write_other,
         )
@@ -144,6 +152,10 @@ class Expressions:
 
     def _list(self, items: list[Any]) -> str:
         return f"[{', '.join(self.operands(items))}]"
+
+    def _dict(self, items: dict[Any, Any]) -> str:
+        self.sound &= _is_plain(items)
+        return self._constant(items)
 
     def _opaque(self, value: Any) -> str:
         """Return the expression of a value that torch treats as a constant although it does not know its type."""
@@ -181,6 +193,16 @@ class Expressions:
                 return self._opaque(value)
             case _:
                 return self._constant(value)
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether the ``repr`` of a value is an expression without doubt."""
+    kind = type(value)
+    if kind is tuple or kind is immutable_list:
+        return all(map(_is_plain, cast("Iterable[object]", value)))
+    if kind is immutable_dict:
+        return all(_is_plain(part) for item in cast("dict[object, object]", value).items() for part in item)
+    return kind is Node or kind in _BY_REPR
 
 
 def is_path(text: str) -> bool:

@@ -63,7 +63,7 @@ class Statements:
             if name in KEYWORDS:
                 self.expressions.sound = False
             return f"{expression}.{name}"
-        if not name.isdecimal():
+        if not name.isprintable() or '"' in name or "\\" in name:
             self.expressions.sound = False
         return f'getattr({expression}, "{name}")'
 
@@ -78,6 +78,14 @@ _Form: TypeAlias = tuple[Callable[[Statements, Node, str, str], str], str, Calla
 _Writer: TypeAlias = Callable[[Statements, Node, str], str]
 
 
+_SIGNS: Final = {
+    template: template[2:-2]
+    for template in magic_methods.values()
+    if template.startswith("{} ") and template[-3:] == " {}"
+}
+"""What stands between the operands, by template, of operators that stand between their operands."""
+
+
 def _call_function(statements: Statements, node: Node, annotation: str) -> str:
     target = node._target
     assert not isinstance(target, str), f"Expected node.target to be callable, got {type(target)}"
@@ -88,7 +96,10 @@ def _call_function(statements: Statements, node: Node, annotation: str) -> str:
 def _operator(statements: Statements, node: Node, annotation: str, template: str) -> str:
     expressions = statements.expressions
     value = expressions.names[node]
-    return f"{value}{annotation} = {template.format(*expressions.operands(node._args))}"
+    operands = expressions.operands(node._args)
+    if len(operands) == 2 and template in _SIGNS:
+        return f"{value}{annotation} = {operands[0]}{_SIGNS[template]}{operands[1]}"
+    return f"{value}{annotation} = {template.format(*operands)}"
 
 
 def _inplace_operator(statements: Statements, node: Node, annotation: str, template: str) -> str:
