@@ -4,10 +4,12 @@ The libraries are those of `make corpus`; nothing here imports them before a mod
 """
 
 import contextlib
+import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import nn
@@ -23,14 +25,19 @@ TORCHVISION = """
     fasterrcnn_resnet50_fpn_v2 fcn_resnet101 fcn_resnet50 fcos_resnet50_fpn googlenet inception_v3
     keypointrcnn_resnet50_fpn lraspp_mobilenet_v3_large maskrcnn_resnet50_fpn
     maskrcnn_resnet50_fpn_v2 maxvit_t mc3_18 mnasnet0_5 mnasnet0_75 mnasnet1_0 mnasnet1_3
-    mobilenet_v2 mobilenet_v3_large mobilenet_v3_small mvit_v1_b mvit_v2_s r2plus1d_18 r3d_18
-    raft_large raft_small regnet_x_400mf regnet_y_400mf resnet101 resnet152 resnet18 resnet34
-    resnet50 resnext101_32x8d resnext101_64x4d resnext50_32x4d retinanet_resnet50_fpn
-    retinanet_resnet50_fpn_v2 s3d shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x1_5
-    shufflenet_v2_x2_0 squeezenet1_0 squeezenet1_1 ssd300_vgg16 ssdlite320_mobilenet_v3_large
-    swin3d_b swin3d_s swin3d_t swin_b swin_s swin_t swin_v2_b swin_v2_s swin_v2_t vgg11 vgg11_bn
-    vgg13 vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn vit_b_16 vit_b_32 vit_h_14 vit_l_16 vit_l_32
-    wide_resnet101_2 wide_resnet50_2
+    mobilenet_v2 mobilenet_v3_large mobilenet_v3_small mvit_v1_b mvit_v2_s quantized_googlenet
+    quantized_inception_v3 quantized_mobilenet_v2 quantized_mobilenet_v3_large quantized_resnet18
+    quantized_resnet50 quantized_resnext101_32x8d quantized_resnext101_64x4d
+    quantized_shufflenet_v2_x0_5 quantized_shufflenet_v2_x1_0 quantized_shufflenet_v2_x1_5
+    quantized_shufflenet_v2_x2_0 r2plus1d_18 r3d_18 raft_large raft_small regnet_x_16gf
+    regnet_x_1_6gf regnet_x_32gf regnet_x_3_2gf regnet_x_400mf regnet_x_800mf regnet_x_8gf
+    regnet_y_128gf regnet_y_16gf regnet_y_1_6gf regnet_y_32gf regnet_y_3_2gf regnet_y_400mf
+    regnet_y_800mf regnet_y_8gf resnet101 resnet152 resnet18 resnet34 resnet50 resnext101_32x8d
+    resnext101_64x4d resnext50_32x4d retinanet_resnet50_fpn retinanet_resnet50_fpn_v2 s3d
+    shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x1_5 shufflenet_v2_x2_0 squeezenet1_0
+    squeezenet1_1 ssd300_vgg16 ssdlite320_mobilenet_v3_large swin3d_b swin3d_s swin3d_t swin_b
+    swin_s swin_t swin_v2_b swin_v2_s swin_v2_t vgg11 vgg11_bn vgg13 vgg13_bn vgg16 vgg16_bn vgg19
+    vgg19_bn vit_b_16 vit_b_32 vit_h_14 vit_l_16 vit_l_32 wide_resnet101_2 wide_resnet50_2
 """.split()  # noqa: SIM905 - a list literal would fill pages.
 
 # One model for each module of the library.
@@ -180,9 +187,21 @@ def _on_meta(build: Callable[[str], nn.Module], name: str) -> nn.Module:
     corpus.prepare()
     # The other libraries would import it while tensors are made on the meta device.
     importlib.import_module("torchvision")
-    # torchvision's regnets compute their widths with tensors, which must be real.
-    with torch.device("cpu" if name in {"regnet_x_400mf", "regnet_y_400mf"} else "meta"):
+    regnet = importlib.import_module("torchvision.models.regnet")
+    with torch.device("meta"), mock.patch.object(regnet.BlockParams, "from_init_params", _really(regnet.BlockParams)):
         return build(name).eval()
+
+
+def _really(params: Any) -> Callable[..., Any]:
+    """What computes the widths of torchvision's regnets, with tensors that are real."""
+    compute = params.from_init_params
+
+    @functools.wraps(compute)
+    def from_init_params(*args: Any, **kwargs: Any) -> Any:
+        with torch.device("cpu"):
+            return compute(*args, **kwargs)
+
+    return from_init_params
 
 
 def _torchvision(name: str) -> nn.Module:
