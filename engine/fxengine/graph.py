@@ -104,6 +104,7 @@ __all__ = [
 ]
 
 found_in(__name__, CodeGen, PythonCode, _BoxedCodeGen, _ExportCodeGen, _PyTreeCodeGen, _PyTreeInfo)
+found_in(__name__, _FindNodesLookupTable, _InsertPoint, _Namespace, _node_list)
 
 _NO_KWARGS: dict[str, Any] = immutable_dict()
 _blank_node = object.__new__
@@ -636,10 +637,9 @@ def own_graph(graph: Any) -> Graph:
     Raises:
         AssertionError: It is not, but for instance one of torch.fx.
     """
-    assert isinstance(graph, Graph), (
-        f"Expected a Graph instance, but got {type(graph)}; "
-        "fxengine.interop.from_torch_fx makes a module of torch.fx one of this engine"
-    )
+    theirs = type(graph).__module__.startswith("torch.fx.")
+    advice = "; fxengine.interop.from_torch_fx makes a module of torch.fx one of this engine" if theirs else ""
+    assert isinstance(graph, Graph), f"Expected a Graph instance, but got {type(graph)}{advice}"
     return graph
 
 

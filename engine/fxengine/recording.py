@@ -185,7 +185,14 @@ class Recorder:
         """The frames of a recorded stack trace that are worth keeping: from the first `forward` on, without our own."""
         frames = [frame for frame in user_stack_summary if not is_engine_file(frame.filename)]
         if self._record_forward_stack_traces_only:
-            kept = [f for f in frames if f.name == "forward" or f.filename.endswith("torch/__init__.py")]
+            anchors = getattr(sys.modules.get("torch.fx.proxy"), "_STACK_TRACE_ANCHORS", ())
+            kept = [
+                frame
+                for frame in frames
+                if frame.name == "forward"
+                or frame.filename.endswith("torch/__init__.py")
+                or (frame.filename, frame.name) in anchors
+            ]
         else:
             first = next((i for i, frame in enumerate(frames) if frame.name == "forward"), len(frames))
             kept = frames[first:]

@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 import torch
 import torch.fx
+import torch.fx.traceback
 from torch import nn
 
 import fxengine
@@ -45,6 +46,28 @@ def test_annotated_nodes(engine):
     with traceback.preserve_node_meta():
         graph = engine.Tracer().trace(function)
     assert [node.meta.get("custom") for node in graph.nodes if node.op == "call_function"] == [{"stage": 1}, None]
+
+
+@torch.fx.traceback.annotate_fn({"stage": 2})
+def annotated(x):
+    return x + 1
+
+
+class Annotated(nn.Module):
+    def forward(self, x):
+        return annotated(x)
+
+
+def test_stack_traces_keep_annotated_functions():
+    traces = []
+    for engine in (torch.fx, fxengine):
+        tracer = engine.Tracer()
+        tracer.record_stack_traces = tracer._record_forward_stack_traces_only = True
+        with of(engine, "traceback").preserve_node_meta():
+            graph = tracer.trace(Annotated())
+        traces.append([(node.name, node.stack_trace, node.meta.get("custom")) for node in graph.nodes])
+    assert traces[0] == traces[1]
+    assert "in annotated" in traces[0][1][1]
 
 
 def test_profilers_find_the_nodes_of_generated_code():
