@@ -412,8 +412,9 @@ class Tracer(TracerBase):
         if type(module) not in self._leaves or "forward" in module.__dict__:
             self._meet(module)
         leaf = self._leaves[type(module)]
-        if leaf:
-            return self._record_leaf(module, args, kwargs)
+        # Other arguments may become nodes themselves, and those are made while the leaf is running.
+        if leaf and not kwargs and _PROXIES.issuperset(map(type, args)):
+            return self._record_leaf(module, args)
         if self._records_plainly:
             return self._call(module, None, args, kwargs, leaf)
 
@@ -433,7 +434,7 @@ class Tracer(TracerBase):
         own_rule = self._records_plainly and self._is_own("is_leaf_module")
         self._leaves[type(module)] = self.is_leaf_module(module, "") if own_rule else None
 
-    def _record_leaf(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
+    def _record_leaf(self, module: nn.Module, args: tuple[Any, ...]) -> Proxy:
         """Do what `_call` does for a leaf module, if nobody can see in between which modules are running."""
         path = self.path_of_module(module)
         calls = self.num_calls.get(path, 0)
@@ -442,7 +443,7 @@ class Tracer(TracerBase):
         called = (path, type(module))
         stack = (self._stack, key, called)
         try:
-            node = self._record("call_module", path, args, kwargs, None, None)
+            node = self._record("call_module", path, args, {}, None, None)
         except BaseException:
             self._stack, self.module_stack[key] = stack, called  # As `_call` leaves it.
             raise
@@ -590,6 +591,8 @@ def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str
 
 
 Tracer._boundary = Tracer._run.__code__
+
+_PROXIES: Final = frozenset({Proxy})
 
 _RECORDING: Final = ("create_arg", "create_node", "create_proxy", "proxy", "call_module", "path_of_module")
 """The methods that have a say in how a call is recorded."""

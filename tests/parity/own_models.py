@@ -240,6 +240,19 @@ class DecoratedWithKeywords(nn.Module):
         return x + y
 
 
+class LeafOfBuffer(nn.Module):
+    """What a leaf is given becomes a node itself, while the leaf is running."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.ones(2, 4))
+        self.linear = nn.Linear(4, 4)
+        self.both = nn.Bilinear(4, 4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(self.table) + self.linear(x.T) + self.linear(input=x) + self.both(x, self.table)
+
+
 class Hooked(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -488,6 +501,7 @@ CASES = [
     Case("keyword-only", KeywordOnly, _MATRIX),
     Case("decorated", Decorated),
     Case("decorated, too few variables", DecoratedWithKeywords),
+    Case("leaf of a buffer", LeafOfBuffer),
     Case("hooks", Hooked, _MATRIX),
     Case("checkpoint", Checkpointed),
     Case("iteration", Iterated),
