@@ -235,6 +235,139 @@ SCRIPTS = {
         other = copy.deepcopy(gm)
         print(other.code == gm.code, isinstance(other, GraphModule), isinstance(next(iter(gm.graph.nodes)), Node))
         """,
+    "a graph by proxies alone": """
+        import torch, torch.fx
+        from torch.fx import Proxy, Graph, GraphModule
+
+        graph = Graph()
+        raw1, raw2 = graph.placeholder("x"), graph.placeholder("y")
+        tracer = torch.fx.proxy.GraphAppendingTracer(graph)
+        x, y = Proxy(raw1, tracer), Proxy(raw2, tracer)
+        z = torch.cat([x, y])
+        w = torch.tanh(z[0:1] * 2.0).neg() @ y.t()
+        graph.output(w.node)
+        gm = GraphModule({}, graph)
+        print(gm.code, gm(torch.ones(2, 2), torch.ones(2, 2)), w, z, x.node, type(w).__name__)
+        """,
+    "an operation around the output": """
+        import torch, torch.fx
+        from enum import Enum, auto
+
+        class ActivationFunction(Enum):
+            RELU = auto()
+            LEAKY_RELU = auto()
+
+        activation_functions = {
+            ActivationFunction.RELU: torch.nn.ReLU(),
+            ActivationFunction.LEAKY_RELU: torch.nn.LeakyReLU(),
+        }
+
+        def wrap_in_activation_function(m: torch.fx.GraphModule, fn: ActivationFunction) -> torch.fx.GraphModule:
+            output_node = None
+            for n in reversed(m.graph.nodes):
+                if n.op == "output":
+                    output_node = n
+                    break
+            wrap_node = output_node.all_input_nodes[0]
+            fn_proxy = torch.fx.Proxy(wrap_node)
+            with m.graph.inserting_after(wrap_node):
+                m.add_submodule("activation", activation_functions[fn])
+                new = m.graph.call_module("activation", (fn_proxy.node,))
+            output_node.replace_input_with(wrap_node, new)
+            m.recompile()
+            m.graph.lint()
+            return m
+
+        traced = torch.fx.symbolic_trace(lambda x: torch.mm(x, x))
+        print(wrap_in_activation_function(traced, ActivationFunction.LEAKY_RELU).code, traced)
+        """,
+    "a module inlined": """
+        import torch, torch.fx
+
+        class Leaf(torch.fx.Tracer):
+            def is_leaf_module(self, m, name):
+                return name == "inner"
+
+        class Inner(torch.nn.Module):
+            def forward(self, a, b):
+                return torch.relu(a) + b
+
+        class Outer(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Inner()
+
+            def forward(self, x):
+                return self.inner(x, b=x * 2).neg()
+
+        root = Outer()
+        gm = torch.fx.GraphModule(root, Leaf().trace(root))
+        print(gm.code)
+        for node in list(gm.graph.nodes):
+            if node.op == "call_module":
+                sub = torch.fx.Tracer().trace(gm.get_submodule(node.target))
+                with gm.graph.inserting_before(node):
+                    proxies = [torch.fx.Proxy(arg).node for arg in (*node.args, *node.kwargs.values())]
+                    values = dict(zip(sub.find_nodes(op="placeholder"), proxies))
+                    result = gm.graph.graph_copy(sub, values)
+                node.replace_all_uses_with(result)
+                gm.graph.erase_node(node)
+        gm.delete_all_unused_submodules()
+        gm.graph.lint()
+        gm.recompile()
+        print(gm.code, gm, gm(torch.tensor([-1.0, 2.0])))
+        """,
+    "a profile by an interpreter": """
+        import torch, torch.fx
+        from torch.fx import Interpreter
+        from typing import Any
+
+        class ProfilingInterpreter(Interpreter):
+            def __init__(self, mod: torch.nn.Module):
+                gm = torch.fx.symbolic_trace(mod)
+                super().__init__(gm)
+                self.order, self.depth = [], 0
+
+            def run(self, *args) -> Any:
+                self.order.append("run")
+                return super().run(*args)
+
+            def run_node(self, n: torch.fx.Node) -> Any:
+                self.order.append((n.op, n.name))
+                return super().run_node(n)
+
+            def call_module(self, target, args, kwargs):
+                assert isinstance(target, str)
+                submod = self.fetch_attr(target)
+                self.order.append((type(submod).__name__, len(args), sorted(kwargs)))
+                return super().call_module(target, args, kwargs)
+
+        interp = ProfilingInterpreter(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.GELU()))
+        interp.run(torch.ones(1, 2))
+        print(interp.order, interp.env, interp.garbage_collect_values, sorted(interp.submodules))
+        """,
+    "inverted operations": """
+        import operator
+        import torch, torch.fx
+
+        def add_mul(x, y):
+            return (x + y) * 2 - x / y
+
+        inverse = {operator.add: operator.sub, operator.mul: operator.truediv, operator.sub: operator.add}
+
+        class Inverter(torch.fx.Transformer):
+            def call_function(self, target, args, kwargs):
+                return super().call_function(inverse.get(target, target), args, kwargs)
+
+            def placeholder(self, target, args, kwargs):
+                value = super().placeholder(target, args, kwargs)
+                return value
+
+        traced = torch.fx.symbolic_trace(add_mul)
+        inverted = Inverter(traced).transform()
+        print(inverted.code, inverted(torch.tensor(1.0), torch.tensor(4.0)))
+        print([(n.name, n.args, n.kwargs, n.users) for n in inverted.graph.nodes])
+        """,
 }
 
 
