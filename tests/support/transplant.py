@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 import fxengine
+from fxengine._compatibility import _BACK_COMPAT_OBJECTS, _MARKED_WITH_COMPATIBILITY
 
 PREFIX = "on_the_engine"
 """The package that the copies' names begin with."""
@@ -59,9 +60,12 @@ class Transplant:
         return self._chosen(name) and self._leads_to_fx(name)
 
     def forget(self) -> None:
-        """Drop the copies."""
+        """Drop the copies, and what they have noted in the engine's lists."""
         for name in [name for name in sys.modules if name.startswith(f"{PREFIX}.")]:
             del sys.modules[name]
+        for noted in (_BACK_COMPAT_OBJECTS, _MARKED_WITH_COMPATIBILITY):
+            for obj in [obj for obj in noted if str(getattr(obj, "__module__", "")).startswith(f"{PREFIX}.")]:
+                del noted[obj]
 
     def _execute(self, name: str, private: str) -> None:
         path = source_file(name)
