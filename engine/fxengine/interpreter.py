@@ -13,7 +13,7 @@ between runs and during them.
 """
 
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias, cast
@@ -246,6 +246,16 @@ class Interpreter(_OnModule):
             RuntimeError: There is none.
         """
         value: Any = self.module
+        *path, name = target.split(".")
+        try:
+            for atom in path:  # Nearly always from module to module.
+                value = value._modules[atom]
+            return attribute(value, name)
+        except (AttributeError, KeyError):
+            return self._fetch_part_by_part(target)
+
+    def _fetch_part_by_part(self, target: str) -> Any:
+        value: Any = self.module
         atoms = target.split(".")
         for depth, atom in enumerate(atoms, start=1):
             try:
@@ -417,15 +427,17 @@ def _loader(argument: Any) -> _Loader | None:
             return lambda env: env[argument]
         case tuple():
             load = _sequence_loader(argument)
-            if load is None or type(argument) is tuple:
-                return load
-            make = type(argument)  # A named tuple: takes its fields one by one.
-            return lambda env: make(*load(env))
+            if load is None:
+                return None
+            make: Any = type(argument)
+            if make is tuple:
+                return lambda env: tuple(load(env))
+            return lambda env: make(*load(env))  # A named tuple: takes its fields one by one.
         case list():
-            load = _sequence_loader(tuple(argument))
+            load = _sequence_loader(argument)
             return None if load is None else lambda env: immutable_list(load(env))
         case dict():
-            load = _sequence_loader(tuple(argument.values()))
+            load = _sequence_loader(list(argument.values()))
             keys = tuple(argument)
             return None if load is None else lambda env: immutable_dict(zip(keys, load(env), strict=True))
         case slice():
@@ -435,19 +447,26 @@ def _loader(argument: Any) -> _Loader | None:
             return None
 
 
-def _sequence_loader(items: tuple[Any, ...]) -> _Loader | None:
-    """Return the loader of a tuple."""
+def _sequence_loader(items: Sequence[Any]) -> Callable[[Mapping[Node, Any]], list[Any]] | None:
+    """Return the loader of several values, or None if there is no node in them."""
     if items and all(isinstance(item, Node) for item in items):
-        return lambda env: tuple([env[item] for item in items])
-    loaders = [(place, load) for place, item in enumerate(items) if (load := _loader(item)) is not None]
-    if not loaders:
+        return lambda env: [env[item] for item in items]
+    nodes = [(place, item) for place, item in enumerate(items) if isinstance(item, Node)]
+    nested = [
+        (place, load)
+        for place, item in enumerate(items)
+        if not isinstance(item, Node) and (load := _loader(item)) is not None
+    ]
+    if not nodes and not nested:
         return None
 
-    def load_some(env: Mapping[Node, Any]) -> tuple[Any, ...]:
+    def load_some(env: Mapping[Node, Any]) -> list[Any]:
         values = list(items)
-        for place, load in loaders:
+        for place, node in nodes:
+            values[place] = env[node]
+        for place, load in nested:
             values[place] = load(env)
-        return tuple(values)
+        return values
 
     return load_some
 

@@ -12,7 +12,7 @@ import keyword
 import math
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -128,6 +128,20 @@ class _Namespace:
         if obj is not None:
             self._obj_to_name[obj] = candidate
         return candidate
+
+    def name_all(self, wanted: Mapping[str, object]) -> dict[str, object]:
+        """Return objects by the names that ``create_name`` gives them; the names that they would like are given."""
+        objects = {obj: name for name, obj in wanted.items()}
+        if (
+            self._used_names
+            or len(objects) < len(wanted)
+            or any(_illegal_names.get(name) is not obj for name, obj in wanted.items())
+        ):
+            return {self.create_name(name, obj): obj for name, obj in wanted.items()}
+        self._obj_to_name |= objects
+        self._used_names |= wanted.keys()
+        self._uncounted += wanted
+        return dict(wanted)
 
     def keep_name(self, name: str) -> bool:
         """Take a name if ``create_name`` would not change it; return whether that is so. It belongs to nothing."""

@@ -27,6 +27,7 @@ __all__ = ["CodeGen", "_BoxedCodeGen", "_override_sym_repr"]
 _WRAP: Final = "torch.fx._symbolic_trace.wrap"
 """Where generated code registers wrapped functions: with torch.fx, whose registrations the tracer reads, so that the
 code says the same as torch.fx's and both retrace it alike."""
+_SILENCE: Final = Commentary()
 
 
 class CodeGen:
@@ -105,15 +106,17 @@ class CodeGen:
         additional_meta: list[str] | None = None,
     ) -> PythonCode:
         """Return the code of a function with these nodes; see ``Graph.python_code`` for the arguments."""
-        commentary = Commentary(
-            verbose=verbose,
-            include_stride=include_stride or (verbose and _asked_for("FX_GRAPH_SHOW_STRIDE")),
-            include_device=include_device or (verbose and _asked_for("FX_GRAPH_SHOW_DEVICE")),
-            include_meta=_asked_for("FX_GRAPH_SHOW_META"),
-            colored=colored,
-            additional_meta=additional_meta or (),
-            sym_repr=CodeGen._sym_repr,
-        )
+        commentary = _SILENCE
+        if verbose or colored or _asked_for("FX_GRAPH_SHOW_META"):
+            commentary = Commentary(
+                verbose=verbose,
+                include_stride=include_stride or _asked_for("FX_GRAPH_SHOW_STRIDE"),
+                include_device=include_device or _asked_for("FX_GRAPH_SHOW_DEVICE"),
+                include_meta=_asked_for("FX_GRAPH_SHOW_META"),
+                colored=colored,
+                additional_meta=additional_meta or (),
+                sym_repr=CodeGen._sym_repr,
+            )
         nodes = tuple(nodes)
         global_names = GlobalNames(namespace)
         expressions = Expressions(global_names, _color_fns["blue"] if colored else None)

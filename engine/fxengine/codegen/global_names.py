@@ -31,9 +31,8 @@ class GlobalNames:
 
     def __init__(self, namespace: _Namespace) -> None:
         self.namespace = namespace
-        self.values: dict[str, Any] = {}
-        for name, builtin in _custom_builtins.items():
-            self.values[namespace.create_name(name, builtin.obj)] = builtin.obj
+        builtins = {name: builtin.obj for name, builtin in _custom_builtins.items()}
+        self.values: dict[str, Any] = namespace.name_all(builtins)
 
     def add(self, name_hint: str, obj: Any) -> str:
         """Return the name by which the code reaches ``obj``; what belongs to torch keeps its qualified name."""
