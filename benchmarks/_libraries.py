@@ -1,0 +1,278 @@
+"""The models that feeding and capturing are measured on: what each installed library offers, without help of ours.
+
+torchvision and open_clip have registries, timm one model for each of its modules, transformers and diffusers a default
+configuration of two layers for each of their models. From the other libraries, and from any package that is named,
+every class with a forward of its own is taken, and built as the worker builds the classes of a file that somebody
+opens: by its call sites, without arguments, or with inferred ones.
+
+The lists are sorted and the same in every run. A library is imported when its cases are asked for.
+"""
+
+import ast
+import contextlib
+import importlib
+import inspect
+import io
+import pkgutil
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from fxls.discovery import discover
+from fxworker.building import Built, attempt, build
+from fxworker.loading import Loaded
+from fxworker.meta import idle_initialisation, no_downloads
+from fxworker.wire import Construct, TraceTarget
+from tests.parity.corpus_models import TIMM
+from tests.support import corpus
+
+__all__ = ["LIBRARIES", "Case", "Model", "cases"]
+
+_LAYERS: Final = 2
+_DEPTHS: Final = (
+    "num_hidden_layers", "num_layers", "n_layer", "n_layers", "num_encoder_layers", "num_decoder_layers",
+    "encoder_layers", "decoder_layers", "num_single_layers", "n_refiner_layers", "num_refiner_layers",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that was built.
+
+    Attributes:
+        root: The model, in evaluation mode.
+        scope: The names that `said` may use.
+        said: The inputs that the library's own code and documentation show, as argument lists.
+    """
+
+    root: nn.Module
+    scope: dict[str, Any]
+    said: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model of a library.
+
+    Attributes:
+        library: Its library.
+        name: Its name there.
+        make: Builds it, with real weights or, given False, without.
+    """
+
+    library: str
+    name: str
+    make: Callable[[bool], Model]
+
+    def build(self, *, real: bool = False) -> Model:
+        """Return the model in evaluation mode: on meta, or with real random weights, the same each time.
+
+        Raises:
+            Exception: It cannot be built.
+        """
+        idle_initialisation()
+        no_downloads()
+        torch.manual_seed(0)
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            model = self.make(real)
+        model.root.eval()
+        return model
+
+
+def cases(library: str, every: int = 1) -> list[Case]:
+    """Return the models of a library in a fixed order, or only each ``every``-th; a package's classes by its name."""
+    corpus.prepare()
+    found = LIBRARIES[library]() if library in LIBRARIES else _classes_of(library)
+    return sorted(found, key=lambda case: case.name)[::every]
+
+
+def _made_by(library: str, make: Callable[[str], nn.Module], names: Iterable[str]) -> list[Case]:
+    """Return a case for each name that `make` builds a model for."""
+
+    def made(name: str, real: bool) -> Model:
+        return Model(make(name) if real else attempt(lambda: make(name)), {"torch": torch})
+
+    return [Case(library, name, partial(made, name)) for name in names]
+
+
+def _torchvision() -> list[Case]:
+    models = importlib.import_module("torchvision.models")
+
+    def make(name: str) -> nn.Module:
+        builder = models.get_model_builder(name)
+        # Detectors and segmenters would download weights for their backbones.
+        options = {"weights_backbone": None} if "weights_backbone" in inspect.signature(builder).parameters else {}
+        return builder(weights=None, **options)
+
+    return _made_by("torchvision", make, models.list_models())
+
+
+def _timm() -> list[Case]:
+    library = importlib.import_module("timm")
+    return _made_by("timm", lambda name: library.create_model(name, pretrained=False), TIMM)
+
+
+def _open_clip() -> list[Case]:
+    library = importlib.import_module("open_clip")
+
+    def make(name: str) -> nn.Module:
+        return library.create_model(name, pretrained=None, pretrained_hf=False)
+
+    return _made_by("open_clip", make, library.list_models())
+
+
+def _transformers() -> list[Case]:
+    auto = importlib.import_module("transformers.models.auto.modeling_auto")
+    library = importlib.import_module("transformers")
+
+    def make(name: str) -> nn.Module:
+        cls = getattr(library, name)
+        configuration = cls.config_class()
+        _shallow(configuration)
+        return cls(configuration)
+
+    names = {
+        name for found in auto.MODEL_MAPPING_NAMES.values() for name in ([found] if isinstance(found, str) else found)
+    }
+    return _made_by("transformers", make, names)
+
+
+def _shallow(configuration: Any) -> None:
+    """Give a configuration, and those inside it, two layers."""
+    for name in _DEPTHS:
+        # Some configurations compute their depth from the widths of the stages.
+        with contextlib.suppress(AttributeError, NotImplementedError, TypeError, ValueError):
+            if type(getattr(configuration, name, None)) is int:
+                setattr(configuration, name, _LAYERS)
+    for value in list(vars(configuration).values()):
+        if type(value).__name__.endswith("Config"):
+            _shallow(value)
+    kinds = getattr(configuration, "layer_types", None)
+    if isinstance(kinds, list):
+        with contextlib.suppress(AttributeError, TypeError, ValueError):
+            configuration.layer_types = kinds[: getattr(configuration, "num_hidden_layers", len(kinds))]
+
+
+def _diffusers() -> list[Case]:
+    library = importlib.import_module("diffusers")
+    names = [name for name in dir(library) if _is_module(_member(library, name), library.ModelMixin)]
+
+    def make(name: str) -> nn.Module:
+        cls = getattr(library, name)
+        parameters = inspect.signature(cls).parameters
+        return cls(
+            **{depth: _LAYERS for depth in _DEPTHS if type(getattr(parameters.get(depth), "default", None)) is int}
+        )
+
+    return _made_by("diffusers", make, [name for name in names if name != "ModelMixin"])
+
+
+def _member(module: Any, name: str) -> Any:
+    """Return what a lazy module has under a name, None where its own imports fail."""
+    try:
+        return getattr(module, name)
+    except Exception:  # noqa: BLE001 - an optional dependency of the library is missing.
+        return None
+
+
+def _is_module(value: Any, cls: type = nn.Module) -> bool:
+    return isinstance(value, type) and issubclass(value, cls) and issubclass(value, nn.Module)
+
+
+def _segmentation_models() -> list[Case]:
+    library = importlib.import_module("segmentation_models_pytorch")
+    architectures = [name for name in dir(library) if _is_module(_member(library, name))]
+
+    def make(name: str) -> nn.Module:
+        architecture, _, encoder = name.partition("-")
+        return getattr(library, architecture)(encoder_name=encoder, encoder_weights=None)
+
+    encoders = ("resnet34", "mobilenet_v2", "mit_b0")
+    return _made_by("segmentation_models_pytorch", make, [f"{a}-{e}" for a in architectures for e in encoders])
+
+
+def _classes_of(package: str) -> list[Case]:
+    """Return the classes of a package that have a forward of their own."""
+    found: list[Case] = []
+    for module in _modules(package):
+        path = getattr(module, "__file__", None)
+        if not path or not path.endswith(".py"):
+            continue
+        text = Path(path).read_text(encoding="utf-8")
+        index = discover(path, text)
+        loaded = Loaded(module, ast.parse(text), mentions=_mentions(ast.parse(text)))
+        for target in index.targets:
+            cls = index.model_class(target.qualname)
+            owner = getattr(module, target.qualname.partition(".")[0], None)
+            if target.kind == "class" and cls is not None and cls.forward is not None and _is_module(owner):
+                name = f"{module.__name__.removeprefix(package + '.')}.{target.qualname}"
+                found.append(Case(package, name, partial(_class, target, loaded)))
+    return found
+
+
+def _class(target: TraceTarget, loaded: Loaded, real: bool) -> Model:
+    built = build(target, loaded)
+    if not isinstance(built, Built):
+        raise built.error or ValueError(f"no arguments were inferred; tried {built.tried}")
+    if real and built.construct is not None:
+        ways = (Construct(built.construct.expression, "call"),)
+        built = build(TraceTarget(target.qualname, "class", target.name, ways), loaded, real=True)
+        if not isinstance(built, Built):
+            raise built.error or ValueError("built without weights and not with them")
+    said = tuple(each.expression for each in target.inputs)
+    return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said)
+
+
+def _mentions(tree: ast.Module) -> dict[str, frozenset[str]]:
+    return {
+        node.name: frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+        for node in tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    }
+
+
+def _modules(package: str) -> Iterator[ModuleType]:
+    """Import all modules of a package, as far as they can be imported."""
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        root = importlib.import_module(package)
+        names = [root.__name__]
+        if hasattr(root, "__path__"):
+            walk = pkgutil.walk_packages(root.__path__, f"{package}.", onerror=lambda _name: None)
+            names += [each.name for each in walk if not each.name.endswith("__main__")]
+        modules: list[ModuleType] = []
+        for name in names:
+            try:
+                modules.append(importlib.import_module(name))
+            except (Exception, SystemExit):  # noqa: BLE001 - a script, or something that needs what is not installed.
+                continue
+    yield from modules
+
+
+LIBRARIES: Final[dict[str, Callable[[], list[Case]]]] = {
+    "torchvision": _torchvision,
+    "timm": _timm,
+    "transformers": _transformers,
+    "diffusers": _diffusers,
+    "vit_pytorch": partial(_classes_of, "vit_pytorch"),
+    "kornia": partial(_classes_of, "kornia"),
+    "monai": partial(_classes_of, "monai.networks"),
+    "open_clip": _open_clip,
+    "segmentation_models_pytorch": _segmentation_models,
+}
+"""What is measured, by the name of the library."""
