@@ -23,6 +23,15 @@ __all__ = [
 _never_lazy: ContextVar[bool] = ContextVar("_never_lazy", default=False)
 
 
+def __getattr__(name: str) -> bool:
+    """Return torch.fx's flags, which say what is in use in this context."""
+    if name == "_use_lazy_graph_module_flag":
+        return class_in_use.get() is _LazyGraphModule
+    if name == "_force_skip_lazy_graph_module_flag":
+        return _never_lazy.get()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 @contextmanager
 def _use_lazy_graph_module(should_use: bool) -> Generator[None]:
     """Make ``_make_graph_module`` choose the lazy kind, or the other, within the ``with`` statement."""

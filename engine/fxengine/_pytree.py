@@ -22,6 +22,14 @@ __all__ = [
     "FlattenFuncExactMatchSpec",
     "FlattenFuncSpec",
     "_deregister_pytree_flatten_spec",
+    "_dict_flatten_spec",
+    "_dict_flatten_spec_exact_match",
+    "_list_flatten_spec",
+    "_list_flatten_spec_exact_match",
+    "_namedtuple_flatten_spec",
+    "_namedtuple_flatten_spec_exact_match",
+    "_tuple_flatten_spec",
+    "_tuple_flatten_spec_exact_match",
     "register_pytree_flatten_spec",
     "tree_flatten_spec",
 ]
@@ -90,19 +98,26 @@ def _children(spec: TreeSpec) -> Sequence[TreeSpec]:
     return any_spec.children() if callable(getattr(spec, "children", None)) else any_spec.children_specs
 
 
-def _mapping_values(container: Mapping[Any, Any], spec: TreeSpec) -> list[Any]:
-    return [container[key] for key in spec.context]
+def _dict_flatten_spec(d: Mapping[Any, Any], spec: TreeSpec) -> list[Any]:
+    """Return the values of a mapping in the order of the specification; others register it for mappings of theirs."""
+    return [d[key] for key in spec.context]
 
 
-def _sequence_items(container: Sequence[Any], spec: TreeSpec) -> list[Any]:
-    return [container[index] for index in range(spec.num_children)]
+def _list_flatten_spec(d: Sequence[Any], spec: TreeSpec) -> list[Any]:
+    """Return as many items as the specification has."""
+    return [d[index] for index in range(spec.num_children)]
 
 
-def _same_length(container: Sequence[Any] | Mapping[Any, Any], spec: TreeSpec) -> bool:
-    return len(container) == spec.num_children
+def _dict_flatten_spec_exact_match(d: Sequence[Any] | Mapping[Any, Any], spec: TreeSpec) -> bool:
+    """Return whether a container has as many items as the specification."""
+    return len(d) == spec.num_children
 
 
-register_pytree_flatten_spec(dict, _mapping_values, _same_length)
+_tuple_flatten_spec = _namedtuple_flatten_spec = _list_flatten_spec
+_list_flatten_spec_exact_match = _tuple_flatten_spec_exact_match = _dict_flatten_spec_exact_match
+_namedtuple_flatten_spec_exact_match = _dict_flatten_spec_exact_match
+
+register_pytree_flatten_spec(dict, _dict_flatten_spec, _dict_flatten_spec_exact_match)
 # `namedtuple` itself is the type that torch's specifications give for every named tuple.
 for _sequence in (list, tuple, namedtuple, *torch.return_types.all_return_types):  # noqa: PYI024 - as a value.
-    register_pytree_flatten_spec(_sequence, _sequence_items, _same_length)  # type: ignore[arg-type]
+    register_pytree_flatten_spec(_sequence, _list_flatten_spec, _dict_flatten_spec_exact_match)  # type: ignore[arg-type]

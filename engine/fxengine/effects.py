@@ -16,13 +16,18 @@ from torch._library import utils as _torch_library
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+_side_effectful_need_to_be_preserved_pre_dispatch: list[Callable[..., Any]] = [
+    torch._C._set_grad_enabled,
+    torch.amp.autocast_mode._enter_autocast,
+    torch.amp.autocast_mode._exit_autocast,
+]
+"""Functions that switch modes."""
+
 _side_effectful_functions: set[Callable[..., Any]] = {
     operator.setitem,
     torch._assert,
     torch._assert_async,  # pyright: ignore[reportPrivateImportUsage] - no other name leads to it.
-    torch._C._set_grad_enabled,
-    torch.amp.autocast_mode._enter_autocast,
-    torch.amp.autocast_mode._exit_autocast,
+    *_side_effectful_need_to_be_preserved_pre_dispatch,
 }
 """Registered here; torch.fx has a set of its own."""
 

@@ -24,7 +24,7 @@ from torch.package.package_importer import PackageImporter
 
 from fxengine import profiler_metadata
 from fxengine.codegen import _BoxedCodeGen, _override_sym_repr, _PyTreeCodeGen
-from fxengine.graph import Graph, PythonCode, own_graph
+from fxengine.graph import Graph, PythonCode, _custom_builtins, _is_from_torch, own_graph
 from fxengine.module_state import (
     _assign_attr,
     _copy_attr,
@@ -36,6 +36,7 @@ from fxengine.module_state import (
 )
 from fxengine.node import Node
 from fxengine.packaging import _format_import_block, _format_import_statement, write_package
+from fxengine.profiler_metadata import FX_GRAPH_MODULE_FILE_PREFIX, _metadata_hash
 from fxengine.source_cache import (
     CompiledOnDemand,
     _EvalCacheLoader,
@@ -50,12 +51,14 @@ if TYPE_CHECKING:
     from fxengine.tracer import Tracer
 
 __all__ = [
+    "FX_GRAPH_MODULE_FILE_PREFIX",
     "GraphModule",
     "_CodeOnlyModule",
     "_EvalCacheLoader",
     "_WrappedCall",
     "_assign_attr",
     "_copy_attr",
+    "_custom_builtins",
     "_del_attr",
     "_exec_with_source",
     "_format_import_block",
@@ -64,7 +67,9 @@ __all__ = [
     "_get_attr",
     "_get_attr_via_attr_list",
     "_has_attr",
+    "_is_from_torch",
     "_loader",
+    "_metadata_hash",
     "_method_from_src",
     "_print_readable",
     "reduce_graph_module",

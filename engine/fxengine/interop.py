@@ -2,8 +2,8 @@
 
 Quantization, export and compiler back ends check for `torch.fx.GraphModule`, and torch.fx's nodes live in C++, so
 neither engine can use the other's graphs. This module rebuilds them, node by node, and gives classes that were written
-for torch.fx the engine as their base. It is the only module of the engine that imports torch.fx, and it is imported by
-nobody else in it: who does not need the bridge does not load torch.fx.
+for torch.fx the engine as their base. It is the only module of the engine that imports torch.fx, and of the rest of
+it only `experimental.proxy_tensor` needs it: who does not need the bridge does not load torch.fx.
 """
 
 from collections.abc import Callable
@@ -183,6 +183,7 @@ class _Direction:
             converted = self.target(module, self.graph(module.graph, known), type(module).__name__)
             known[id(module)] = converted
             converted.meta = dict(module.meta)
+            converted.shape_env = getattr(module, "shape_env", None)
             self._share(module, converted, known)
             _share_attributes(module, converted)
         return known[id(module)]

@@ -21,7 +21,12 @@ from fxengine.arguments import (
     map_nodes,
 )
 from fxengine.arguments import freeze as _freeze
-from fxengine.effects import _side_effectful_functions, has_side_effect, is_impure_function
+from fxengine.effects import (
+    _side_effectful_functions,
+    _side_effectful_need_to_be_preserved_pre_dispatch,
+    has_side_effect,
+    is_impure_function,
+)
 from fxengine.names import _find_module_of_method, _get_qualified_name, _type_repr, found_in
 from fxengine.node_fields import Target, TensorFacts, _NodeBase, fill, replace_hooks
 from fxengine.node_text import _format_arg, format_node, pretty_target
@@ -43,6 +48,7 @@ __all__ = [
     "_freeze",
     "_get_qualified_name",
     "_side_effectful_functions",
+    "_side_effectful_need_to_be_preserved_pre_dispatch",
     "_type_repr",
     "base_types",
     "has_side_effect",

@@ -71,7 +71,7 @@ def get_signature_for_torch_op(
     """
     if op is torch.nonzero:
         # Its schemas lack `as_tuple`, which Python adds.
-        return (_nonzero_signatures(), None) if return_schemas else None
+        return (_nonzero_schemas(), None) if return_schemas else None
     known = _signatures_and_schemas(_Identity(op))
     if known is None:
         return (None, None) if return_schemas else None
@@ -393,7 +393,7 @@ class _TorchScriptClasses:
         raise RuntimeError("Expected a torch namespace lookup")
 
 
-def _nonzero_signatures() -> list[Signature]:
+def _nonzero_schemas() -> list[Signature]:
     tensor = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD, annotation=torch.Tensor)
     as_tuple = Parameter("as_tuple", Parameter.KEYWORD_ONLY, annotation=bool)
     return [Signature([tensor], return_annotation=None), Signature([tensor, as_tuple], return_annotation=None)]

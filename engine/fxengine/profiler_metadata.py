@@ -12,9 +12,9 @@ from typing import Any
 
 from fxengine.graph import Graph, PythonCode
 
-__all__ = ["is_wanted", "register"]
+__all__ = ["FX_GRAPH_MODULE_FILE_PREFIX", "_metadata_hash", "is_wanted", "register"]
 
-_FILE_PREFIX = "fx_generated_"
+FX_GRAPH_MODULE_FILE_PREFIX = "fx_generated_"
 """How torch's profilers recognise generated files."""
 _PLACEHOLDER = "## ENTER_GRAPH_PLACEHOLDER_KEY ##"
 
@@ -45,11 +45,15 @@ def register(graph: Graph, code: PythonCode) -> tuple[str, dict[str, Any]]:
         }
         for place, node in enumerate(graph.nodes)
     }
-    described = json.dumps({"code": code.src, "node_metadata": nodes}).encode()
-    digest = base64.b32encode(hashlib.sha256(described).digest()).decode().lower()[:51]
-    name = f"{_FILE_PREFIX}_{digest}.py"
+    name = f"{FX_GRAPH_MODULE_FILE_PREFIX}_{_metadata_hash(code.src, nodes)}.py"
     record = {"lineno_map": code._lineno_map, "prologue_start": code._prologue_start, "node_metadata": nodes}
     register_with_torch = getattr(sys.modules.get("torch.fx.traceback"), "_register_fx_metadata", None)
     if register_with_torch is not None:
         register_with_torch(name, record)
     return code.src.replace(_PLACEHOLDER, f"## {name} ##"), {"co_filename": name}
+
+
+def _metadata_hash(code: str, node_metadata: dict[int, dict[str, Any]]) -> str:
+    """Return what equal code of equal nodes has in common: 51 letters and digits."""
+    described = json.dumps({"code": code, "node_metadata": node_metadata}).encode()
+    return base64.b32encode(hashlib.sha256(described).digest()).decode().lower()[:51]

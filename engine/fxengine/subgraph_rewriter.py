@@ -132,7 +132,7 @@ def _replace_pattern(
         replaced.append(rewriter.replace(match, graph))
     gm.recompile()
     if isinstance(replacement, torch.nn.Module):
-        _adopt_attributes(gm, replacement)
+        _replace_attributes(gm, replacement)
     return replaced
 
 
@@ -192,7 +192,7 @@ class _Rewriter:
         return max(match.returning_nodes).next
 
 
-def _adopt_attributes(gm: GraphModule, replacement: torch.nn.Module) -> None:
+def _replace_attributes(gm: GraphModule, replacement: torch.nn.Module) -> None:
     """Give ``gm`` copies of the submodules and attributes of ``replacement`` that its graph now names.
 
     Raises:

@@ -114,8 +114,9 @@ def test_same_refusal(what):
 
 
 def test_submodules_are_there_without_an_import():
-    for name in ("_compatibility", "experimental", "passes", "subgraph_rewriter", "tensor_type", "traceback"):
+    for name in ("_compatibility", "_utils", "experimental", "passes", "subgraph_rewriter", "tensor_type"):
         assert getattr(fxengine, name).__name__ == f"fxengine.{name}"
+    assert fxengine.passes.infra.pass_manager.PassManager is of(fxengine, "passes.infra.pass_manager").PassManager
     assert fxengine.passes.shape_prop.ShapeProp is of(fxengine, "passes.shape_prop").ShapeProp
     with pytest.raises(AttributeError):
         _ = fxengine.passes.no_such_pass

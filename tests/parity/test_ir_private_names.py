@@ -23,6 +23,11 @@ NAMES = {
         "base_types is_fx_symbolic_tracing is_fx_tracing map_aggregate wrap Graph GraphModule ParameterProxy Proxy "
         "Scope ScopeContextManager TracerBase"
     ),
+    "_lazy_graph_module": "_force_skip_lazy_graph_module_flag _use_lazy_graph_module_flag",
+    "_pytree": (
+        "_dict_flatten_spec _dict_flatten_spec_exact_match _list_flatten_spec _list_flatten_spec_exact_match "
+        "_namedtuple_flatten_spec _tuple_flatten_spec _tuple_flatten_spec_exact_match"
+    ),
     "_utils": "_format_graph_code first_call_function_nn_module_stack get_node_context lazy_format_graph_code",
     "config": "disable_progress do_not_emit_stack_traces verbose_progress",
     "graph": (
@@ -32,14 +37,23 @@ NAMES = {
         "py_sym_types reflectable_magic_methods"
     ),
     "graph_module": (
-        "_CodeOnlyModule _EvalCacheLoader _WrappedCall _assign_attr _copy_attr _del_attr _exec_with_source "
-        "_forward_from_src _get_attr _get_attr_via_attr_list _has_attr _loader _method_from_src _print_readable"
+        "FX_GRAPH_MODULE_FILE_PREFIX _CodeOnlyModule _EvalCacheLoader _WrappedCall _assign_attr _copy_attr _del_attr "
+        "_exec_with_source _forward_from_src _get_attr _get_attr_via_attr_list _has_attr _loader _metadata_hash "
+        "_method_from_src _print_readable"
     ),
     "node": (
-        "BaseArgumentTypes _find_module_of_method _get_qualified_name _side_effectful_functions _type_repr base_types "
-        "has_side_effect"
+        "BaseArgumentTypes _find_module_of_method _get_qualified_name _side_effectful_functions "
+        "_side_effectful_need_to_be_preserved_pre_dispatch _type_repr base_types has_side_effect"
     ),
+    "operator_schemas": "_nonzero_schemas",
+    "passes.graph_drawer": "HAS_PYDOT",
+    "passes.infra.partitioner": "_DependencyViewer",
+    "passes.operator_support": "_get_arg_dtype",
+    "passes.reinplace": "_get_all_later_node_usages _get_view_inverse_node_usages",
+    "passes.runtime_assert": "_get_example_value _get_sym_val",
+    "passes.utils.matcher_with_name_node_map_utils": "_split_to_graph_and_name_node_map",
     "proxy": "_COPY_META_FIELDS MetaProxy ParameterProxy Scope ScopeContextManager",
+    "subgraph_rewriter": "_replace_attributes",
 }
 
 
@@ -321,3 +335,41 @@ def test_progress(engine, verbose, monkeypatch, capsys):
     monkeypatch.setattr(engine.config, "disable_progress", True)
     engine.Interpreter(engine.symbolic_trace(Net())).run(torch.rand(2))
     assert capsys.readouterr().err == ""
+
+
+def test_flags_of_lazy_modules(engine):
+    lazy = engine._lazy_graph_module
+    assert not lazy._use_lazy_graph_module_flag
+    with lazy._use_lazy_graph_module(True):
+        assert lazy._use_lazy_graph_module_flag
+    with lazy._force_skip_lazy_graph_module(), lazy._use_lazy_graph_module(True):
+        assert lazy._force_skip_lazy_graph_module_flag
+        assert not lazy._use_lazy_graph_module_flag
+
+
+def test_what_depends_on_a_node(engine):
+    partitioner = importlib.import_module(f"{engine.__name__}.passes.infra.partitioner")
+    traced = engine.symbolic_trace(Net())
+    viewer = partitioner._DependencyViewer(traced)
+    found = {node.name: sorted(each.name for each in viewer.downstreams_of(node)) for node in traced.graph.nodes}
+    assert found["linear"] == ["add", "output", "relu"]
+    assert found["output"] == []
+    chosen = partitioner.CapabilityBasedPartitioner(traced, None)
+    assert chosen.dependency_viewer.downstreams == viewer.downstreams
+
+
+def test_one_hash_for_equal_code(engine):
+    nodes = {0: {"name": "x", "op": "placeholder", "target": "x", "stack_trace": None}}
+    assert engine.graph_module._metadata_hash("code", nodes) == torch.fx.graph_module._metadata_hash("code", nodes)
+    assert engine.graph_module.FX_GRAPH_MODULE_FILE_PREFIX == torch.fx.graph_module.FX_GRAPH_MODULE_FILE_PREFIX
+
+
+def test_containers_by_their_specification(engine):
+    values = [3, {"b": 1, "a": (2, 4)}]
+    spec = torch.utils._pytree.tree_structure(values)
+    inner = torch.utils._pytree.tree_structure(values[1])
+    flat = engine._pytree
+    assert flat.tree_flatten_spec(values, spec) == torch.utils._pytree.tree_leaves(values)
+    assert flat._dict_flatten_spec(values[1], inner) == [values[1][key] for key in inner.context]
+    assert flat._dict_flatten_spec_exact_match(values[1], inner)
+    assert not flat._list_flatten_spec_exact_match([1, 2, 3], spec)

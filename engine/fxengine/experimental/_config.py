@@ -1,10 +1,12 @@
-"""The settings of torch.fx that this engine heeds: the same settings, under the engine's name."""
+"""The settings of torch.fx's experiments and symbolic sizes: torch's own, for torch reads them there."""
 
-import sys
+from typing import TYPE_CHECKING, Any
 
-from torch.utils._config_module import Config, install_config_module
+from fxengine.shared import share
 
-enrich_profiler_metadata: bool = Config(alias="torch.fx.experimental._config.enrich_profiler_metadata")  # type: ignore[assignment]
-"""Generated code carries markers, and its nodes are recorded with torch, so that profilers name them."""
+if TYPE_CHECKING:
 
-install_config_module(sys.modules[__name__])
+    def __getattr__(name: str) -> Any: ...
+
+
+share(__name__)

@@ -5,6 +5,7 @@ which any Graphviz renders. Layout is not done here.
 """
 
 import hashlib
+import importlib.util
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -22,14 +23,17 @@ from fxengine.passes.shape_prop import TensorMetadata
 
 __all__ = ["DotEdge", "DotGraph", "DotNode", "FxGraphDrawer"]
 
-_COLORS = {
+HAS_PYDOT = importlib.util.find_spec("pydot") is not None
+"""Whether the package is there that torch.fx draws with; nothing here needs it."""
+
+_COLOR_MAP = {
     "placeholder": "AliceBlue",
     "call_module": "LemonChiffon1",
     "get_param": "Yellow2",
     "get_attr": "LightGrey",
     "output": "PowderBlue",
 }
-_COLORS_BY_NAME = (
+_HASH_COLOR_MAP = (
     "CadetBlue1", "Coral", "DarkOliveGreen1", "DarkSeaGreen1", "GhostWhite", "Khaki1", "LavenderBlush1", "LightSkyBlue",
     "MistyRose1", "MistyRose2", "PaleTurquoise2", "PeachPuff1", "Salmon", "Thistle1", "Thistle3", "Wheat1",
 )  # fmt: skip
@@ -169,11 +173,11 @@ class FxGraphDrawer:
 
     def _get_node_style(self, node: Node) -> dict[str, str]:
         """Return the Graphviz attributes of a box: a colour for each opcode, and for each function."""
-        color = _COLORS.get(node.op)
+        color = _COLOR_MAP.get(node.op)
         if color is None:
             name = node._pretty_print_target(node.target)
             digest = hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()
-            color = _COLORS_BY_NAME[int(digest[:8], 16) % len(_COLORS_BY_NAME)]
+            color = _HASH_COLOR_MAP[int(digest[:8], 16) % len(_HASH_COLOR_MAP)]
         return {"shape": self.dot_graph_shape, "fillcolor": color, "style": "filled,rounded", "fontcolor": "#000000"}
 
     def _get_leaf_node(self, module: nn.Module, node: Node) -> Any:

@@ -58,7 +58,7 @@ class OperatorSupport(OperatorSupportBase):
             *((node.kwargs[name], dtypes) for name, dtypes in named.items() if name in node.kwargs),
         ]
         return all(
-            dtypes is None or not isinstance(argument, Node) or _dtype_of(argument) in dtypes
+            dtypes is None or not isinstance(argument, Node) or _get_arg_dtype(argument) in dtypes
             for argument, dtypes in pairs
         )
 
@@ -97,7 +97,7 @@ class OpSupports:
     def decline_if_input_dtype(cls, dtype: torch.dtype) -> OperatorSupportBase:
         """Return a rule against nodes with an input of type ``dtype``."""
         return create_op_support(
-            lambda _submodules, node: all(_dtype_of(source) != dtype for source in node.all_input_nodes)
+            lambda _submodules, node: all(_get_arg_dtype(source) != dtype for source in node.all_input_nodes)
         )
 
     @classmethod
@@ -106,7 +106,8 @@ class OpSupports:
         return create_op_support(lambda _submodules, node: node.name not in disallow_set)
 
 
-def _dtype_of(node: Node) -> Any:
-    """Return the type of the tensor, or of whatever else ``node`` makes, as shape propagation noted it."""
-    meta = node.meta.get("tensor_meta")
-    return meta.dtype if isinstance(meta, TensorMetadata) else node.meta["type"]
+def _get_arg_dtype(arg: Node) -> Any:
+    """Return the type of the tensor, or of whatever else ``arg`` makes, as shape propagation noted it."""
+    assert isinstance(arg, Node), f"Expected torch.fx.Node, got {type(arg)}"
+    meta = arg.meta.get("tensor_meta")
+    return meta.dtype if isinstance(meta, TensorMetadata) else arg.meta["type"]

@@ -157,8 +157,8 @@ class _Reinplacing:
         if storage in self.fixed or sum(arg is changed for arg in node.args) > 1:
             return
         aliases = self.sharing[storage]
-        later = _later_uses(aliases, node.meta["node_idx"])
-        undone = _inverted_views(later, aliases)
+        later = _get_all_later_node_usages(aliases, node.meta["node_idx"])
+        undone = _get_view_inverse_node_usages(later, aliases)
         if later.keys() - undone.keys() or not self._work_in_place(node, changed):
             return
         self._join(storage, _storage(node.meta["fake_result"]))
@@ -218,7 +218,7 @@ def _fits(node: Node, changed: Node) -> bool:
     )
 
 
-def _later_uses(aliases: set[Node], place: int) -> dict[Node, None]:
+def _get_all_later_node_usages(aliases: set[Node], place: int) -> dict[Node, None]:
     """The users of nodes that come after a place, in order; views count only by what uses them."""
     users = {
         user
@@ -230,7 +230,7 @@ def _later_uses(aliases: set[Node], place: int) -> dict[Node, None]:
     return dict.fromkeys(sorted(users, key=lambda user: user.meta["node_idx"]))
 
 
-def _inverted_views(later: dict[Node, None], aliases: set[Node]) -> dict[Node, None]:
+def _get_view_inverse_node_usages(later: dict[Node, None], aliases: set[Node]) -> dict[Node, None]:
     """Those scatters among later users that write a view back to where it was taken from."""
     return dict.fromkeys(
         node

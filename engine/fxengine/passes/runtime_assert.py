@@ -84,7 +84,7 @@ class _Inserter:
         self._added: set[Any] = set()
         self._bounded: set[Any] = set()
         conditions = [_condition(node) for node in self.graph.nodes if _is_by_the_user(node)]
-        self._by_users = {_expression(each) for each in conditions if isinstance(each, Node)} - {None}
+        self._by_users = {_get_sym_val(each) for each in conditions if isinstance(each, Node)} - {None}
 
     def visit(self, node: Node, *, is_first: bool) -> None:
         """Do what is to be done at a node; new nodes go to the insertion point."""
@@ -94,7 +94,7 @@ class _Inserter:
             self._assert_all(self._waiting.pop(None, []), node)
         if node.target in (*_USERS_ASSERTS, _ASSERT):
             self._visit_assert(node)
-        expression = _expression(node)
+        expression = _get_sym_val(node)
         if node.op != "placeholder" and expression is not None:
             self._share(node, expression)
         if node.target in _RANGES:
@@ -110,7 +110,7 @@ class _Inserter:
 
     def _read_symbols(self, node: Node) -> None:
         """Find the symbols that an input is, or that it has as sizes, and compute each once."""
-        value = _example(node)
+        value = _get_example_value(node)
         self._read_symbol(node, value, lambda: node)
         if not isinstance(value, torch.Tensor):
             return
@@ -133,7 +133,7 @@ class _Inserter:
     def _visit_assert(self, node: Node) -> None:
         """Erase an assertion that says nothing, or nothing new; give one of the user's the form that stays."""
         condition = _condition(node)
-        expression = _expression(condition) if isinstance(condition, Node) else None
+        expression = _get_sym_val(condition) if isinstance(condition, Node) else None
         known = expression is not None and expression in self._values and expression in self._added
         by_the_user = _is_by_the_user(node)
         if condition == True or (known and not by_the_user):  # noqa: E712 - a symbolic truth is equal, not identical.
@@ -182,7 +182,9 @@ class _Inserter:
         if isinstance(expression, sympy.Number) or self._shapes._has_uninterpretable_sympy_function(expression):
             return False
         return any(
-            isinstance(arg, Node) and arg.op != "placeholder" and isinstance(_example(arg), (torch.Tensor, torch.Size))
+            isinstance(arg, Node)
+            and arg.op != "placeholder"
+            and isinstance(_get_example_value(arg), (torch.Tensor, torch.Size))
             for arg in node.args
         )
 
@@ -276,20 +278,22 @@ class _Inserter:
             self.module._unregister_create_node_hook(describe)
 
 
-def _example(node: Node) -> Any:
+def _get_example_value(node: Node) -> Any:
     """Return the example of a node's value; dynamo and export keep it under different keys."""
     return node.meta["example_value"] if "example_value" in node.meta else node.meta.get("val")
 
 
-def _expression(node: Node) -> Any:
+def _get_sym_val(node: Node) -> Any:
     """Return the expression of a node's value, if that is a symbolic number."""
-    value = _example(node)
+    value = _get_example_value(node)
     return value.node.expr if isinstance(value, _SYMBOLIC) else None
 
 
 def _computed(node: Node) -> Any:
     """Return the example value of a node out of those of its arguments."""
-    args: Sequence[Any] = pytree.tree_map(lambda arg: _example(arg) if isinstance(arg, Node) else arg, node.args)
+    args: Sequence[Any] = pytree.tree_map(
+        lambda arg: _get_example_value(arg) if isinstance(arg, Node) else arg, node.args
+    )
     target: Any = node.target
     if node.op == "call_method":
         target, args = getattr(args[0], str(node.target)), args[1:]

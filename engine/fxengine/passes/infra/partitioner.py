@@ -1,7 +1,10 @@
 """Divides a graph by what a back end can run: as few and as large parts as can be, without circles."""
 
 import itertools
+import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from operator import itemgetter
 
 from fxengine.graph import own_graph
@@ -12,6 +15,8 @@ from fxengine.passes.operator_support import OperatorSupportBase
 from fxengine.passes.utils.fuser_utils import fuse_by_partitions
 
 __all__ = ["CapabilityBasedPartitioner", "Partition"]
+
+logger = logging.getLogger(__name__)
 
 _NON_COMPUTE_OPS = frozenset({"torch.ops.aten.view", "_operator.getitem"})
 
@@ -53,6 +58,24 @@ class Partition:
         return len(self.nodes)
 
 
+class _DependencyViewer:
+    """What depends on each node of a graph as it is now, directly or through others.
+
+    Attributes:
+        downstreams: The nodes that depend on each.
+    """
+
+    def __init__(self, graph_module: GraphModule) -> None:
+        self.downstreams: defaultdict[Node, set[Node]] = defaultdict(set)
+        for node in reversed(graph_module.graph.nodes):
+            for user in node.users:
+                self.downstreams[node] |= {user, *self.downstreams[user]}
+
+    def downstreams_of(self, node: Node) -> set[Node]:
+        """Return the nodes that depend on ``node``."""
+        return self.downstreams[node]
+
+
 class CapabilityBasedPartitioner:
     """Proposes parts of a graph that a back end can run, and fuses them.
 
@@ -82,6 +105,11 @@ class CapabilityBasedPartitioner:
         self.allowed_single_node_partition_ops = allowed_single_node_partition_ops or []
         self.skip_horizontal_fusion = skip_horizontal_fusion
         self._submodules = dict(graph_module.named_modules())
+
+    @cached_property
+    def dependency_viewer(self) -> _DependencyViewer:
+        """What depends on each node; made when it is first asked for."""
+        return _DependencyViewer(self.graph_module)
 
     def _is_node_supported(self, node: Node) -> bool:
         return self.operator_support.is_node_supported(self._submodules, node)

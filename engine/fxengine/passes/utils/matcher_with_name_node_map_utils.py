@@ -39,7 +39,7 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
         Raises:
             AssertionError: The pattern does not return at least one value and a dictionary.
         """
-        self.name_node_map = _take_names(pattern_gm)
+        pattern_gm, self.name_node_map = _split_to_graph_and_name_node_map(pattern_gm)
         super().__init__(pattern_gm.graph, match_output, match_placeholder, remove_overlapping_matches, ignore_literals)
 
     def match(self, graph: Graph, node_name_match: str = "") -> list[InternalMatch]:
@@ -50,10 +50,10 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
         return matches
 
 
-def _take_names(module: GraphModule) -> dict[str, Node]:
-    """Remove the dictionary of names from what ``module`` returns, and return it."""
-    output = module.graph.output_node()
-    codegen = module.graph._codegen
+def _split_to_graph_and_name_node_map(gm: GraphModule) -> tuple[GraphModule, dict[str, Node]]:
+    """Remove the dictionary of names from what ``gm`` returns, and return both."""
+    output = gm.graph.output_node()
+    codegen = gm.graph._codegen
     assert isinstance(codegen, _PyTreeCodeGen), (
         "the pattern must be a graph with a pytree signature, as torch.export makes them"
     )
@@ -67,5 +67,5 @@ def _take_names(module: GraphModule) -> dict[str, Node]:
     flat, spec = pytree.tree_flatten(values)
     output.args = (flat,)
     codegen.pytree_info = _PyTreeInfo(info.orig_args, info.in_spec, spec)
-    module.recompile()
-    return names
+    gm.recompile()
+    return gm, names

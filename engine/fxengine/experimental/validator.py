@@ -1,0 +1,12 @@
+"""Proofs about symbolic sizes: torch's own."""
+
+from typing import TYPE_CHECKING, Any
+
+from fxengine.shared import share
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+share(__name__)

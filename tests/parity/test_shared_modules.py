@@ -1,0 +1,69 @@
+"""What of torch.fx there is once in a process has the engine's names too; `make_fx` gives graphs of the engine."""
+
+import importlib
+
+import pytest
+import torch
+import torch.fx
+from torch.fx.experimental import proxy_tensor as theirs
+
+import fxengine
+from fxengine.experimental import proxy_tensor as ours
+
+SHARED = (
+    "experimental._backward_state",
+    "experimental._config",
+    "experimental._constant_symnode",
+    "experimental.recording",
+    "experimental.sym_node",
+    "experimental.symbolic_shapes",
+    "experimental.validator",
+    "traceback",
+)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_module_is_torchs(name):
+    assert importlib.import_module(f"fxengine.{name}") is importlib.import_module(f"torch.fx.{name}")
+
+
+def test_modules_that_this_torch_does_not_have(monkeypatch):
+    monkeypatch.delitem(importlib.import_module("sys").modules, "fxengine.experimental.recording")
+    monkeypatch.setitem(importlib.import_module("sys").modules, "torch.fx.experimental.recording", None)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("fxengine.experimental.recording")
+
+
+def function(x, y):
+    return torch.softmax(x @ y, -1).sum(0)
+
+
+def gradient(x, y):
+    return torch.func.grad(lambda value: function(value, y).square().sum())(x)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+@pytest.mark.parametrize("f", [function, gradient])
+def test_the_same_graph_below_autograd(f, mode):
+    inputs = torch.rand(2, 3), torch.rand(3, 4)
+    expected = theirs.make_fx(f, tracing_mode=mode)(*inputs)
+    made = ours.make_fx(f, tracing_mode=mode)(*inputs)
+    assert isinstance(made, fxengine.GraphModule)
+    assert made.code == expected.code
+    assert torch.equal(made(*inputs), expected(*inputs))
+    assert [set(node.meta) for node in made.graph.nodes] == [set(node.meta) for node in expected.graph.nodes]
+    assert (made.shape_env is None) == (expected.shape_env is None)
+
+
+def test_operators_are_decomposed():
+    def decomposed(x):
+        return torch.square(x)
+
+    table = {torch.ops.aten.pow.Tensor_Scalar: lambda x, exponent: x * x}
+    made = ours.make_fx(decomposed, table)(torch.ones(2))
+    assert [node.target for node in made.graph.nodes if node.op == "call_function"] == [torch.ops.aten.mul.Tensor]
+
+
+def test_the_rest_of_the_module_is_torchs():
+    assert ours.get_proxy_mode is theirs.get_proxy_mode
+    assert {*dir(theirs)} <= {*dir(ours)}
