@@ -7,6 +7,6 @@ prints that for real models. Nothing of the engine is used for the search.
 
 from tests.parity.oracle.comparison import Comparison, compare
 from tests.parity.oracle.search import Budget, Sites, confirm, sites
-from tests.parity.oracle.tracer import Evidence, Site
+from tests.parity.oracle.steps import Evidence, Site
 
 __all__ = ["Budget", "Comparison", "Evidence", "Site", "Sites", "compare", "confirm", "sites"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.parity.oracle.search import Budget, Inputs, Sites, confirm, sites
-from tests.parity.oracle.tracer import Site
+from tests.parity.oracle.steps import Site
 
 if TYPE_CHECKING:
     import fxengine

@@ -30,7 +30,11 @@ _TRANSPARENT = tuple(
 
 
 class Instruction(NamedTuple):
-    """An instruction of a function. CPython 3.11 does some calls in the instruction before `CALL`: see `at`."""
+    """An instruction of a function.
+
+    CPython 3.11 does some calls in the instruction before `CALL`, and while it calls a function that is written in
+    Python it seems to be in the caches after that: see `at`.
+    """
 
     code: CodeType
     offset: int
@@ -38,12 +42,12 @@ class Instruction(NamedTuple):
     @classmethod
     def at(cls, code: CodeType, offset: int) -> "Instruction":
         """The instruction that is meant by where a frame stands, whether or not CPython has specialised it."""
-        return cls(code, _calls(code).get(offset, offset))
+        return cls(code, _meant(code).get(offset, offset))
 
     @property
     def opname(self) -> str:
         """The name of the instruction."""
-        return next((each.opname for each in _instructions(self.code) if each.offset == self.offset), "")
+        return next((each.opname for each in instructions_of(self.code) if each.offset == self.offset), "")
 
 
 class Moment(NamedTuple):
@@ -161,6 +165,12 @@ def place_of(instruction: Instruction) -> Place:
     return Place(code.co_filename, code.co_qualname, start, column, end_line, end_column)
 
 
+def end_of(instruction: Instruction) -> tuple[int, int]:
+    """Where the source of an instruction ends."""
+    place = place_of(instruction)
+    return place.end_line, place.end_column
+
+
 def definition_place(code: CodeType) -> Place:
     """A whole function."""
     lines = [line for _, _, line in code.co_lines() if line is not None]
@@ -172,7 +182,7 @@ def operands_of(moment: Moment) -> list[Any]:
     code = moment.frame.f_code
     place = place_of(moment.instruction)
     names = set[str]()
-    for each, (line, end_line, column, end_column) in zip(_instructions(code), _positions(code), strict=True):
+    for each, (line, end_line, column, end_column) in zip(instructions_of(code), _positions(code), strict=True):
         is_read = each.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME")) and line and end_line
         if is_read and place.contains(line, column or 0, end_line, end_column or 0):
             names.update([each.argval] if isinstance(each.argval, str) else each.argval)
@@ -195,12 +205,12 @@ def handlers_of(stack: Iterable[Moment]) -> tuple[Handler, ...]:
 def usual_answer(instruction: Instruction) -> bool:
     """What a condition of which nothing is known is taken for: what does not raise at once, or else false."""
     code, offset = instruction
-    following = [each for each in _instructions(code) if each.offset >= offset]
+    following = [each for each in instructions_of(code) if each.offset >= offset]
     jump = next((each for each in following[:2] if "JUMP" in each.opname and "IF_" in each.opname), None)
     if jump is None or (jump is not following[0] and following[0].opname != "TO_BOOL"):
         return False
     after = [each for each in following if each.offset > jump.offset]
-    ahead = [each for each in _instructions(code) if each.offset >= jump.argval]
+    ahead = [each for each in instructions_of(code) if each.offset >= jump.argval]
     jumps_if_true = "IF_TRUE" in jump.opname
     if_true, if_false = (ahead, after) if jumps_if_true else (after, ahead)
     return _raises_at_once(if_false) and not _raises_at_once(if_true)
@@ -230,7 +240,8 @@ def _is_oracle(path: str) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _instructions(code: CodeType) -> list[dis.Instruction]:
+def instructions_of(code: CodeType) -> list[dis.Instruction]:
+    """The instructions of a function, caches left out."""
     return list(dis.get_instructions(code))
 
 
@@ -241,14 +252,19 @@ def _all_positions(code: CodeType) -> list[Any]:
 
 def _positions(code: CodeType) -> list[Any]:
     """The positions of `_instructions`, which leave caches out."""
-    return [_all_positions(code)[each.offset // 2] for each in _instructions(code)]
+    return [_all_positions(code)[each.offset // 2] for each in instructions_of(code)]
 
 
 @functools.lru_cache(maxsize=4096)
-def _calls(code: CodeType) -> dict[int, int]:
-    """The `CALL` that follows each `PRECALL`."""
-    pairs = itertools.pairwise(_instructions(code))
-    return {first.offset: second.offset for first, second in pairs if first.opname == "PRECALL"}
+def _meant(code: CodeType) -> dict[int, int]:
+    """For the caches of an instruction the instruction, for each `PRECALL` the `CALL` that follows it."""
+    meant: dict[int, int] = {}
+    for first, second in itertools.pairwise([*instructions_of(code), None]):
+        assert first is not None
+        end = len(code.co_code) if second is None else second.offset
+        start = second.offset if second is not None and first.opname == "PRECALL" else first.offset
+        meant.update(dict.fromkeys(range(first.offset, end, 2), start))
+    return meant
 
 
 @functools.lru_cache(maxsize=4096)

@@ -11,19 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.parity.oracle.causes import text_of
 from tests.parity.oracle.state import Snapshot
-from tests.parity.oracle.tracer import (
-    Evidence,
-    Knowledge,
-    Occurrence,
-    OracleTracer,
-    OutOfTimeError,
-    Plan,
-    Run,
-    Site,
-    Step,
-    text_of,
-)
+from tests.parity.oracle.steps import Evidence, Knowledge, Occurrence, Plan, Run, Site, Step
+from tests.parity.oracle.tracer import OracleTracer, OutOfTimeError
 from tests.parity.oracle.values import Feed
 
 Inputs = tuple[Any, ...] | Mapping[str, Any] | None
@@ -81,7 +72,7 @@ def sites(root: Any, inputs: Inputs = None, concrete_args: Any = None, budget: B
 
 def confirm(root: Any, evidence: Evidence, inputs: Inputs = None, concrete_args: Any = None) -> Site | None:
     """Return the site at which torch.fx itself raises once it is left alone after some steps; None if nowhere."""
-    knowledge = Knowledge(answered=evidence.answered)
+    knowledge = Knowledge(answered=evidence.answered, recorded=evidence.recorded)
     knowledge.refused = dict.fromkeys(evidence.answered, TypeError())
     snapshot = Snapshot(root)
     tracer = OracleTracer(Plan(evidence.script, leave=True), knowledge, Feed(root, inputs), time.process_time() + 60)
@@ -162,7 +153,7 @@ class _Search:
         self._flips += [(run, index) for index, step in enumerate(run.steps) if index >= first and step.free]
         if run.again is None:
             return []
-        self._knowledge.answered |= self._knowledge.refused.keys()
+        self._knowledge.learn()
         return [Plan(tuple(run.steps[: run.again]), explore=plan.explore)]
 
     def _next_flip(self) -> tuple[Plan, bool]:
@@ -190,7 +181,7 @@ class _Search:
             found.instances.setdefault(site.key, set()).add(occurrence.module_path)
             verdict = 0
             if site.cause != "symbolic" and occurrence.assumed:
-                verdict = 2 if occurrence.module_path in self._completed else 1
+                verdict = 2 if occurrence.module_path in self._completed and site.cause != "either" else 1
             known = verdicts.get(site.key)
             verdicts[site.key] = (verdict, site) if known is None else (min(known[0], verdict), known[1])
         for verdict, site in verdicts.values():

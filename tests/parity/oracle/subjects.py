@@ -1,5 +1,7 @@
 """The models that a diagnosis is held against torch.fx on: own ones, fixtures, and those of the model libraries."""
 
+import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -30,7 +32,7 @@ class Subject:
 
     name: str
     build: Callable[[], Any]
-    inputs: Callable[[Any], tuple[Any, ...] | dict[str, Any]] | None = None
+    inputs: Callable[[Any], tuple[Any, ...] | dict[str, Any] | None] | None = None
     concrete_args: Callable[[types.ModuleType], Any] = lambda _: None
 
 
@@ -68,7 +70,7 @@ def fed_corpus() -> Iterator[Subject]:
     for name, build in models():
         make = _INPUTS.get(name.partition(":")[0])
         if make is not None:
-            yield Subject(f"{name}, fed", build, make)
+            yield Subject(f"{name}, fed", build, functools.partial(_taken, make))
 
 
 def load(path: Path) -> types.ModuleType:
@@ -100,6 +102,17 @@ def by_name(name: str) -> Subject:
         if subject.name == name:
             return subject
     raise KeyError(name)
+
+
+def _taken(make: Callable[[Any], tuple[Any, ...] | dict[str, Any]], model: Any) -> Any:
+    """Inputs for a model; None if its forward takes others."""
+    inputs = make(model)
+    args, kwargs = (inputs, {}) if isinstance(inputs, tuple) else ((), inputs)
+    try:
+        inspect.signature(model.forward).bind(*args, **kwargs)
+    except TypeError:
+        return None
+    return inputs
 
 
 def _images(model: Any) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ what C code does with the value, so those methods exist only while a `Gate` is o
 known to have failed, in the runs after that.
 """
 
+import functools
 import operator
 import sys
 from collections.abc import Callable, Collection
@@ -13,7 +14,9 @@ from typing import Any
 
 import torch.fx
 from torch.fx import proxy as fx_proxy
+from torch.utils import _pytree as pytree
 
+from tests.parity.oracle.calls import Replaced, holder_of, lookup_of
 from tests.parity.oracle.instructions import Instruction
 
 
@@ -39,22 +42,29 @@ class Gate:
     """Gives symbolic values the methods of numbers and item assignment while certain instructions run.
 
     Args:
-        instructions: Those instructions.
+        answered: Those instructions.
+        recorded: Calls that are made by `call`.
         admits: Asked before the gate is opened for a frame, which is about to execute one of them.
         number: What a symbolic value is as a number; called with the value and a conversion.
         assign: Records the assignment or deletion of an item; called with the operator and its arguments.
+        call: Calls a function with symbolic values; called with the function, its arguments and keyword arguments.
     """
 
     def __init__(
         self,
-        instructions: Collection[Instruction],
+        answered: Collection[Instruction],
+        recorded: Collection[Instruction],
         admits: Callable[[FrameType], bool],
         number: Callable[[Proxy, Callable[[Any], Any]], Any],
         assign: Callable[..., None],
+        call: Callable[[Callable[..., Any], Any, Any], Any],
     ) -> None:
-        self._instructions = frozenset(instructions)
-        self._names = {_name_of(each.code) for each in instructions}
+        self._instructions = frozenset(answered)
+        self._lookups = dict(found for each in recorded if (found := lookup_of(each)) is not None)
+        self._names = {_name_of(each.code) for each in (*answered, *recorded)}
+        self._replaced = Replaced()
         self._admits = admits
+        self._call = call
         self._previous: Any = None
         self._methods: dict[str, Callable[..., Any]] = {
             "__index__": lambda value: number(value, operator.index),
@@ -68,14 +78,14 @@ class Gate:
         }
 
     def __enter__(self) -> None:
-        if self._instructions:
+        if self._names:
             self._previous = sys.gettrace()
             sys.settrace(self._called)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._instructions:
+        if self._names:
             sys.settrace(self._previous)
             self._close()
 
@@ -91,9 +101,25 @@ class Gate:
         if event == "opcode" and at in self._instructions and self._admits(frame):
             for name, method in self._methods.items():
                 setattr(Proxy, name, method)
+        function = self._lookups.get(at) if event == "opcode" else None
+        holder = None if function is None else holder_of(function, frame)
+        if holder is not None:
+            self._replaced.replace(*holder, self._stand_in)
         return self._stepped
 
+    def _stand_in(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What is called in place of a function."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if any(isinstance(leaf, torch.fx.Proxy) for leaf in pytree.tree_leaves((args, kwargs))):
+                return self._call(function, args, kwargs)
+            return function(*args, **kwargs)
+
+        return call
+
     def _close(self) -> None:
+        self._replaced.put_back()
         for name in self._methods:
             if name in Proxy.__dict__:
                 delattr(Proxy, name)

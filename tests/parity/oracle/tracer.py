@@ -4,27 +4,25 @@ Whatever the run decides is a `Step`; a run with the same script decides the sam
 swallowed on its way out it is raised for real, and only if it has been seen to come out is it answered in later runs.
 """
 
-import enum
 import functools
 import inspect
-import operator
-import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType, CodeType, FrameType
+from typing import Any
 
 import torch
 import torch.fx
 from torch import nn
 
+from tests.parity.oracle.blindness import Blindness, identity_of
+from tests.parity.oracle.calls import lookup_of
+from tests.parity.oracle.causes import cause_of, chain_of, is_assignment, is_raised, text_of, wants_number
 from tests.parity.oracle.instructions import (
     Handler,
     Instruction,
     Moment,
-    Place,
     definition_place,
     handlers_of,
     innermost_user,
@@ -37,24 +35,9 @@ from tests.parity.oracle.instructions import (
     user_place,
     usual_answer,
 )
+from tests.parity.oracle.steps import Evidence, Fate, Knowledge, Occurrence, Plan, Run, Site, Step
 from tests.parity.oracle.symbols import Gate, Proxy
-from tests.parity.oracle.values import UNKNOWN, Feed, Values
-
-_NAMES_SYMBOL = re.compile(r"\b(?:Parameter)?Proxy\b|(?:'|not |type |got \(?)Attribute\b")
-_ASSIGNS = re.compile(r"does(?: not|n't) support item (?:assignment|deletion)")
-
-
-_RAISES = frozenset({"RAISE_VARARGS", "RERAISE"})
-
-
-class Fate(enum.Enum):
-    """What becomes of an exception on its way out of the model."""
-
-    COMES_OUT = enum.auto()
-    BECOMES_ANOTHER = enum.auto()
-    IS_SWALLOWED = enum.auto()
-    UNKNOWN = enum.auto()
-
+from tests.parity.oracle.values import UNKNOWN, Feed, Values, spread
 
 _ANSWERED = (Fate.COMES_OUT, Fate.BECOMES_ANOTHER)
 _MOST_IN_A_ROW = 64
@@ -63,114 +46,6 @@ _MOST_IN_A_ROW = 64
 
 class OutOfTimeError(BaseException):
     """The run has used up its time; not an `Exception`, so that few handlers catch it."""
-
-
-class Step(NamedTuple):
-    """A decision of a run: what was asked, by which instruction, and what was done about it.
-
-    `act` is the truth value given to a condition, or else `answer`, `raise` or `opaque`. A free one may be flipped.
-    """
-
-    kind: str
-    instruction: Instruction
-    act: bool | str
-    free: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where torch.fx raises, and what.
-
-    Attributes:
-        place: The innermost user instruction; None if there is no user code at all.
-        exception: The name of the exception's type.
-        message: Its text.
-        cause: `symbolic` if a symbolic value is at fault, `own` if the model's code raised, else `unclear`.
-    """
-
-    place: Place | None
-    exception: str
-    message: str
-    cause: str
-
-    @property
-    def key(self) -> tuple[Place | None, str]:
-        """What makes it this site."""
-        return self.place, self.exception
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.exception}: {' '.join(self.message.split())[:90]} ({self.cause})"
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """How to make torch.fx raise at a site: the decisions up to there, and the instructions that are answered."""
-
-    script: tuple[Step, ...]
-    answered: frozenset[Instruction]
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """A site met by a run; `assumed` if something before it was answered that is not known to be so."""
-
-    site: Site
-    evidence: Evidence
-    module_path: str
-    assumed: bool
-
-
-@dataclass(slots=True)
-class Knowledge:
-    """What the runs of one search have found out so far.
-
-    Attributes:
-        covered: The conditions and the answers that they were given.
-        ways: The same with the calls that led to the condition.
-        fates: What became of exceptions of a type that met certain handlers.
-        answered: The instructions of C code that are given what they ask for.
-        refused: The instructions of C code that failed.
-    """
-
-    covered: set[tuple[Instruction, bool]] = field(default_factory=set)
-    ways: set[tuple[Any, bool]] = field(default_factory=set)
-    fates: dict[tuple[tuple[Handler, ...], type], Fate] = field(default_factory=dict)
-    answered: frozenset[Instruction] = frozenset()
-    refused: dict[Instruction, BaseException] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run is to do: replay a script, leave the step after it to torch.fx, and then explore or keep to usual."""
-
-    script: tuple[Step, ...] = ()
-    leave: bool = False
-    explore: bool = False
-
-
-@dataclass(slots=True)
-class Run:
-    """What a run did.
-
-    Attributes:
-        steps: Its decisions.
-        ways: For each step the calls that led to it.
-        occurrences: The sites that it met.
-        completed: The paths of the modules whose forward came to its end; the root's is empty.
-        error: What ended it, or None.
-        again: How many of the steps to repeat, as the next was raised for real and is now known to come out.
-        diverged: Whether the script did not fit.
-        dead_ends: How often code was left unexplored because something has no answer.
-    """
-
-    steps: list[Step] = field(default_factory=list)
-    ways: list[Any] = field(default_factory=list)
-    occurrences: list[Occurrence] = field(default_factory=list)
-    completed: set[str] = field(default_factory=set)
-    error: BaseException | None = None
-    again: int | None = None
-    diverged: bool = False
-    dead_ends: int = 0
 
 
 def opaque(*args: Any, **kwargs: Any) -> Any:
@@ -191,8 +66,9 @@ class OracleTracer(torch.fx.Tracer):
         self._evaluating = False
         self._leaving = False
         self._closed = False
-        self._blind: set[torch.fx.Node] = set()
+        self._blind = Blindness()
         self._silent: list[BaseException] = []
+        self._refusals: list[BaseException] = []
         self._out: list[BaseException] = []
         self._code: CodeType | None = None
         self._values: Values | None = None
@@ -207,7 +83,8 @@ class OracleTracer(torch.fx.Tracer):
         """Trace, and say what happened."""
         self._boundary = sys._getframe()
         self._code = _traced_code(root)
-        gate = Gate(self.knowledge.answered, self._admits, self._number, self._assign)
+        known = self.knowledge
+        gate = Gate(known.answered, known.recorded, self._admits, self._number, self._assign, self._call)
         run = self.outcome
         try:
             with gate:
@@ -255,7 +132,7 @@ class OracleTracer(torch.fx.Tracer):
             return forward(*args, **kwargs)
         whole = super().call_module
         if self.submodule_paths is not None and m not in self.submodule_paths:
-            stand_in = functools.partial(self._opaque, "call_function", opaque, args, kwargs)
+            stand_in = functools.partial(self._opaque, "call_function", self._outside(m), args, kwargs)
             return self._ask("module", lambda: whole(m, forward, args, kwargs), lambda: stand_in)()
 
         def guarded(*inner_args: Any, **inner_kwargs: Any) -> Any:
@@ -293,16 +170,16 @@ class OracleTracer(torch.fx.Tracer):
         frame = _asking_frame()
         instruction = Instruction.at(frame.f_code, frame.f_lasti)
         value = answer()
-        if subject is not None and self._is_blind(subject) and not self._is_tensor(subject):
+        if subject is not None and self._blind.covers(subject):
             return self._any_answer(kind, instruction, value, refuse)
-        if kind == "len" and (instruction, _identity(subject)) in self._iterated:
+        if kind == "len" and (instruction, identity_of(subject)) in self._iterated:
             # Who makes a list of something asks for its length too; written out it would not be asked.
             return value
         index = len(self.outcome.steps)
         if self.plan.leave and index == len(self.plan.script):
             self._leaving = True
         if value is UNKNOWN or self._leaving:
-            return refuse()
+            return self._refused(refuse)
         stack = list(stack_of(frame, self._boundary))
         error = _error_of(refuse)
         fate = self._fate(handlers_of(stack), error)
@@ -313,7 +190,7 @@ class OracleTracer(torch.fx.Tracer):
         if fate is not Fate.BECOMES_ANOTHER:
             self._note(error, stack, "symbolic", self.scope.module_path, index, subject)
         if kind == "iter":
-            self._iterated.add((instruction, _identity(subject)))
+            self._iterated.add((instruction, identity_of(subject)))
         if kind != "bool":
             return value
         self._follow(frame, instruction, bool(step.act), value, subject)
@@ -331,16 +208,6 @@ class OracleTracer(torch.fx.Tracer):
             self._silent.append(error)
             raise
 
-    def _is_blind(self, symbol: Any) -> bool:
-        """Whether a symbolic value is the result of a call that was not traced through, or a part of it."""
-        node = _identity(symbol)
-        while isinstance(node, tuple):
-            node = node[0]
-        while node is not None and node not in self._blind:
-            is_part = node.target in (getattr, operator.getitem)
-            node = node.args[0] if is_part and isinstance(node.args[0], torch.fx.Node) else None
-        return node is not None
-
     def _open_step(
         self, kind: str, frame: FrameType, instruction: Instruction, fate: Fate, value: Any, subject: Any
     ) -> Step:
@@ -350,10 +217,6 @@ class OracleTracer(torch.fx.Tracer):
         if kind == "bool":
             return Step(kind, instruction, *self._chosen(frame, instruction, value, subject))
         return Step(kind, instruction, "answer")
-
-    def _is_tensor(self, symbol: Any) -> bool:
-        """Whether a symbolic value is known to be a tensor."""
-        return isinstance(self._value_of(symbol), torch.Tensor)
 
     def _scripted(self, kind: str, instruction: Instruction) -> Step | None:
         index = len(self.outcome.steps)
@@ -372,9 +235,17 @@ class OracleTracer(torch.fx.Tracer):
     def _raise_for_real(self, step: Step, stack: list[Moment], refuse: Callable[[], Any]) -> Any:
         self._keep(step, stack)
         try:
-            return refuse()
+            return self._refused(refuse)
         except BaseException as error:
             self._raised.append((error, len(self.outcome.steps) - 1, handlers_of(stack)))
+            raise
+
+    def _refused(self, refuse: Callable[[], Any]) -> Any:
+        """Have torch.fx refuse, and remember that it has."""
+        try:
+            return refuse()
+        except BaseException as error:
+            self._refusals.append(error)
             raise
 
     def _chosen(self, frame: FrameType, instruction: Instruction, truth: Any, subject: Any) -> tuple[bool, bool]:
@@ -383,7 +254,7 @@ class OracleTracer(torch.fx.Tracer):
         last, count = self._streaks.get((frame, instruction.offset), (usual, 0))
         if count >= _MOST_IN_A_ROW:
             return not last, False
-        known = self._truths.get(_identity(subject))
+        known = self._truths.get(identity_of(subject))
         if known is not None:
             return known, False
         covered = self.knowledge.covered
@@ -399,16 +270,18 @@ class OracleTracer(torch.fx.Tracer):
             self._assumed = True
             user = next((m for m in stack_of(frame, self._boundary) if is_user(m.frame)), None)
             self._assumed_in = user and (user.frame, user.offset)
-        self._truths[_identity(subject)] = answer
+        self._truths[identity_of(subject)] = answer
         self.knowledge.covered.add((instruction, answer))
         self.knowledge.ways.add((self.outcome.ways[-1], answer))
 
-    def _failed(self, error: BaseException, path: str) -> None:
-        """Settle what an exception means that a module's forward raised; return if its call is to be opaque."""
+    def _failed(self, error: BaseException, path: str, *, is_call: bool = False) -> None:
+        """Settle what an exception means that a forward or a function raised; return if its call is to be opaque."""
         if self._leaving or any(error is raised for raised, _, _ in self._raised):
             raise error
         outer = list(stack_of(sys._getframe(1), self._boundary))
         stack = [*traceback_of(error.__traceback__), *outer]
+        if is_call and not self._is_recordable(error, stack):
+            raise error
         instruction = stack[0].instruction
         index = len(self.outcome.steps)
         if self.plan.leave and index == len(self.plan.script):
@@ -422,7 +295,7 @@ class OracleTracer(torch.fx.Tracer):
         if step.act == "raise":
             self._raised.append((error, index, handlers_of(outer)))
             raise error
-        self._note_failure(error, stack, path, index)
+        self._note_failure(error, stack, path, index, ends=not is_call)
 
     def _keep(self, step: Step, stack: Sequence[Moment]) -> None:
         self.outcome.steps.append(step)
@@ -443,66 +316,64 @@ class OracleTracer(torch.fx.Tracer):
         if place is None and self._code is not None:
             place = definition_place(self._code)
         site = Site(place, type(error).__name__, text_of(error), cause)
-        evidence = Evidence(tuple(self.outcome.steps[:index]), self.knowledge.answered)
+        evidence = Evidence(tuple(self.outcome.steps[:index]), self.knowledge.answered, self.knowledge.recorded)
         self.outcome.occurrences.append(Occurrence(site, evidence, path, assumed))
 
-    def _note_failure(self, error: BaseException, stack: list[Moment], path: str, index: int) -> None:
+    def _note_failure(
+        self, error: BaseException, stack: list[Moment], path: str, index: int, *, ends: bool = True
+    ) -> None:
         """The same of an exception that was not asked for and came out; it may be answered in later runs."""
         if any(error is silent for silent in self._silent):
             self.outcome.dead_ends += 1
             return
         self._out.append(error)
         self.knowledge.fates[handlers_of(stack), type(error)] = Fate.COMES_OUT
-        assigns = isinstance(error, TypeError) and _ASSIGNS.search(text_of(error)) is not None
-        again = self._is_new(error, stack) and (assigns or self._has_values())
+        cause = cause_of(error, stack, self._assumed_in)
+        again = ends and (self._is_answerable(error, stack) or self._becomes_recorded(error, stack))
         if again:
-            self.knowledge.refused.setdefault(stack[0].instruction, error)
             self.outcome.again = len(self.plan.script)
-        cause = self._cause(error, stack)
-        self.outcome.dead_ends += cause != "own" and not again
-        if not (again and assigns):
+        self.outcome.dead_ends += ends and cause != "own" and not again
+        if not (again and is_assignment(error)):
             # Whose item is assigned is known only when it is answered: the value may be any.
-            user = next((moment for moment in stack if is_user(moment.frame)), None)
-            if user is not None and self._blind and any(map(self._holds_blind, operands_of(user))):
-                cause = "unclear"
+            among = self._symbols(stack) if self._blind else set()
+            if True in among:
+                cause = "either" if False in among else "unclear"
             self._note(error, stack, cause, path, index)
 
-    def _holds_blind(self, value: Any) -> bool:
-        """Whether a value may be anything, or holds such a value."""
-        if isinstance(value, torch.fx.Proxy):
-            return self._is_blind(value)
-        return isinstance(value, list | tuple) and any(map(self._holds_blind, value))
-
-    def _cause(self, error: BaseException, stack: Sequence[Moment]) -> str:
-        """What is at fault: a symbolic value, the model's own code, or the one or the other."""
-        for each in _chain_of(error):
-            inside = traceback_of(each.__traceback__) or ([] if each is not error else list(stack))
-            if not inside or self._is_deliberate(inside):
-                continue
-            if _NAMES_SYMBOL.search(text_of(each)):
-                return "symbolic"
-            if is_machinery(inside[0].frame) and any(is_user(moment.frame) for moment in inside):
-                return "symbolic"
-        if not stack or stack[0].instruction.opname in _RAISES:
-            return "own"
-        return "unclear" if isinstance(error, TypeError | ValueError | RuntimeError) else "own"
-
-    def _is_deliberate(self, stack: Sequence[Moment]) -> bool:
-        """Whether code raised that was not handed something it does not know: the user's, or after a condition.
-
-        Torch's own code checks its arguments with conditions; what it raises then says what it was told.
-        """
-        if is_machinery(stack[0].frame) or stack[0].instruction.opname not in _RAISES:
-            return False
+    def _symbols(self, stack: Sequence[Moment]) -> set[bool]:
+        """For the symbolic values in the expression that the user's code has come to, whether they may be anything."""
         user = next((moment for moment in stack if is_user(moment.frame)), None)
-        return user is None or user is stack[0] or (user.frame, user.offset) == self._assumed_in
+        return set() if user is None else self._blind.among(operands_of(user))
 
-    def _is_new(self, error: BaseException, stack: list[Moment]) -> bool:
-        """Whether C code has failed, at an instruction that has not been answered."""
+    def _is_answerable(self, error: BaseException, stack: list[Moment]) -> bool:
+        """Whether C code has failed that can be given what it asks for, and will be from the next run on."""
         if not isinstance(error, TypeError) or not stack or is_machinery(stack[0].frame) or self._leaving:
             return False
         instruction = stack[0].instruction
-        return instruction.opname not in _RAISES and (self._closed or instruction not in self.knowledge.answered)
+        is_new = not is_raised(stack) and (self._closed or instruction not in self.knowledge.answered)
+        if is_new and (is_assignment(error) or self._has_values()):
+            self.knowledge.refused.setdefault(instruction, error)
+            return True
+        return False
+
+    def _becomes_recorded(self, error: BaseException, stack: list[Moment]) -> bool:
+        """Whether a function has failed that cannot take symbolic values, and will be recorded from the next run on."""
+        if self._leaving or not self._is_recordable(error, stack):
+            return False
+        call = next(moment.instruction for moment in stack if is_user(moment.frame))
+        if lookup_of(call) is None or call in self.knowledge.recorded:
+            return False
+        self.knowledge.failed.add(call)
+        return True
+
+    def _is_recordable(self, error: BaseException, stack: list[Moment]) -> bool:
+        """Whether a call by the user's code failed as it was handed a symbolic value, but not for want of a number."""
+        if any(error is refusal for refusal in self._refusals) or wants_number(error, stack):
+            return False
+        if not any(is_user(moment.frame) for moment in stack):
+            return False
+        cause = cause_of(error, stack, self._assumed_in)
+        return cause == "symbolic" or (cause == "unclear" and is_user(stack[0].frame) and bool(self._symbols(stack)))
 
     def _has_values(self) -> bool:
         return self.feed.arguments is not None or any(node.op == "get_attr" for node in self.graph.nodes)
@@ -514,7 +385,7 @@ class OracleTracer(torch.fx.Tracer):
             fate = Fate.IS_SWALLOWED
             if any(error is each for each in out):
                 fate = Fate.COMES_OUT
-            elif any(error is each for other in out for each in _chain_of(other)):
+            elif any(error is each for other in out for each in chain_of(other)):
                 fate = Fate.BECOMES_ANOTHER
             self.knowledge.fates[handlers, type(error)] = fate
             if fate in _ANSWERED and self.outcome.again is None:
@@ -548,17 +419,43 @@ class OracleTracer(torch.fx.Tracer):
         stack = list(stack_of(frame, self._boundary))
         self._scripted(kind, instruction)
         self._keep(Step(kind, instruction, "answer"), stack)
-        if not self._is_blind(subject):
+        if not self._blind.covers(subject):
             error = self.knowledge.refused[instruction]
             self._note(error, stack, "symbolic", self.scope.module_path, len(self.outcome.steps) - 1)
 
-    def _opaque(self, kind: str, target: Any, args: Any, kwargs: Any) -> Any:
+    def _call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """What a function gives that may not take symbolic values: a node if it does not."""
+        modules = self.module_stack.copy()
+        try:
+            return function(*args, **kwargs)
+        except (RecursionError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it makes of symbolic values.
+            self._failed(error, self.scope.module_path, is_call=True)
+        self.module_stack.clear()
+        self.module_stack.update(modules)
+        is_torchs = isinstance(function, BuiltinFunctionType) and (function.__module__ or "torch").startswith("torch")
+        return self._opaque("call_function", function, args, kwargs, is_tensor=is_torchs)
+
+    def _outside(self, module: nn.Module) -> Callable[..., Any]:
+        """The target of a node that calls a module which the root does not have."""
+
+        def outside(*args: Any, **kwargs: Any) -> Any:
+            return self.feed.call(module, args, kwargs)
+
+        return outside
+
+    def _opaque(self, kind: str, target: Any, args: Any, kwargs: Any, *, is_tensor: bool = False) -> Any:
         """What a call gives that is not traced through."""
         try:
             result = self.create_proxy(kind, target, args, kwargs)
         except Exception:  # noqa: BLE001 - its arguments are what the graph cannot hold.
             result = self.create_proxy("call_function", opaque, (), {})
-        self._blind.add(result.node)
+        known = self._value_of(result)
+        if known is not UNKNOWN:
+            return spread(known, result, self._blind.add)
+        if not is_tensor:
+            self._blind.add(result.node)
         return result
 
     # What values are.
@@ -605,37 +502,12 @@ def _asking_frame() -> FrameType:
     return frame
 
 
-def text_of(error: BaseException) -> str:
-    """An exception's text; the class may be the model's own."""
-    try:
-        return str(error)
-    except BaseException:  # noqa: BLE001 - it is the model's code.
-        return ""
-
-
 def _error_of(refuse: Callable[[], Any]) -> BaseException:
     try:
         refuse()
     except BaseException as error:  # noqa: BLE001 - it is what is asked for.
         return error
     raise AssertionError("torch.fx did not refuse")
-
-
-def _identity(symbol: Any) -> Any:
-    """What two symbolic values have in common that are the same: their node, or the attribute of the same value."""
-    known = vars(symbol)
-    if known.get("node") is not None or known.get("_node") is not None:
-        return known.get("node") or known["_node"]
-    return _identity(known["root"]), known["attr"]
-
-
-def _chain_of(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception and those that it was raised from or while handling."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _traced_code(root: Any) -> CodeType | None:

@@ -2,7 +2,7 @@
 
 import inspect
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -13,6 +13,11 @@ from torch.fx.node import map_aggregate, map_arg
 from torch.utils import _pytree as pytree
 
 _CHANGES = (operator.setitem, operator.delitem)
+_CONCRETE = (
+    *(type(None), bool, int, float, complex, str, torch.Size),
+    *(torch.dtype, torch.device, torch.finfo, torch.iinfo),
+)
+"""The types of what stands for itself in what a call gives."""
 
 UNKNOWN = object()
 """Stands for a value that cannot be had."""
@@ -112,6 +117,24 @@ class Values:
                 case _:
                     assert callable(node.target)
                     return node.target(*args, **kwargs)
+
+
+def spread(known: Any, value: torch.fx.Proxy, obscure: Callable[[torch.fx.Node], None]) -> Any:
+    """A symbolic value in the structure that it is known to have; `obscure` is told what has none that helps."""
+    match known:
+        case torch.Tensor():
+            return value
+        case _ if isinstance(known, _CONCRETE):
+            return known
+        case tuple() if hasattr(known, "_fields"):
+            return type(known)(*(spread(item, value[index], obscure) for index, item in enumerate(known)))
+        case tuple() | list() if type(known) in (tuple, list):
+            return type(known)(spread(item, value[index], obscure) for index, item in enumerate(known))
+        case dict() if type(known) is dict:
+            return {key: spread(item, value[key], obscure) for key, item in known.items()}
+        case _:
+            obscure(value.node)
+            return value
 
 
 def _ancestors(node: torch.fx.Node, known: Mapping[torch.fx.Node, Any]) -> Iterator[torch.fx.Node]:
