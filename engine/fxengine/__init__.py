@@ -6,6 +6,7 @@ user's source it comes from (`Node.origin`), and `diagnose` says what stops a tr
 
 from fxengine import immutable_collections
 from fxengine._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from fxengine.capturing import Capture, capture
 from fxengine.exploration import Diagnosis, Guard, TracingProblem, diagnose
 from fxengine.graph import CodeGen, Graph
 from fxengine.graph_module import GraphModule
@@ -17,6 +18,7 @@ from fxengine.subgraph_rewriter import replace_pattern
 
 __all__ = [
     "PH",
+    "Capture",
     "CodeGen",
     "Diagnosis",
     "Graph",
@@ -30,6 +32,7 @@ __all__ = [
     "Tracer",
     "TracingProblem",
     "Transformer",
+    "capture",
     "diagnose",
     "has_side_effect",
     "immutable_collections",

@@ -6,7 +6,7 @@ parameter, a constant become nodes when something is computed from them.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from torch import Tensor
 

@@ -79,7 +79,7 @@ def _dropout(module: Any, x: Tensor, *rest: Any) -> Tensor | None:
     return x.clone() if module.training and not module.inplace else x
 
 
-def _identity(module: Any, x: Any, *rest: Any) -> Any:
+def _identity(_: Any, x: Any, *rest: Any) -> Any:
     return None if rest else x
 
 

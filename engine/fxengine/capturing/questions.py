@@ -78,7 +78,9 @@ DATA: Final[frozenset[Callable[..., Any]]] = frozenset(
 """Questions that only data can answer."""
 
 RANDOM: Final[frozenset[Callable[..., Any]]] = frozenset(
-    _functions("rand randn randint randperm rand_like randn_like randint_like normal bernoulli poisson multinomial", torch)
+    _functions(
+        "rand randn randint randperm rand_like randn_like randint_like normal bernoulli poisson multinomial", torch
+    )
     + _functions(
         "normal_ uniform_ bernoulli_ random_ exponential_ geometric_ log_normal_ cauchy_ bernoulli multinomial", Tensor
     )

@@ -95,5 +95,12 @@ def _forms(function: Callable[..., Any]) -> tuple[str, Target, str, Any, Any, bo
         if name == "__setitem__":
             return "call_function", operator.setitem, "setitem", None, None, False
         swapped = name in _REFLECTED
-        return opcode, target, _target_to_str(name), _UNARY.get(name), (_REFLECTED if swapped else _BINARY).get(name), swapped
+        return (
+            opcode,
+            target,
+            _target_to_str(name),
+            _UNARY.get(name),
+            (_REFLECTED if swapped else _BINARY).get(name),
+            swapped,
+        )
     return opcode, target, label or _target_to_str(name), None, None, False

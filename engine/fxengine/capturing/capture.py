@@ -1,0 +1,227 @@
+"""`capture`: a model and inputs in, a graph module with its guards out."""
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from fxengine.capturing.arguments import Leaf, Parameters, leaves_of, replaced
+from fxengine.capturing.guards import InputGuard, fact_of
+from fxengine.capturing.held import Place
+from fxengine.capturing.recording import Recording
+from fxengine.capturing.tracer import CaptureTracer
+from fxengine.diagnosis import TracingProblem
+from fxengine.exploration.problems import Describer, Trouble, failing_site
+from fxengine.graph import Graph
+from fxengine.graph_module import GraphModule
+from fxengine.interception import call_as_torch_does, intercept_modules
+from fxengine.module_snapshot import Snapshot
+from fxengine.patching import Patches
+from fxengine.running import running_tracer
+from fxengine.source import ModuleSite, OriginRecord, SourceFrame, frame_at, parameter_place, resolve_trail
+
+__all__ = ["Capture", "capture"]
+
+Inputs: TypeAlias = Tensor | Sequence[Any] | tuple[Sequence[Any], Mapping[str, Any]]
+"""A tensor, the positional arguments of a call, or a pair of positional and keyword arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What capturing gave.
+
+    Attributes:
+        graph_module: The captured model; None if the capture failed.
+        graph: The graph, as far as it came. It is valid in any case.
+        guards: What the graph was specialised on.
+        problems: What stopped the capture, empty if nothing did.
+    """
+
+    graph_module: GraphModule | None
+    graph: Graph
+    guards: tuple[InputGuard, ...]
+    problems: tuple[TracingProblem, ...]
+    _signature: inspect.Signature | None
+
+    def check_guards(self, inputs: Inputs) -> list[tuple[InputGuard, str]]:
+        """Return the guards that other inputs violate, each with the reason; none if the graph holds for them."""
+        assert self._signature is not None
+        args, kwargs = arguments_of(inputs)
+        given = self._signature.bind(*args, **kwargs).arguments
+        found = {leaf.path: leaf.value for leaf in leaves_of(given)}
+        reasons = [(guard, guard.reason(found)) for guard in self.guards]
+        return [(guard, reason) for guard, reason in reasons if reason]
+
+
+def arguments_of(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return inputs as positional and keyword arguments."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence):
+        return (inputs,), {}
+    if len(inputs) == 2 and isinstance(inputs[0], list | tuple) and isinstance(inputs[1], Mapping):
+        return tuple(inputs[0]), dict(inputs[1])
+    return tuple(inputs), {}
+
+
+def capture(
+    root: nn.Module | Callable[..., Any],
+    inputs: Inputs,
+    *,
+    user_paths: Collection[str] | None = None,
+) -> Capture:
+    """Run a model once on tensors without data, and return its graph.
+
+    Whatever follows from shapes, types and devices is decided, as in eager mode, and noted as a guard. What only data
+    can tell is known for constants, parameters and buffers; where it depends on the inputs it is a problem.
+
+    Args:
+        root: A module or function. It is left as it was.
+        inputs: The arguments of a call: a tensor, a sequence of positional arguments, a mapping of keyword arguments,
+            or a pair `(args, kwargs)`. Their data are not looked at; they may lie on the meta device.
+        user_paths: The files that the user is working on; every file that is not machinery if None.
+
+    Returns:
+        The graph module, whose parameters are those of `root`, with what it was specialised on. Whatever the model
+        raises is a problem in it.
+
+    Example:
+        >>> captured = capture(torch.nn.Flatten(), torch.ones(2, 3, 4))
+        >>> captured.graph_module(torch.ones(2, 3, 4)).shape
+        torch.Size([2, 12])
+    """
+    args, kwargs = arguments_of(inputs)
+    return _Capturing(root, args, kwargs, user_paths).result()
+
+
+class _Capturing:
+    """One capture. Mutable."""
+
+    def __init__(
+        self,
+        root: nn.Module | Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        user_paths: Collection[str] | None,
+    ) -> None:
+        self._root = root
+        self._describer = Describer(root, "forward", user_paths)
+        self._function: Any = root.forward if isinstance(root, nn.Module) else root
+        self._args = args
+        self._kwargs = kwargs
+        self._tracer = CaptureTracer()
+        self._recording = self._tracer.recording = Recording(self._tracer, _device_of(root, args, kwargs))
+        self._leaves: list[Leaf] = []
+        self._parameters: Parameters | None = None
+
+    def result(self) -> Capture:
+        """Run the model."""
+        tracer = self._tracer
+        snapshot = Snapshot(self._root)
+        tracer._enter_root(self._root)
+        tracer._records_plainly = True
+        problems: tuple[TracingProblem, ...] = ()
+        module = None
+        token = running_tracer.set(tracer)
+        try:
+            with Patches() as patches:
+                tracer._patches = patches
+                intercept_modules(patches)
+                self._run()
+            module = self._graph_module()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code raises whatever it likes.
+            problems = (self._problem(error),)
+            _close(tracer.graph)
+        finally:
+            tracer._patches = None
+            running_tracer.reset(token)
+            snapshot.restore()
+        signature = None if self._parameters is None else self._parameters.signature
+        return Capture(module, tracer.graph, self._guards(), problems, signature)
+
+    def _run(self) -> None:
+        tracer, root = self._tracer, self._root
+        is_module = isinstance(root, nn.Module)
+        site = ModuleSite("", type(root) if is_module else None, None, ())
+        tracer._site = site
+        args, kwargs = self._inputs(site)
+        called = call_as_torch_does if is_module else self._function
+        output = tracer.capture(called, (root, *args) if is_module else args, kwargs, site)
+        tracer._site = site
+        self._recording.end()
+        tracer.create_node("output", "output", (tracer.create_arg(output),), {})
+
+    def _inputs(self, site: ModuleSite) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Make the placeholders, and return the arguments with tensors without data."""
+        parameters = self._parameters = Parameters(self._function, self._args, self._kwargs)
+        given = parameters.given
+        self._leaves = leaves_of(given)
+        bits = {leaf.path: 1 << index for index, leaf in enumerate(self._leaves)}
+        code = getattr(inspect.unwrap(self._function), "__code__", None)
+        for name, target, default in parameters.placeholders():
+            node = self._tracer.create_node("placeholder", target, default, {}, name)
+            if code is not None:
+                node._origin = OriginRecord((site, (code, parameter_place(code, name))))
+            if name in given:
+                given[name] = replaced(
+                    given[name],
+                    Place(node),
+                    name,
+                    lambda path, _, tensor, place: self._recording.add(tensor, place, bits[path]),
+                )
+        bound = parameters.signature.bind_partial()
+        bound.arguments.update(given)
+        return bound.args, bound.kwargs
+
+    def _graph_module(self) -> GraphModule:
+        root = self._root
+        name = type(root).__name__ if isinstance(root, nn.Module) else getattr(root, "__name__", "captured")
+        return GraphModule(self._tracer.root, self._tracer.graph, name)
+
+    def _problem(self, error: BaseException) -> TracingProblem:
+        tracer = self._tracer
+        trouble = Trouble(error, tracer.refusals, tracer.graph, failing_site(tracer, error))
+        return self._describer.problem(trouble, trouble.verdict)
+
+    def _guards(self) -> tuple[InputGuard, ...]:
+        """What was asked of tensors, and what other inputs were."""
+        asked: dict[tuple[int, str], SourceFrame | None] = {}
+        for (sources, kind), trail in self._recording.asked.items():
+            frame = next(iter(resolve_trail(trail[:2])), None)
+            for index in range(len(self._leaves)):
+                if sources >> index & 1:
+                    asked.setdefault((index, kind), frame)
+        code = getattr(inspect.unwrap(self._function), "__code__", None)
+        guards: list[InputGuard] = []
+        for index, leaf in enumerate(self._leaves):
+            if not isinstance(leaf.value, Tensor):
+                frame = None if code is None else frame_at(code, parameter_place(code, str(leaf.path[0])))
+                guards.append(InputGuard(leaf.expression, leaf.value, frame, leaf.path, ""))
+                continue
+            for (asked_index, kind), frame in asked.items():
+                if asked_index == index:
+                    value = fact_of(leaf.value, kind)
+                    guards.append(InputGuard(f"{leaf.expression}.{kind}", value, frame, leaf.path, kind))
+        return tuple(guards)
+
+
+def _device_of(root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
+    """Where the inputs lie, or else the model; tensors without data are taken for the processor's."""
+    leaves = pytree.tree_leaves((args, kwargs))
+    parameters = root.parameters() if isinstance(root, nn.Module) else ()
+    for value in (*leaves, *(each for each in parameters)):
+        if isinstance(value, Tensor) and not value.is_meta:
+            return value.device
+    return torch.device("cpu")
+
+
+def _close(graph: Graph) -> None:
+    """Give a graph that was not finished an output: the last value."""
+    nodes = list(graph.nodes)
+    if not nodes or nodes[-1].op != "output":
+        last = next((node for node in reversed(nodes) if node.op != "placeholder"), None)
+        graph.output(last)

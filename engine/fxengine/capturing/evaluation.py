@@ -1,0 +1,151 @@
+"""Carrying out an operation on tensors without data.
+
+The rules of `shape_rules` answer for most calls; torch's own meta kernels for the others. Where devices matter, as
+under autocast, torch's fake tensors do it, which are slow.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils import _pytree as pytree
+
+from fxengine.shape_rules import RULES, check_types
+
+__all__ = ["evaluate", "mutates"]
+
+_MOVES: Final = frozenset({Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory})
+_DATA_TYPES: Final = {
+    f"torch.{name}Tensor": dtype
+    for name, dtype in {
+        "Float": torch.float32, "Double": torch.float64, "Half": torch.float16, "BFloat16": torch.bfloat16,
+        "Long": torch.int64, "Int": torch.int32, "Short": torch.int16, "Char": torch.int8, "Byte": torch.uint8,
+        "Bool": torch.bool,
+    }.items()
+}  # fmt: skip
+
+
+def evaluate(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], device: torch.device
+) -> Any:
+    """What a function returns for arguments without data; `device` is where they would lie if they had any.
+
+    Raises:
+        Exception: Whatever the function raises, also because it wants to see data.
+    """
+    if function in _MOVES:
+        return args[0]
+    if function is Tensor.to:
+        return _to(args, kwargs)
+    if torch._C._is_any_autocast_enabled():
+        return _on_fake_tensors(function, args, kwargs, device)
+    special = _SPECIAL.get(function)
+    if special is not None:
+        return special(*args, **kwargs)
+    check_types(function, args)
+    rule = RULES.get(function)
+    if rule is not None:
+        result = rule(*args, **kwargs)
+        if result is not None:
+            return result
+    if kwargs.get("device") is not None:
+        kwargs = {**kwargs, "device": "meta"}
+    return function(*args, **kwargs)
+
+
+def mutates(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a function changes its first argument, or one that it is given for that."""
+    name = getattr(function, "__name__", "")
+    if name.endswith("_"):
+        return not name.endswith("__") or name == "__setitem__" or name in _IN_PLACE_OPERATORS
+    schema = getattr(function, "_schema", None)
+    return "out" in kwargs or (schema is not None and schema.is_mutable)
+
+
+_IN_PLACE_OPERATORS: Final = frozenset({
+    "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__", "__ior__",
+    "__ixor__", "__ilshift__", "__irshift__", "__idiv__",
+})  # fmt: skip
+
+
+def _to(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tensor:
+    """A tensor of another type, which lies where it lies."""
+    wanted = [*args[1:], *(value for name, value in kwargs.items() if name in {"dtype", "other"})]
+    dtypes = [
+        each.dtype if isinstance(each, Tensor) else each for each in wanted if isinstance(each, torch.dtype | Tensor)
+    ]
+    named = {name: value for name, value in kwargs.items() if name in {"memory_format", "copy"}}
+    return Tensor.to(args[0], dtypes[0] if dtypes else args[0].dtype, **named)
+
+
+def _type(x: Tensor, dtype: Any = None, *_: Any, **__: Any) -> Any:
+    if dtype is None:
+        return _DATA_TYPES_BY_DTYPE.get(x.dtype, "torch.FloatTensor")
+    if isinstance(dtype, torch.dtype):
+        return x.to(dtype)
+    name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+    return x.to(_DATA_TYPES[name.replace("torch.cuda.", "torch.")])
+
+
+_DATA_TYPES_BY_DTYPE: Final = {dtype: name for name, dtype in _DATA_TYPES.items()}
+
+
+def _set_item(x: Tensor, key: Any, value: Any) -> None:
+    """Assigning changes no shape; only where no mask selects can it be seen whether the value fits."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if not any(isinstance(each, Tensor) and each.dtype is torch.bool for each in keys):
+        Tensor.__setitem__(x, key, value)
+
+
+def _gradients(outputs: Any, inputs: Any, *_: Any, **__: Any) -> tuple[Tensor, ...]:
+    return tuple(torch.empty_like(each) for each in ([inputs] if isinstance(inputs, Tensor) else inputs))
+
+
+def _repeat_interleave(x: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+    if isinstance(repeats, Tensor) and not repeats.is_meta and output_size is None:
+        if dim is None:
+            x, dim = x.flatten(), 0
+        total = int(repeats.sum()) * (x.shape[dim] if repeats.numel() == 1 else 1)
+        shape = list(x.shape)
+        shape[dim] = total
+        return torch.empty(shape, dtype=x.dtype, device="meta")
+    return torch.repeat_interleave(x, repeats, dim, output_size=output_size)
+
+
+_SPECIAL: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
+    Tensor.type: _type,
+    Tensor.__setitem__: _set_item,
+    torch.autograd.grad: _gradients,
+    torch.repeat_interleave: _repeat_interleave,
+    Tensor.repeat_interleave: _repeat_interleave,
+}
+
+
+def _on_fake_tensors(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], device: torch.device
+) -> Any:
+    """What a function returns where the device of its arguments matters."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    known: dict[int, Tensor] = {}
+
+    def faked(tensor: Tensor) -> Tensor:
+        if not tensor.is_meta:
+            return tensor
+        fake = FakeTensor(mode, tensor.detach(), device)
+        known[id(fake)] = tensor
+        return fake
+
+    def plain(tensor: Tensor) -> Tensor:
+        if not isinstance(tensor, FakeTensor):
+            return tensor
+        original = known.get(id(tensor))
+        if original is not None:
+            return original
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+
+    given, named = pytree.tree_map_only(Tensor, faked, (tuple(args), dict(kwargs)))
+    with mode:
+        result = function(*given, **named)
+    return pytree.tree_map_only(Tensor, plain, result)

@@ -1,0 +1,94 @@
+"""The tracer of a capture: names what belongs to the model, and decides which calls of modules are leaves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fxengine.capturing.recording import Recording
+from fxengine.interception import call_as_torch_does
+from fxengine.proxy import Proxy
+from fxengine.tracer import Tracer
+
+__all__ = ["CaptureTracer"]
+
+
+class CaptureTracer(Tracer):
+    """Traces with real shapes, types and devices: what it runs are tensors, not symbolic values. Mutable.
+
+    Attributes:
+        recording: What watches the tensors.
+    """
+
+    recording: Recording
+
+    def create_arg(self, a: Any) -> Any:
+        """Return what stands for a value in a node's arguments; for a tensor, the node that computes it."""
+        if isinstance(a, Tensor):
+            return self.recording.node_of(a)
+        return super().create_arg(a)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:  # noqa: ARG002
+        """Return the attribute itself: parameters are tensors as all others."""
+        return attr_val
+
+    def path_of_module(self, mod: nn.Module) -> str:
+        """Return the path of a module in the root; one that is not part of it becomes one while the trace runs."""
+        paths = self.submodule_paths
+        path = paths.get(mod) if paths else None
+        if path is None:
+            path = self._hierarchy.module_name(mod)
+            if path is None:
+                path = self.get_fresh_qualname("_module")
+                self.root.add_module(path, mod)
+            if paths is not None:
+                paths[mod] = path
+        return path
+
+    def name_in_root(self, tensor: Tensor) -> str | None:
+        """Return the qualified name of a parameter or buffer, None for other tensors."""
+        return self._hierarchy.parameter_name(tensor) or self._hierarchy.buffer_name(tensor)  # type: ignore[arg-type]
+
+    def constant(self, tensor: Tensor) -> str:
+        """Return the attribute of the root that holds a constant; it is put there if there is none yet."""
+        name = self.tensor_attrs.get(tensor)
+        if name is None:
+            name = self.get_fresh_qualname("_tensor_constant")
+            self.tensor_attrs[tensor] = name
+            # Data that changes afterwards belongs to the caller.
+            kept = tensor.detach() if tensor.requires_grad and not isinstance(tensor, nn.Parameter) else tensor
+            object.__setattr__(self.root, name, kept)
+        return name
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether a call of a module becomes a node: torch's own do, and those whose code is not Python."""
+        return isinstance(m, torch.jit.ScriptModule) or super().is_leaf_module(m, module_qualified_name)
+
+    def _intercept_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what the tracer has to do at a call of a module."""
+        if self.recording.quiet:
+            return call_as_torch_does(module, *args, **kwargs)
+        leaf = self._leaves.get(type(module))
+        if leaf is None:
+            leaf = self._leaves[type(module)] = self.is_leaf_module(module, "")
+        if not leaf:
+            return self._call(module, None, args, kwargs, leaf=False)
+        path = self.path_of_module(module)
+        calls = self.num_calls.get(path, 0)
+        self.num_calls[path] = calls + 1
+        called = (path, type(module))
+        outer, scope = self._stack, self.scope
+        previous = scope.module_path, scope.module_type
+        self._stack = (outer, f"{path}@{calls}" if calls else path, called)
+        scope.module_path, scope.module_type = called
+        try:
+            return self.recording.leaf(module, path, call_as_torch_does, args, kwargs)
+        finally:
+            self._stack = outer
+            scope.module_path, scope.module_type = previous
+
+    def capture(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], site: Any) -> Any:
+        """Run the function that is captured, and return its result."""
+        with self.recording:
+            return self._run(site, function, args, kwargs)
