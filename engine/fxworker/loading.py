@@ -20,12 +20,14 @@ import types
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from fxengine.classification import moments_of
 from fxengine.syntax import know_tree, tree_of
+from fxworker.absent import importing, is_still_absent
 from fxworker.meta import OnMeta
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.reparsing import Parsed, parsed
@@ -50,10 +52,19 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """An import of something that is not installed and that no model of the file needs."""
+    """An import of something that is not installed.
 
-    node: ast.Import | ast.ImportFrom
+    `needed` says that models of the file may need it: the import was repeated with something that stands in for it.
+    """
+
+    node: ast.stmt
     name: str
+    error: ModuleNotFoundError | None = None
+
+    @property
+    def needed(self) -> bool:
+        """Whether models of the file may need it."""
+        return self.error is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,9 @@ class Document:
     _finder: OverlayFinder = field(default_factory=OverlayFinder)
     hints: dict[str, Hint] = field(default_factory=dict)
     _stamps: dict[str, str] = field(default_factory=dict)
+    _absent: dict[str, list[ModuleNotFoundError]] = field(default_factory=dict)
     _last: str = ""
+    _imported_before: bool = False
     _parsed: Parsed | None = None
     _statements: dict[ast.stmt, Statement] = field(default_factory=dict)
     _codes: "WeakKeyDictionary[Statement, tuple[int, types.CodeType]]" = field(default_factory=WeakKeyDictionary)
@@ -157,7 +170,7 @@ class Document:
         before = sys.modules.get(self.name)
         sys.modules[self.name] = scratch
         for node in imports_of(slice_.statements):
-            _attempt(_compiled(node, self.path), scratch.__dict__)
+            self._import(node, scratch.__dict__)
         if before is not None:
             sys.modules[self.name] = before
         else:
@@ -181,6 +194,7 @@ class Document:
         """
         remember_text(self.path, request.text)
         self._parsed = parsed(self.path, request.text, self._parsed)
+        self._imported_before = self.is_imported()
         # The engine looks for expressions in the same tree: the text is parsed once.
         know_tree(self.path, self._parsed.tree)
         return slice_of(
@@ -188,7 +202,7 @@ class Document:
             request.text,
             self.path,
             wanted(request),
-            again=self.is_imported(),
+            again=self._imported_before,
             known=self._statements,
         )
 
@@ -214,7 +228,7 @@ class Document:
         """Import modules that an earlier trace had to import itself."""
         for name in names:
             with contextlib.suppress(BaseException):
-                importlib.import_module(name)
+                importing(partial(_import_module, name))
         self._stamp()
 
     def fear(self, request: Source, qualname: str) -> None:
@@ -228,7 +242,32 @@ class Document:
         if request.roots != self.roots:
             return False
         self._finder.install(request.overlays)
-        return all(self._state(path) == stamp for path, stamp in self._stamps.items())
+        return is_still_absent() and all(self._state(path) == stamp for path, stamp in self._stamps.items())
+
+    def run(self, statement: Statement, flags: int, namespace: dict[str, Any]) -> list[ModuleNotFoundError]:
+        """Execute a statement of the file, and return what it wants that is not installed.
+
+        Raises:
+            BaseException: What it raises.
+        """
+        code = self.code(statement, flags)
+        try:
+            missing = importing(lambda: _run(code, statement, namespace))
+        except Exception:
+            if statement.unadorned is None or not self._imported_before:
+                raise
+            # The file was executed as a part of its package, and a table takes a name only once.
+            plain = _compiled(statement.unadorned, self.path, flags)
+            missing = importing(lambda: exec(plain, namespace))  # noqa: S102 — This is what a worker is for.
+        return [*self._absent.get(ast.unparse(statement.node), ()), *missing] if statement.is_import else missing
+
+    def _import(self, node: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> None:
+        """Execute an import ahead of need, and remember what it wants that is not installed."""
+        code = _compiled(node, self.path)
+        with contextlib.suppress(BaseException):
+            missing = importing(lambda: exec(code, namespace))  # noqa: S102 — This is what a worker is for.
+            if missing:
+                self._absent[ast.unparse(node)] = missing
 
     def is_imported(self) -> bool:
         """Whether the file was executed already, as a part of its package."""
@@ -272,7 +311,7 @@ class Document:
         for count in range(1, len(parts) + 1):
             name = ".".join(parts[:count])
             try:
-                importlib.import_module(name)
+                importing(partial(_import_module, name))
             except BaseException:  # noqa: BLE001 — User code; a package that fails must not hide the file's own models.
                 bare = types.ModuleType(name)
                 up = os.path.join(folder, *([os.pardir] * (len(parts) - count)))
@@ -304,8 +343,8 @@ def load(request: Source, document: Document) -> Loaded:
     assert tree is not None
     sys.modules[document.name] = module
     module.__doc__ = ast.get_docstring(tree, clean=False)
-    failures, broken = _execute(slice_, document, module.__dict__)
-    missing = tuple(each for node in slice_.unneeded_imports for each in _not_installed(node))
+    failures, broken, lacking = _execute(slice_, document, module.__dict__)
+    missing = (*lacking, *(each for node in slice_.unneeded_imports for each in _not_installed(node)))
     mentions = {
         name: each.later for each in slice_.statements for name in each.binds if isinstance(each.node, Definition)
     }
@@ -375,22 +414,24 @@ def _compiled(node: ast.stmt, path: str, flags: int = 0) -> types.CodeType:
 
 def _execute(
     slice_: Slice, document: Document, namespace: dict[str, Any]
-) -> tuple[tuple[Failure, ...], frozenset[str]]:
+) -> tuple[tuple[Failure, ...], frozenset[str], tuple[Missing, ...]]:
     failures: list[Failure] = []
+    missing: list[Missing] = []
     broken = set[str]()
     for statement, flags in _with_flags(slice_):
         if statement.now & broken:
             broken |= statement.binds
             continue
         try:
-            _run(document.code(statement, flags), statement, namespace)
+            lacking = document.run(statement, flags, namespace)
         except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.
             broken |= statement.binds
             if not (isinstance(error, NameError) and error.name in broken - statement.binds):
                 failures.append(Failure(error, statement))
         else:
             broken -= statement.binds
-    return tuple(failures), frozenset(broken)
+            missing += (Missing(statement.node, str(error.name), error) for error in lacking)
+    return tuple(failures), frozenset(broken), tuple(missing)
 
 
 def _run(code: types.CodeType, statement: Statement, namespace: dict[str, Any]) -> None:
@@ -429,9 +470,8 @@ def _exists(name: str) -> bool:
         return True  # A finder of the user's stumbles over it; whether it exists is not known.
 
 
-def _attempt(code: types.CodeType, namespace: dict[str, Any]) -> None:
-    with contextlib.suppress(BaseException):
-        exec(code, namespace)  # noqa: S102 — This is what a worker is for.
+def _import_module(name: str) -> None:
+    importlib.import_module(name)
 
 
 def _module_name(request: Source, path: str) -> tuple[str, str, str]:

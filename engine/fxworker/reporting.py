@@ -157,7 +157,17 @@ class Reporter:
         return self.problem(ImportFailed, message, Location(self.path, span), original=described(error))
 
     def not_installed(self, missing: Missing) -> Problem:
-        """Return the problem of an import that no model needs and that would fail."""
+        """Return the problem of an import that fails and was left out, or made with something that stands in for it."""
+        error = missing.error
+        if error is not None:
+            return self.problem(
+                ImportFailed,
+                described(error),
+                self._at(missing.node),
+                explanation="the models that do not need it while they are built were traced without it",
+                original=described(error),
+                related=self._elsewhere(error, user_frames(error)),
+            )
         return self.problem(
             ImportFailed,
             f"`{missing.name}` is not installed in this Python",

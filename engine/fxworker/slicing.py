@@ -112,6 +112,15 @@ class Statement:
         """The statement without what it registers."""
         return _without_registration(self)
 
+    @property
+    def unadorned(self) -> "Definition | None":
+        """The definition without its decorators, None for another statement or where there are none."""
+        if not isinstance(self.node, Definition) or not self.node.decorator_list:
+            return None
+        node = copy.copy(self.node)
+        node.decorator_list = []
+        return node
+
 
 @dataclass(frozen=True, slots=True)
 class Slice:

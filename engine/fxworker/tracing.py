@@ -40,8 +40,13 @@ from fxworker.wire import (
 OnTarget: TypeAlias = Callable[[int, bool], None]
 """Is told the index of the target whose turn it is, and whether what follows is only a guess about it."""
 
+OnEarly: TypeAlias = Callable[[TraceReport], None]
+"""Is told what is known when every model was traced, before shapes are looked for and graphs are printed."""
 
-def trace(request: TraceRequest, document: Document, on_target: OnTarget) -> TraceReport:
+
+def trace(
+    request: TraceRequest, document: Document, on_target: OnTarget, on_early: OnEarly | None = None
+) -> TraceReport:
     """Return the report of a file's targets, and leave in `document` what the next trace need not find out again."""
     clock = _Clock()
     loaded = load(request, document)
@@ -50,19 +55,26 @@ def trace(request: TraceRequest, document: Document, on_target: OnTarget) -> Tra
     problems = [reporter.import_failed(failure) for failure in loaded.failures]
     problems += [reporter.not_installed(missing) for missing in loaded.missing]
     session = _Session(request, loaded, reporter, document.hints, on_target)
-    reports = session.run() if loaded.tree is not None else {}
+
+    def report() -> TraceReport:
+        targets = tuple(session.reports.get(each.qualname) or reporter.untraced(each) for each in request.targets)
+        return TraceReport(
+            request.id,
+            request.path,
+            digest(request.text),
+            _overall([each.status for each in targets], problems),
+            targets,
+            tuple(problems),
+            timings=_total(load_ms, [each.timings for each in targets]),
+        )
+
+    if loaded.tree is not None:
+        session.diagnose_all()
+        if on_early is not None and session.traces:
+            on_early(report())
+        session.describe_all()
     document.hints = session.found
-    targets = tuple(reports.get(each.qualname) or reporter.untraced(each) for each in request.targets)
-    return TraceReport(
-        request.id,
-        request.path,
-        digest(request.text),
-        _overall([each.status for each in targets], problems),
-        targets,
-        tuple(problems),
-        document.dependencies(loaded.failures),
-        _total(load_ms, [each.timings for each in targets]),
-    )
+    return replace(report(), dependencies=document.dependencies(loaded.failures))
 
 
 def outermost_first(targets: tuple[TraceTarget, ...], mentions: Mapping[str, frozenset[str]]) -> list[TraceTarget]:
@@ -99,7 +111,7 @@ def warm_up() -> None:
         session = _Session(
             request, Loaded(sys.modules[__name__], None), Reporter(__file__, ""), {}, lambda _index, _guess: None
         )
-        report = session.traced(request.targets[0], Built(root, None), 0.0)
+        report = session.described(session.traced(request.targets[0], Built(root, None), 0.0))
         decode(encode(TraceReport(0, "", "", "complete", (report,))))
 
 
@@ -111,9 +123,24 @@ class _Enclosed:
     module_path: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """A model that was traced, and what its description is made of.
+
+    Attributes:
+        report: What is known of it so far: no nodes, no code, no shapes.
+    """
+
+    target: TraceTarget
+    built: Built
+    diagnosis: Diagnosis
+    feeder: Feeder
+    report: TargetReport
+
+
 @dataclass
 class _Session:
-    """The targets of one request, one after the other. Mutable."""
+    """The targets of one request, one after the other: all are traced, then all are described. Mutable."""
 
     request: TraceRequest
     loaded: Loaded
@@ -123,44 +150,61 @@ class _Session:
     enclosed: dict[type, _Enclosed] = field(default_factory=dict[type, _Enclosed])
     reports: dict[str, TargetReport] = field(default_factory=dict[str, TargetReport])
     found: dict[str, Hint] = field(default_factory=dict[str, Hint])
+    traces: list[_Traced] = field(default_factory=list[_Traced])
 
-    def run(self) -> dict[str, TargetReport]:
-        """Return the reports of all targets by name. Those that contain others come first."""
+    def diagnose_all(self) -> None:
+        """Trace every target and report its problems. Those that contain others come first."""
         for target in outermost_first(self.request.targets, self.loaded.mentions):
             self.on_target(self.request.targets.index(target), False)
             self.reports[target.qualname] = self._report(target)
-        return self.reports
 
-    def traced(self, target: TraceTarget, built: Built, build_ms: float) -> TargetReport:
-        """Return the report of a target that could be built."""
+    def describe_all(self) -> None:
+        """Complete the reports of the targets that were traced."""
+        for traced in self.traces:
+            self.on_target(self.request.targets.index(traced.target), False)
+            self.reports[traced.target.qualname] = self.described(traced)
+
+    def traced(self, target: TraceTarget, built: Built, build_ms: float) -> _Traced:
+        """Trace a target that could be built."""
         clock = _Clock()
         # The tracer may put constants into the root; what the model is, is known only before.
         facts = _facts(built.root)
         sources = self._sources(target, built.root)
         finder = Finder(sources, lambda: self.on_target(self.request.targets.index(target), False))
         diagnosis = diagnose(built.root, inputs=finder.find, user_paths=(self.reporter.path,))
-        trace_ms = clock.lap()
-        fed = self._fed(target, built, Feeder(sources, finder, diagnosis))
-        shapes_ms = clock.lap()
         if isinstance(built.root, nn.Module):
             self._note_enclosed(target, built.root, diagnosis)
-        code = diagnosis.graph.python_code("self")
         report = TargetReport(
             target.qualname,
             target.kind,
             target.name,
             "complete" if diagnosis.complete else "partial",
             built.construct,
-            fed.inputs,
-            replace(facts, flops=fed.flops) if facts is not None else None,
-            self.reporter.nodes(diagnosis.graph, node_lines(code)),
-            code.src,
-            self._problems(target, diagnosis, fed),
-            self.reporter.guards(diagnosis.guards),
-            diagnosis.cut,
-            diagnosis.reached_end,
+            facts=facts,
+            problems=self._problems(target, diagnosis),
+            guards=self.reporter.guards(diagnosis.guards),
+            cut=diagnosis.cut,
+            reached_end=diagnosis.reached_end,
+            timings=Timings(0.0, build_ms, clock.lap()),
         )
-        return replace(report, timings=Timings(0.0, build_ms, trace_ms, shapes_ms, clock.lap()))
+        return _Traced(target, built, diagnosis, Feeder(sources, finder, diagnosis), report)
+
+    def described(self, traced: _Traced) -> TargetReport:
+        """Return the whole report of a target that was traced: with its graph, and the shapes if it can be fed."""
+        clock = _Clock()
+        graph, report = traced.diagnosis.graph, traced.report
+        fed = self._fed(traced.target, traced.built, traced.feeder)
+        shapes_ms = clock.lap()
+        code = graph.python_code("self")
+        return replace(
+            report,
+            inputs=fed.inputs,
+            facts=replace(report.facts, flops=fed.flops) if report.facts is not None else None,
+            nodes=self.reporter.nodes(graph, node_lines(code)),
+            code=code.src,
+            problems=(*report.problems, *self._misfits(traced.target, fed)),
+            timings=replace(report.timings, shapes=shapes_ms, report=clock.lap()),
+        )
 
     def _report(self, target: TraceTarget) -> TargetReport:
         if target.qualname.partition(".")[0] in self.loaded.broken:
@@ -176,7 +220,9 @@ class _Session:
         self.on_target(self.request.targets.index(target), False)
         if isinstance(built, Unbuilt):
             return replace(self.reporter.untraced(target, self._unbuilt(target, built)), construct=built.construct)
-        return self.traced(target, built, clock.lap())
+        traced = self.traced(target, built, clock.lap())
+        self.traces.append(traced)
+        return traced.report
 
     def _unbuilt(self, target: TraceTarget, unbuilt: Unbuilt) -> tuple[Problem, ...]:
         """Return what is told of a target that could not be built, and note what need not be tried again."""
@@ -228,19 +274,27 @@ class _Session:
     def _hint(self, target: TraceTarget) -> Hint:
         return self.hints.get(target.qualname, Hint())
 
-    def _problems(self, target: TraceTarget, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
-        name = target.qualname
-        found = [
-            self.reporter.tracing_problem(each, name)
-            for each in (*diagnosis.problems, *diagnosis.silent)
-            if not self._is_told(each.exception)
-        ]
-        if fed.inputs is not None:
-            found += [self.reporter.shape_problem(each, fed.inputs, name) for each in fed.failures]
-        return self.reporter.merged(found)
+    def _problems(self, target: TraceTarget, diagnosis: Diagnosis) -> tuple[Problem, ...]:
+        return self.reporter.merged(
+            [
+                self.reporter.tracing_problem(each, target.qualname)
+                for each in (*diagnosis.problems, *diagnosis.silent)
+                if not self._is_told(each.exception)
+            ]
+        )
+
+    def _misfits(self, target: TraceTarget, fed: Fed) -> tuple[Problem, ...]:
+        if fed.inputs is None:
+            return ()
+        inputs = fed.inputs
+        return self.reporter.merged(
+            [self.reporter.shape_problem(each, inputs, target.qualname) for each in fed.failures]
+        )
 
     def _is_told(self, error: BaseException | None) -> bool:
-        """Whether an error only says that a name is missing, whose own statement failed and is a problem already."""
+        """Whether an error only says that a name or a package is missing, and the import of it is a problem already."""
+        if isinstance(error, ModuleNotFoundError):
+            return any(each.needed and each.name == error.name for each in self.loaded.missing)
         return isinstance(error, NameError) and error.name in self.loaded.broken
 
     def _inside(self, target: TraceTarget) -> _Enclosed | None:

@@ -1,0 +1,243 @@
+"""Stand-ins for third-party packages that are not installed, so that what does not need them can still be executed.
+
+A file may import, through ten other modules, a package that only its data loading wants. Such an import gets a
+stand-in, and the person is told; one that the code guards itself, as in `try: import xformers`, fails as it is meant
+to. While something is imported a stand-in lets everything happen to it: it gives attributes, is called, decorates, is
+a base class. Afterwards whoever calls it is told what is missing.
+"""
+
+import ast
+import contextlib
+import importlib.machinery
+import linecache
+import re
+import sys
+import types
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cache
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from typing import Any, Final, NoReturn
+
+_VERSION: Final = "0.0.0"
+
+_CATCHING: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+_OURS: Final = __file__.rpartition("/")[0] + "/"
+
+
+class StandIns(Loader):
+    """Gives modules to packages that are not installed. Mutable; one in a process, last on `sys.meta_path`.
+
+    Attributes:
+        names: The packages that it stands in for.
+        found: How each of them was asked for that nobody has asked about yet.
+        permissive: Whether something is being imported.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.found: list[ModuleNotFoundError] = []
+        self.permissive = 0
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the specification of a module of a package that is stood in for, from now on if it must be."""
+        del path, target
+        top, dot, _ = fullname.partition(".")
+        if top not in self.names:
+            if dot or not self.permissive or not (way := _unguarded()):
+                return None
+            self.names.add(top)
+            self.found.append(_not_found(top).with_traceback(way))
+        spec = ModuleSpec(fullname, self, is_package=True)
+        spec.submodule_search_locations = []
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Return the stand-in."""
+        return _AbsentModule(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Do nothing: there is nothing to execute."""
+
+    @contextlib.contextmanager
+    def permitting(self) -> Generator[None]:
+        """Let everything be done with stand-ins in the body, and new ones be made."""
+        if self not in sys.meta_path:
+            sys.meta_path.append(self)
+        self.permissive += 1
+        try:
+            yield
+        finally:
+            self.permissive -= 1
+
+
+_STAND_INS: Final = StandIns()
+
+
+def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
+    """Do what imports something, with stand-ins for packages that are missing, and return what was missing.
+
+    Raises:
+        BaseException: What it raises for another reason, or although the package is stood in for.
+    """
+    with _STAND_INS.permitting():
+        work()
+    found, _STAND_INS.found = _STAND_INS.found, []
+    return found
+
+
+def is_still_absent() -> bool:
+    """Whether none of the packages that are stood in for was installed in the meantime."""
+    return all(importlib.machinery.PathFinder.find_spec(name) is None for name in _STAND_INS.names)
+
+
+def is_stand_in(value: Any) -> bool:
+    """Whether a value came out of a package that is not installed."""
+    kind = type(value)
+    return kind in {_Absent, _AbsentModule} or (isinstance(value, type) and issubclass(value, _AbsentBase))
+
+
+def _unguarded() -> types.TracebackType | None:
+    """Return the way to an import that is going on, None where something on it is prepared for the import to fail."""
+    frame: types.FrameType | None = sys._getframe(2)
+    way: types.TracebackType | None = None
+    while frame is not None and not frame.f_code.co_filename.startswith(_OURS):
+        path, line = frame.f_code.co_filename, frame.f_lineno
+        if path.startswith("<frozen importlib.util"):
+            return None  # It only asks whether there is one.
+        if not path.startswith("<frozen"):
+            if frame.f_code.co_exceptiontable and any(first <= line <= last for first, last in _guarded(path)):
+                return None
+            way = types.TracebackType(way, frame, frame.f_lasti, line)
+        frame = frame.f_back
+    return way
+
+
+@cache
+def _guarded(path: str) -> tuple[tuple[int, int], ...]:
+    """Return the lines of a file, from and to, in which it catches that something cannot be imported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse("".join(linecache.getlines(path)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return ()
+    found: list[tuple[int, int]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
+            found.append((node.body[0].lineno, node.body[-1].end_lineno or 0))
+        elif isinstance(node, ast.With) and any("suppress" in ast.unparse(each.context_expr) for each in node.items):
+            found.append((node.lineno, node.end_lineno or 0))
+    return tuple(found)
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler catches an `ImportError`."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = ("Exception" if each is None else ast.unparse(each).rpartition(".")[2] for each in kinds)
+    return any(name in _CATCHING for name in names)
+
+
+def _not_found(top: str) -> ModuleNotFoundError:
+    return ModuleNotFoundError(f"No module named '{top}'", name=top)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise _not_found(name.partition(".")[0])
+
+
+def _attribute(path: str, name: str) -> Any:
+    if re.fullmatch(r"__\w+__", name):
+        if name in {"__version__", "__VERSION__"}:
+            return _VERSION
+        raise AttributeError(name)
+    return _Absent(f"{path}.{name}")
+
+
+class _AbsentModule(types.ModuleType):
+    """A module of a package that is not installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _attribute(self.__name__, name)
+
+
+class _AbsentBase:
+    """What a class has as its base that derives from something absent: it can be defined, not instantiated."""
+
+    _absent = ""
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Any:
+        if _STAND_INS.permissive:
+            return _Absent(cls._absent)
+        _refuse(cls._absent)
+
+    def __init_subclass__(cls, **_kwargs: Any) -> None:
+        super().__init_subclass__()
+
+
+class _Absent:
+    """Anything that is not a module in a package that is not installed."""
+
+    def __init__(self, path: str) -> None:
+        self.__dict__["_path"] = path
+
+    def __getattr__(self, name: str) -> Any:
+        return _attribute(self.__dict__["_path"], name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not _STAND_INS.permissive:
+            _refuse(self.__dict__["_path"])
+        if (
+            len(args) == 1
+            and not kwargs
+            and isinstance(args[0], types.FunctionType | type | staticmethod | classmethod)
+        ):
+            return args[0]  # It decorates something, which is what it is without it.
+        return self
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        path = self.__dict__["_path"]
+        if any(is_stand_in(each) and each is not self for each in bases[: _index(bases, self)]):
+            return ()
+        return (type(path.rpartition(".")[2], (_AbsentBase,), {"_absent": path}),)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self
+
+    def __or__(self, other: Any) -> Any:
+        return self
+
+    def __ror__(self, other: Any) -> Any:
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return False
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return False
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"<{self.__dict__['_path']}, which is not installed>"
+
+
+def _index(values: tuple[Any, ...], value: Any) -> int:
+    return next(index for index, each in enumerate(values) if each is value)

@@ -1,0 +1,100 @@
+"""Packages that are not installed, and what can be built all the same."""
+
+import importlib
+import sys
+
+import pytest
+
+from fxworker import absent
+from fxworker.absent import importing, is_stand_in, is_still_absent
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    yield
+    absent._STAND_INS.names.clear()
+    absent._STAND_INS.found.clear()
+    sys.meta_path[:] = [each for each in sys.meta_path if each is not absent._STAND_INS]
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def imported(tmp_path, text, name="project_file"):
+    (tmp_path / f"{name}.py").write_text(text)
+    missing = importing(lambda: importlib.import_module(name))
+    return sys.modules[name], [each.name for each in missing]
+
+
+def test_what_does_not_need_the_package_is_there(tmp_path):
+    module, missing = imported(
+        tmp_path,
+        "import no_such_thing\n"
+        "from no_such_thing.deep.er import name, other as another\n"
+        "LIMIT = no_such_thing.LIMIT\n"
+        "no_such_thing.set_threads(0)\n"
+        "@no_such_thing.jit\ndef f(x): return x + 1\n"
+        "@name(parallel=True)\nclass C: pass\n"
+        "class D(no_such_thing.Base, metaclass=type): pass\n"
+        "def g(x: name | None = None, y: 'list[another.Kind]' = another.default): return isinstance(x, name)\n",
+    )
+    assert missing == ["no_such_thing"]
+    assert module.f(1) == 2
+    assert module.C().__class__ is module.C
+    assert module.g(3) is False
+    assert is_stand_in(module.another)
+
+
+def test_using_it_later_says_what_is_missing(tmp_path):
+    module, _ = imported(tmp_path, "import no_such_thing\nclass D(no_such_thing.Base): pass\n")
+    for use in (lambda: module.no_such_thing.imread("x"), module.D):
+        with pytest.raises(ModuleNotFoundError, match="No module named 'no_such_thing'"):
+            use()
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "try:\n    import no_such_thing\n    HAS = True\nexcept ImportError:\n    HAS = False\n",
+        "try:\n    from no_such_thing import x\n    HAS = 1\nexcept (KeyError, ModuleNotFoundError):\n    HAS = 0\n",
+        "import importlib.util\nHAS = importlib.util.find_spec('no_such_thing') is not None\n",
+        "import contextlib\nHAS = False\nwith contextlib.suppress(ImportError):\n    import no_such_thing as HAS\n",
+        "try:\n    import inner\n    HAS = True\nexcept Exception:\n    HAS = False\n",
+    ],
+)
+def test_code_that_is_prepared_for_it_sees_that_it_is_not_there(tmp_path, guard):
+    (tmp_path / "inner.py").write_text("import no_such_thing\n")
+    module, missing = imported(tmp_path, guard)
+    assert not module.HAS
+    assert not missing
+
+
+def test_another_try_around_it_prepares_for_nothing(tmp_path):
+    _, missing = imported(tmp_path, "try:\n    import no_such_thing\nfinally:\n    pass\n")
+    assert missing == ["no_such_thing"]
+
+
+def test_a_module_that_an_installed_package_lacks_is_a_mistake(tmp_path):
+    with pytest.raises(ModuleNotFoundError, match="no_such_part"):
+        imported(tmp_path, "import json.no_such_part\n")
+
+
+def test_the_way_to_the_import_is_known(tmp_path):
+    (tmp_path / "inner.py").write_text("\n\nimport no_such_thing\n")
+    (tmp_path / "outer.py").write_text("import inner\n")
+    (error,) = importing(lambda: importlib.import_module("outer"))
+    lines = []
+    way = error.__traceback__
+    while way is not None:
+        lines.append((way.tb_frame.f_code.co_filename.rpartition("/")[2], way.tb_lineno))
+        way = way.tb_next
+    assert lines[-2:] == [("outer.py", 1), ("inner.py", 3)]
+
+
+def test_a_package_that_is_installed_meanwhile_is_noticed(tmp_path):
+    imported(tmp_path, "import no_such_thing\n")
+    assert is_still_absent()
+    (tmp_path / "no_such_thing.py").write_text("")
+    importlib.invalidate_caches()
+    assert not is_still_absent()
