@@ -1,0 +1,320 @@
+"""Which models can be captured with the inputs that were inferred for them: for each library how many, and at what cost.
+
+A model is *fed* if eager runs on the inputs that were found (`feed.py` says more about that), and *captured* if the
+graph module gives eager's outputs on fresh inputs of the same shape, NaN equal to NaN. Nothing is said about any model;
+each gets 30 seconds in a process of its own. What was not captured is listed with the reason. Models with more
+parameters than `_REAL` are run for their shapes alone, and outputs are compared by shape and type.
+
+    python benchmarks/capture.py [LIBRARY_OR_PACKAGE...] [--every N] [--only PART_OF_NAME] [--each] [--costs] [--fx]
+                                 [--export]
+
+With `--fx` and `--export` the same is asked of torch.fx and of torch.export. With `--costs` the processor time of a
+capture is measured against that of a torch.fx trace of the same model, where torch.fx can trace it, and, with
+`--export`, against that of torch.export.
+"""
+
+import argparse
+import contextlib
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import torch
+import torch.fx
+from _children import in_children
+from _libraries import LIBRARIES, Case, Model, cases
+from torch import nn
+from torch.utils import _pytree as pytree
+
+import fxengine
+from fxengine.inputs import infer_inputs, materialize
+from fxengine.shapes_only import ShapesOnly, needs_data
+from fxworker.feeding import Arguments, arguments_of
+
+_SECONDS: Final = 3.0
+"""The budget of one search for inputs."""
+
+_REAL: Final = 150_000_000
+"""The most parameters of a model that is run on real data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is asked beside capturing."""
+
+    fx: bool
+    export: bool
+    costs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one model went.
+
+    Attributes:
+        expression: The inputs as source; "" where the model was not fed.
+        reason: Why it was not captured, or not fed; "" if it was.
+        nodes: How many nodes the graph has.
+        guards: How many guards.
+        fx: Why torch.fx does not capture it, "" if it does; None if it was not asked.
+        export: Likewise for torch.export.
+        seconds: What a capture takes, a trace of torch.fx, and torch.export; 0 where that is not known.
+    """
+
+    expression: str
+    reason: str
+    nodes: int = 0
+    guards: int = 0
+    fx: str | None = None
+    export: str | None = None
+    seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+Make = Callable[[int], Arguments]
+"""Makes inputs of the same shapes, others for each seed."""
+
+
+def outcome(options: Options, case: Case) -> Outcome | str:
+    """Return how a model went, or why it could not be built."""
+    # What a library compiles is run as it is, as in the worker.
+    torch.compiler.set_stance("force_eager")
+    try:
+        model = case.build()
+    except BaseException as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
+        return told(error)
+    real = sum(each.numel() for each in model.root.parameters()) <= _REAL
+    root = case.build(real=True).root if real else model.root
+    expression, make, reason = fed(model, root, real=real)
+    if make is None:
+        return Outcome("", reason)
+    try:
+        captured = fxengine.capture(root, make(0))
+    except BaseException as error:  # noqa: BLE001 - a failure of ours.
+        return Outcome(expression, f"capture: {told(error)}")
+    if captured.graph_module is None:
+        problem = captured.problems[0]
+        place = (
+            f" ({problem.site.path}:{problem.site.line} {problem.site.text.splitlines()[0]})" if problem.site else ""
+        )
+        reason = f"{type(problem.exception).__name__}: {problem.message.splitlines()[0][:200]}{place}"
+    else:
+        reason = difference(root, captured.graph_module, make, real=real)
+    fx = export = None
+    if options.fx:
+        fx = asked(lambda: difference(root, torch.fx.symbolic_trace(root), make, real=real))
+    if options.export:
+        args, kwargs = make(0)
+        export = asked(
+            lambda: difference(root, torch.export.export(root, args, kwargs, strict=False).module(), make, real=real)
+        )
+    seconds = costs(root, make, export=options.export and export == "") if options.costs else (0.0, 0.0, 0.0)
+    return Outcome(expression, reason, len(captured.graph.nodes), len(captured.guards), fx, export, seconds)
+
+
+def fed(model: Model, root: nn.Module, *, real: bool) -> tuple[str, Make | None, str]:
+    """Return inputs as source, what makes them, and why there are none."""
+    for expression in model.said:
+        with contextlib.suppress(Exception):
+            make = partial(evaluated, expression, model.scope)
+            make(0)
+            if not failure(root, make(0), real=real):
+                return expression, make, ""
+    found = infer_inputs(model.root, budget_s=_SECONDS)
+    if not found.complete:
+        return "", None, "no inputs were found"
+    make = partial(materialized, found)
+    reason = failure(root, make(0), real=real)
+    return (found.expression, None, f"eager: {reason}") if reason else (found.expression, make, "")
+
+
+def evaluated(expression: str, scope: dict[str, Any], seed: int) -> Arguments:
+    """Return the arguments that an argument list makes."""
+    torch.manual_seed(seed)
+    return arguments_of(expression, scope)
+
+
+def materialized(found: Any, seed: int) -> Arguments:
+    """Return inferred inputs with data."""
+    torch.manual_seed(seed)
+    return materialize(found, seed=seed)
+
+
+def failure(root: nn.Module, arguments: Arguments, *, real: bool) -> str:
+    """Return why eager does not run on the arguments, "" if it does."""
+    try:
+        run(root, root, arguments, real=real)
+    except Exception as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
+        return "" if not real and needs_data(error) else told(error)
+    return ""
+
+
+def run(model: nn.Module, module: Any, arguments: Arguments, *, real: bool) -> Any:
+    """Return what a model, or what was made of it, returns for arguments."""
+    args, kwargs = arguments
+    torch.manual_seed(0)
+    with torch.no_grad(), contextlib.nullcontext() if real else ShapesOnly(model):
+        return module(*args, **kwargs)
+
+
+def difference(root: nn.Module, module: Any, make: Make, *, real: bool) -> str:
+    """Return how the outputs of what was made of a model differ from its own on fresh inputs, "" if they do not."""
+    state = {name: value.clone() for name, value in root.state_dict().items()} if real else {}
+    wanted = leaves(run(root, root, make(1), real=real))
+    if real:
+        root.load_state_dict(state)
+    try:
+        found = leaves(run(root, module, make(1), real=real))
+    except Exception as error:  # noqa: BLE001 - generated code may raise anything.
+        return f"run: {told(error)}"
+    if len(wanted) != len(found):
+        return f"{len(found)} outputs for {len(wanted)}"
+    for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
+        try:
+            if not real:
+                one, other = one.to("meta"), other.to("meta")
+            torch.testing.assert_close(other, one, equal_nan=True)
+        except AssertionError as error:
+            return f"output {index}: {told(error)}"
+    return ""
+
+
+def leaves(value: Any) -> list[torch.Tensor]:
+    """Return the tensors in outputs, those in objects included, in order."""
+    found: list[torch.Tensor] = []
+    seen: set[int] = set()
+
+    def visit(item: Any) -> None:
+        if isinstance(item, torch.Tensor):
+            found.append(item)
+        elif isinstance(item, list | tuple | set):
+            for each in item:
+                visit(each)
+        elif isinstance(item, dict):
+            for each in item.values():
+                visit(each)
+        elif hasattr(item, "__dict__") and not isinstance(item, type | nn.Module) and id(item) not in seen:
+            seen.add(id(item))
+            visit(list(vars(item).values()))
+        elif type(item) in pytree.SUPPORTED_NODES:
+            visit(pytree.tree_leaves(item))
+
+    visit(value)
+    return found
+
+
+def costs(root: nn.Module, make: Make, *, export: bool) -> tuple[float, float, float]:
+    """Return the processor time of a capture, a trace of torch.fx and torch.export; 0 where one fails."""
+    inputs = make(0)
+    ours = [seconds(lambda: fxengine.capture(root, inputs)) for _ in range(3)]
+    theirs: list[float] = []
+    exported: list[float] = []
+    with contextlib.suppress(Exception):
+        theirs = [seconds(lambda: torch.fx.symbolic_trace(root)) for _ in range(3)]
+    if export:
+        with contextlib.suppress(Exception):
+            args, kwargs = inputs
+            exported = [seconds(lambda: torch.export.export(root, args, kwargs, strict=False)) for _ in range(2)]
+    return min(ours), min(theirs, default=0.0), min(exported, default=0.0)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the processor time that a function takes."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def asked(question: Callable[[], str]) -> str:
+    """Return the answer, or the error."""
+    try:
+        return question()
+    except Exception as error:  # noqa: BLE001 - torch raises whatever the model does.
+        return told(error)
+
+
+def told(error: BaseException) -> str:
+    """Return the first line of an error."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:200] if text else ''}"
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, print, and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("libraries", nargs="*", help=f"{', '.join(LIBRARIES)}, or any package that can be imported")
+    parser.add_argument("--every", type=int, default=1, help="only each so-many-th model")
+    parser.add_argument("--only", default="", help="only models with this in their name")
+    parser.add_argument("--each", action="store_true", help="print each model, not only those that failed")
+    parser.add_argument("--fx", action="store_true", help="ask torch.fx too")
+    parser.add_argument("--export", action="store_true", help="ask torch.export too")
+    parser.add_argument("--costs", action="store_true", help="measure what a capture costs")
+    given = parser.parse_args(arguments)
+    options = Options(given.fx, given.export, given.costs)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    rows: list[str] = []
+    for library in given.libraries or LIBRARIES:
+        chosen = [case for case in cases(library, given.every) if given.only in case.name]
+        rows.append(measured(library, chosen, options, each=given.each))
+    print("\n" + "\n".join(rows))
+    return 0
+
+
+def measured(library: str, chosen: list[Case], options: Options, *, each: bool) -> str:
+    """Capture the models of a library, print what failed, and return a line that sums up."""
+    found: list[Outcome] = []
+    unbuilt = 0
+    for case, result, reason, taken in in_children(partial(outcome, options), chosen):
+        name = f"{library}:{case.name}"
+        match result:
+            case Outcome():
+                found.append(result)
+                if not result.expression:
+                    print(f"{name}: not fed: {result.reason}", flush=True)
+                elif result.reason:
+                    print(f"{name}: NOT CAPTURED: {result.reason} [{result.expression}]", flush=True)
+                elif each:
+                    print(
+                        f"{name}: {result.nodes} nodes, {result.guards} guards, {taken:.1f} s {result.seconds}",
+                        flush=True,
+                    )
+            case _ if reason:
+                found.append(Outcome("?", reason))
+                print(f"{name}: NOT CAPTURED: {reason}", flush=True)
+            case _:
+                unbuilt += 1
+                if each:
+                    print(f"{name}: not built: {result}", flush=True)
+    return summary(library, len(chosen), unbuilt, found)
+
+
+def summary(library: str, count: int, unbuilt: int, found: list[Outcome]) -> str:
+    """Return how many models were fed and captured, by whom, and at what cost."""
+    given = [each for each in found if each.expression]
+    parts = [f"{library}: {count} models, {count - unbuilt} built, {share(given, found)} fed"]
+    parts.append(f"{share([each for each in given if not each.reason], given)} of these captured")
+    for title, asked_of in (("torch.fx", "fx"), ("torch.export", "export")):
+        answers = [getattr(each, asked_of) for each in given if getattr(each, asked_of) is not None]
+        if answers:
+            parts.append(f"{title} captures {share([each for each in answers if not each], answers)}")
+    ratios = [each.seconds[0] / each.seconds[1] for each in given if each.seconds[1]]
+    if ratios:
+        parts.append(f"a capture costs {statistics.median(ratios):.2f} x a torch.fx trace (worst {max(ratios):.2f})")
+    ratios = [each.seconds[2] / each.seconds[0] for each in given if each.seconds[2]]
+    if ratios:
+        parts.append(f"torch.export costs {statistics.median(ratios):.1f} x a capture (least {min(ratios):.1f})")
+    return ", ".join(parts)
+
+
+def share(part: list[Any], whole: list[Any]) -> str:
+    """Return a count with its share."""
+    return f"{len(part)} ({100 * len(part) / max(1, len(whole)):.1f}%)"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
