@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeAlias, cast
 
 import torch
+from torch._logging._internal import trace_structured
 from torch.hub import tqdm  # pyright: ignore[reportPrivateImportUsage] - tqdm, or what stands in for it.
 
 from fxengine import config
@@ -34,6 +35,12 @@ from fxengine.traceback import has_preserved_node_meta, preserve_node_meta, set_
 from fxengine.tracer import Tracer
 
 __all__ = ["Interpreter", "Transformer"]
+
+_MORE = (
+    "\nUse tlparse to see full graph. "
+    "(https://github.com/pytorch/tlparse?tab=readme-ov-file#tlparse-parse-structured-pt2-logs)"
+)
+"""Where torch's structured log is explained."""
 
 _Env: TypeAlias = dict[Node, Any]
 _Loader: TypeAlias = Callable[[Mapping[Node, Any]], Any]
@@ -143,7 +150,7 @@ class Interpreter(_OnModule):
                 value = self.run_node(node)
             except Exception as error:  # The user's operators raise whatever they like; it goes on to the caller.
                 if self.extra_traceback:
-                    _raise_with_context(error, node)
+                    _raise_with_context(error, node, self.module)
                 raise
             self.env[node] = value
             if node in dying:
@@ -382,11 +389,22 @@ class Transformer(Interpreter):
         return _make_graph_module(self.module, self.new_graph)
 
 
-def _raise_with_context(error: Exception, node: Node) -> None:
-    """Extend ``error``'s message by the node that raised it; raise it anew where its type would hide the message."""
+def _raise_with_context(error: Exception, node: Node, module: torch.nn.Module) -> None:
+    """Extend ``error``'s message by the node that raised it; raise it anew where its type would hide the message.
+
+    The whole graph goes to torch's structured log, for whoever has asked for that.
+    """
     context = f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace or _source_of(node)}"
     message = f"{error.args[0]}\n\n{context}" if error.args else context
-    error.args = (message, *error.args[1:])
+    if isinstance(module, GraphModule):
+        trace_structured(
+            "artifact",
+            metadata_fn=lambda: {"name": "fx_interpreter_error", "encoding": "string"},
+            payload_fn=lambda: (
+                f"{message}\nGraphModule: {module.print_readable(print_output=False, include_stride=True)}"
+            ),
+        )
+    error.args = (message + _MORE, *error.args[1:])
     if isinstance(error, KeyError):  # Prints the repr of its message: one long line.
         raise RuntimeError(*error.args) from error  # noqa: TRY004 - no matter of types.
 

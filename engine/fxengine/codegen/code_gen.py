@@ -119,7 +119,8 @@ class CodeGen:
             )
         nodes = tuple(nodes)
         global_names = GlobalNames(namespace)
-        expressions = Expressions(global_names, _color_fns["blue"] if colored else None)
+        graph = nodes[0].graph if nodes else None
+        expressions = Expressions(global_names, graph, _color_fns["blue"] if colored else None)
         statements = Statements(expressions, global_names, root_module)
         body = Body(
             statements,

@@ -43,20 +43,24 @@ _Write: TypeAlias = Callable[[Any], str]
 class _LocalNames(dict[Node, str]):
     """The names of nodes in one generated function, each given when it is first looked up.
 
-    A name differs from the node's own where a global has that already. Such a node also answers ``repr`` with the new
-    name until ``restore``, for the sake of containers that are written by ``repr``.
+    A node of another graph, which no correct graph refers to, is called what it calls itself. A name differs from the
+    node's own where a global has that already. Such a node also answers ``repr`` with the new name until ``restore``,
+    for the sake of containers that are written by ``repr``.
     """
 
-    __slots__ = ("_named_before", "_namespace", "_overridden")
+    __slots__ = ("_graph", "_named_before", "_namespace", "_overridden")
 
-    def __init__(self, global_names: GlobalNames) -> None:
+    def __init__(self, global_names: GlobalNames, graph: object) -> None:
         super().__init__()
+        self._graph = graph
         self._namespace = global_names.namespace
         self._named_before = len(self._namespace._obj_to_name) != len(global_names.values)
         self._overridden: list[tuple[Node, Callable[[Node], str] | None]] = []
 
     def __missing__(self, node: Node) -> str:
         name = node._name
+        if node.graph is not self._graph:
+            return repr(node)
         if node._repr_fn is None and not self._named_before and self._namespace.keep_name(name):
             self[node] = name
             return name
@@ -105,8 +109,8 @@ class Expressions:
 
     __slots__ = ("_constant", "_globals", "names", "sound", "writers")
 
-    def __init__(self, global_names: GlobalNames, emphasise: Callable[[str], str] | None = None) -> None:
-        """Write nodes and globals with names from ``global_names``; ``emphasise`` colours constants."""
+    def __init__(self, global_names: GlobalNames, graph: object, emphasise: Callable[[str], str] | None = None) -> None:
+        """Write nodes of a graph and globals with names from ``global_names``; ``emphasise`` colours constants."""
         self._globals = global_names
         constants = _BY_REPR
         self._constant: _Write = repr
@@ -114,7 +118,7 @@ class Expressions:
             self._constant = lambda value: emphasise(repr(value))
             constants = dict.fromkeys(_BY_REPR, self._constant)
         self.sound = True
-        self.names = _LocalNames(global_names)
+        self.names = _LocalNames(global_names, graph)
         self.writers = _Writers(
             {
                 **constants,

@@ -121,7 +121,8 @@ def _getattr(statements: Statements, node: Node, annotation: str, function: str)
 
 
 def _call(statements: Statements, node: Node, annotation: str, function: str) -> str:
-    if node.meta and node.meta.get("is_wrapped", False):
+    meta = node._meta  # Only a dict has what was set on the node.
+    if isinstance(meta, dict) and meta.get("is_wrapped", False):
         statements.wrapped_functions.setdefault(function)
     expressions = statements.expressions
     value = expressions.names[node]

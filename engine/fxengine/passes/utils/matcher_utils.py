@@ -3,6 +3,8 @@
 Matching starts at the pattern's *anchors* (what only its output uses) and goes backwards along arguments in both
 graphs at once: a value has one producer but many users, so backwards there is one path. With several anchors, their
 matches must agree; that is found by trying all candidates for each.
+
+Pattern and graph may be torch.fx's, each for itself.
 """
 
 import copy
@@ -12,8 +14,9 @@ from typing import Any
 
 import torch
 
-from fxengine.graph import Graph, own_graph
+from fxengine.graph import Graph
 from fxengine.node import Node
+from fxengine.passes.utils.either_engine import is_node, nodes_of
 from fxengine.passes.utils.ordering import validate_partition
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
@@ -106,7 +109,7 @@ class SubgraphMatcher:
             node_name_match: Nodes whose name contains this match whatever is compared with them.
         """
         candidates = {
-            anchor: [node for node in own_graph(graph).nodes if self._nodes_are_equal(anchor, node, node_name_match)]
+            anchor: [node for node in nodes_of(graph) if self._nodes_are_equal(anchor, node, node_name_match)]
             for anchor in self.pattern_anchors
         }
         found: list[InternalMatch] = []
@@ -159,7 +162,7 @@ class SubgraphMatcher:
         return all(self._match_argument(a, b, match) for a, b in zip(first, second, strict=True))
 
     def _match_argument(self, a: Any, b: Any, match: InternalMatch) -> bool:
-        if isinstance(a, Node) and isinstance(b, Node):
+        if is_node(a) and is_node(b):
             return self._match_nodes(a, b, match)
         if isinstance(a, list | tuple) and isinstance(b, list | tuple):
             return self._match_args(a, b, match)
@@ -167,14 +170,14 @@ class SubgraphMatcher:
 
     def _match_literals(self, pn: Any, gn: Any, match: InternalMatch) -> bool:
         """Return whether two arguments, of which at most one is a node, match: a placeholder may be a constant."""
-        if isinstance(pn, Node):
+        if is_node(pn):
             if pn.op != "placeholder":
                 return False
             if pn in match.nodes_map:
                 return match.nodes_map[pn] == gn
             match.nodes_map[pn] = gn
             return True
-        return not isinstance(gn, Node) and type(gn) is type(pn) and gn == pn
+        return not is_node(gn) and type(gn) is type(pn) and gn == pn
 
     def _nodes_are_equal(self, pn: Node, gn: Node, node_name_match: str = "") -> bool:
         """Return whether two nodes do the same, their arguments apart."""

@@ -4,7 +4,6 @@ from typing import Any, cast
 
 from torch.utils import _pytree as pytree
 
-from fxengine.codegen import _PyTreeCodeGen, _PyTreeInfo
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.node import Node
@@ -51,14 +50,11 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
 
 
 def _split_to_graph_and_name_node_map(gm: GraphModule) -> tuple[GraphModule, dict[str, Node]]:
-    """Remove the dictionary of names from what ``gm`` returns, and return both."""
-    output = gm.graph.output_node()
-    codegen = gm.graph._codegen
-    assert isinstance(codegen, _PyTreeCodeGen), (
-        "the pattern must be a graph with a pytree signature, as torch.export makes them"
-    )
-    info = codegen.pytree_info
-    assert info is not None
+    """Remove the dictionary of names from what ``gm``, of either engine, returns, and return both."""
+    output = next(iter(reversed(gm.graph.nodes)))
+    codegen: Any = gm.graph._codegen
+    info: Any = getattr(codegen, "pytree_info", None)
+    assert info is not None, "the pattern must be a graph with a pytree signature, as torch.export makes them"
     returned: Any = pytree.tree_unflatten(cast("list[Any]", output.args[0]), cast("pytree.TreeSpec", info.out_spec))
     assert isinstance(returned, tuple), "Expecting the pattern graph to return a tuple"
     assert len(returned) >= 2, "Expecting the pattern graph to have at least two outputs"
@@ -66,6 +62,6 @@ def _split_to_graph_and_name_node_map(gm: GraphModule) -> tuple[GraphModule, dic
     assert isinstance(names, dict), "Expecting the input graph to have a dict output as the last element"
     flat, spec = pytree.tree_flatten(values)
     output.args = (flat,)
-    codegen.pytree_info = _PyTreeInfo(info.orig_args, info.in_spec, spec)
+    codegen.pytree_info = info._replace(out_spec=spec)
     gm.recompile()
     return gm, names

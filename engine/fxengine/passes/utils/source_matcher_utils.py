@@ -1,4 +1,7 @@
-"""Nodes grouped by what they were before they were decomposed: the ``torch.nn.Linear`` that they came from."""
+"""Nodes grouped by what they were before they were decomposed: the ``torch.nn.Linear`` that they came from.
+
+The graph may be torch.fx's.
+"""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -6,6 +9,7 @@ from typing import Any
 
 from fxengine.graph import Graph
 from fxengine.node import Node
+from fxengine.passes.utils.either_engine import is_node
 
 __all__ = ["SourcePartition", "check_subgraphs_connected", "get_source_partitions"]
 
@@ -84,9 +88,7 @@ def _is_type(found: Any, wanted: Any) -> bool:
 def _partition(nodes: list[Node], source: Any) -> SourcePartition:
     inside = set(nodes)
     arguments = (value for node in nodes for value in node.args)
-    inputs = (
-        value for value in arguments if isinstance(value, Node) and value not in inside and value.op != "get_attr"
-    )
+    inputs = (value for value in arguments if is_node(value) and value not in inside and value.op != "get_attr")
     outputs = [node for node in nodes if node.op != "get_attr" and not inside.issuperset(node.users)]
     return SourcePartition(nodes, source, _unique(inputs), outputs, [node for node in nodes if node.op == "get_attr"])
 
