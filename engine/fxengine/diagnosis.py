@@ -113,6 +113,10 @@ class Diagnosis:
         return not self.problems
 
 
+class EnoughSeen(BaseException):
+    """Ends a repetition of a run, for whoever watches it knows what there was to know. No `Exception`: see `replay`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """What a diagnosis leaves for those who look for silent errors: the run whose graph it returns.
@@ -128,7 +132,7 @@ class Observation:
         problems: The problems that are reported anyway.
         reached_end: Whether the run came to the end of the model.
         replay: Makes the run again, with the same answers, while a context is entered; returns the graph, closed, as
-            far as it came. None if there is no time for it.
+            far as it came. None if there is no time for it, or if the context has raised `EnoughSeen`.
     """
 
     root: nn.Module | Callable[..., Any]

@@ -1,7 +1,7 @@
 """From an exception to the problem that it is: where it is, how the value in question came to be, what mends it."""
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Final
@@ -52,14 +52,24 @@ class Trouble:
     @property
     def verdict(self) -> Verdict:
         """The rule that it belongs to, and the symbolic value that it is about."""
-        verdict = classify(self.error, self.refusals, self.graph)
-        if verdict.rule is ForeignCall and self._follows_from_an_answer():
+        verdict = self._verdict_on(self.error)
+        if not verdict.certain:
+            # What a handler raises in place of an error that only a symbolic value can have raised, that has raised.
+            behind = (self._verdict_on(each) for each in chain_of(self.error) if each is not self.error)
+            certain = next((each for each in behind if each.certain), None)
+            if certain is not None:
+                return Verdict(verdict.rule, certain.subject)
+        return verdict
+
+    def _verdict_on(self, error: BaseException) -> Verdict:
+        verdict = classify(error, self.refusals, self.graph)
+        if verdict.rule is ForeignCall and self._follows_from_an_answer(error):
             return Verdict(RaisedWhileTracing, None, certain=False)
         return verdict
 
-    def _follows_from_an_answer(self) -> bool:
+    def _follows_from_an_answer(self, error: BaseException) -> bool:
         """Whether a `raise` outside the user's code may be due to an answer that was assumed in the same call."""
-        moments = moments_of(self.error.__traceback__)
+        moments = moments_of(error.__traceback__)
         if not moments or not moments[-1].raises:
             return False
         user = next((moment for moment in reversed(moments) if is_user_file(moment.path)), None)
@@ -148,6 +158,17 @@ def failing_site(tracer: Tracer, error: BaseException) -> ModuleSite:
     if tracer._failure is not None and tracer._failure[0] is error:
         return tracer._failure[1]
     return ModuleSite("", type(tracer.root), None, ())
+
+
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """An exception, and those that were being handled when it was raised."""
+    pending, seen = [error], set[int]()
+    while pending:
+        each = pending.pop()
+        if id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            pending += [other for other in (each.__cause__, each.__context__) if other is not None]
 
 
 def with_callers(error: BaseException, frame: FrameType | None, outermost: CodeType) -> BaseException:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from fxengine.diagnosis import Diagnosis, Guard, Observation, TracingProblem
+from fxengine.diagnosis import Diagnosis, EnoughSeen, Guard, Observation, TracingProblem
 from fxengine.exploration.choices import Coverage, Decision, Way
 from fxengine.exploration.findings import Findings
 from fxengine.exploration.numbers import Again
@@ -234,7 +234,7 @@ class _Exploration:
         try:
             with context:
                 graph = run.execute(self._concrete_args)
-        except (OutOfTime, Again):
+        except (OutOfTime, Again, EnoughSeen):
             return None
         finally:
             self._restore()

@@ -7,7 +7,7 @@ turns a call that raised into a node that stands for it. Whatever the user's own
 
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -16,7 +16,7 @@ from typing import Any, Final
 from torch import nn
 
 from fxengine.classification import Moment, Verdict, callee_of, moments_of, node_of, symbolic_operands
-from fxengine.diagnosis import Guard
+from fxengine.diagnosis import EnoughSeen, Guard
 from fxengine.errors import (
     DynamicBool,
     DynamicIteration,
@@ -32,7 +32,7 @@ from fxengine.exploration.findings import Findings, Record
 from fxengine.exploration.handlers import catcher
 from fxengine.exploration.numbers import Again, Gate, Grants, numbers_at
 from fxengine.exploration.places import CALL, Key, asking_frame, calls_of, key_of
-from fxengine.exploration.problems import Describer, Trouble, failing_site, with_callers
+from fxengine.exploration.problems import Describer, Trouble, chain_of, failing_site, with_callers
 from fxengine.exploration.stand_ins import Leaves, StandIns, items_of
 from fxengine.exploration.values import UNKNOWN, Values
 from fxengine.graph import Graph
@@ -155,7 +155,7 @@ class Run:
             self._knowledge.leaves.patch(patches, self._leaf_called)
             try:
                 tracer.trace(self._describer.root, concrete_args)
-            except (OutOfTime, Again):
+            except (OutOfTime, Again, EnoughSeen):
                 raise
             except BaseException as error:  # noqa: BLE001 - this is where the user's code is called.
                 self.ended = error
@@ -381,7 +381,7 @@ class Run:
 
     def _arrived(self, error: BaseException) -> None:
         """Note which exceptions were not kept by the code that caught them."""
-        chain = list(_chain(error))
+        chain = list(chain_of(error))
         escaping = self._knowledge.escaping
         for raised in self._raised:
             if any(raised.trouble.error is each for each in chain):
@@ -454,14 +454,3 @@ _OUTERMOST: Final = Run.execute.__code__
 def _is_parameter(rule: type[Rule], subject: Any) -> bool:
     """Whether a parameter was refused that the root has not; it goes on as a constant."""
     return rule is ForeignModule and isinstance(subject, nn.Parameter)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, and those that were being handled when it was raised."""
-    pending, seen = [error], set[int]()
-    while pending:
-        each = pending.pop()
-        if id(each) not in seen:
-            seen.add(id(each))
-            yield each
-            pending += [other for other in (each.__cause__, each.__context__) if other is not None]

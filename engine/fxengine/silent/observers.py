@@ -7,7 +7,7 @@ that no graph records: a read of `training`, work on real tensors, a draw from P
 import random
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final, Literal, Self
@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fxengine.bytecode import calls_in
+from fxengine.graph import Graph
 from fxengine.running import running_tracer
 from fxengine.source import OriginRecord, SourceFrame, frame_at, is_engine_file, is_user_file, walk_user_frames
 from fxengine.syntax import Span
@@ -54,6 +55,13 @@ def record_here(frame: FrameType | None) -> OriginRecord | None:
     return OriginRecord((tracer._site, walk_user_frames(caller, tracer._boundary)))
 
 
+def look_at_graph(watch: Callable[[Graph], None] | None) -> None:
+    """Show the graph that is being made to whoever watches."""
+    tracer = running_tracer.get()
+    if watch is not None and tracer is not None:
+        watch(tracer.graph)
+
+
 def _is_making_module(frame: FrameType | None) -> bool:
     """Whether a frame runs on behalf of the constructor of a module."""
     boundary = Tracer._boundary
@@ -69,10 +77,12 @@ class TrainingReads:
 
     Attributes:
         reads: For each place the answer and where that was, by the path of the module whose forward ran.
+        watch: Called with the graph so far at each of these places.
     """
 
     def __init__(self, opposite_at: Collection[Place]) -> None:
         self.reads: dict[Place, dict[str, tuple[bool, OriginRecord]]] = {}
+        self.watch: Callable[[Graph], None] | None = None
         self._opposite_at = opposite_at
         self._lines = lines_of(opposite_at)
 
@@ -102,6 +112,7 @@ class TrainingReads:
         record = record_here(reader)
         if record is None or place not in self._opposite_at:
             return value
+        look_at_graph(self.watch)
         self.reads.setdefault(place, {}).setdefault(record[0].module_path, (value, record))
         return not value
 

@@ -6,7 +6,7 @@ out: the model is walked through again with symbolic values that say they are te
 
 import ast
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,13 +16,14 @@ from fxengine import proxy as proxies
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import SpecialisedValue
 from fxengine.provenance import Step, kind_of, way_to
-from fxengine.silent.observers import CLASSES, Place, lines_of, place_of, record_here
+from fxengine.silent.observers import CLASSES, Place, lines_of, look_at_graph, place_of, record_here
 from fxengine.silent.reading import definition_behind, dotted, frame_of
 from fxengine.silent.repeating import decisive
 from fxengine.silent.scene import Scene, shown
 from fxengine.source import frame_at
 
 if TYPE_CHECKING:
+    from fxengine.graph import Graph
     from fxengine.source import OriginRecord
 
 _IS_TENSOR = torch.is_tensor.__code__
@@ -56,10 +57,12 @@ class TypeQuestions:
 
     Attributes:
         reads: For each place how the value came to be and where that was, by the path of the module that ran.
+        watch: Called with the graph so far at each of these places.
     """
 
     def __init__(self, tensors_at: Collection[Place]) -> None:
         self.reads: dict[Place, dict[str, tuple[tuple[Step, ...], OriginRecord]]] = {}
+        self.watch: Callable[[Graph], None] | None = None
         self._tensors_at = tensors_at
         self._lines = lines_of(tensors_at)
 
@@ -86,6 +89,7 @@ class TypeQuestions:
         record = record_here(asker)
         if record is None or place not in self._tensors_at or kind_of(value) == "metadata":
             return self._original(cls)
+        look_at_graph(self.watch)
         self.reads.setdefault(place, {}).setdefault(record[0].module_path, (way_to(value), record))
         return torch.Tensor
 

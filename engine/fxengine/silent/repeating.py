@@ -4,12 +4,13 @@ The first comparison is of all answers in question at once, so a model on which 
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import torch
 from torch import nn
 
+from fxengine.diagnosis import EnoughSeen
 from fxengine.effects import is_impure_function
 from fxengine.graph import Graph
 from fxengine.node import Node, map_arg
@@ -44,12 +45,15 @@ _Read = TypeVar("_Read")
 
 
 class Asked(Protocol[_Read]):
-    """An observer that gives the opposite answer at some places, and notes what was asked."""
+    """An observer that gives the opposite answer at some places, and notes what was asked.
 
-    @property
-    def reads(self) -> dict[Place, dict[str, _Read]]:
-        """What was asked at each place, by the path of the module whose forward ran."""
-        ...
+    Attributes:
+        reads: What was asked at each place, by the path of the module whose forward ran.
+        watch: Called with the graph so far wherever something is asked.
+    """
+
+    reads: dict[Place, dict[str, _Read]]
+    watch: Callable[[Graph], None] | None
 
     def __enter__(self) -> object: ...
 
@@ -70,22 +74,76 @@ def decisive(
         return
     root, graph = scene.observation.tracer.root, scene.observation.graph
 
-    def walked(opposite_at: Collection[Place]) -> tuple[Asked[_Read], bool]:
-        asked = observer(opposite_at)
-        again = scene.observation.replay(asked)
-        return asked, again is not None and not _is_same(graph, again, root)
+    def differs(opposite_at: Collection[Place]) -> bool:
+        watched, follower = observer(opposite_at), _Follower(graph)
+        watched.watch = follower.follow
+        again = scene.observation.replay(watched)
+        return follower.has_seen_another or (again is not None and not _is_same(graph, again, root))
 
-    asked, differs = walked(places)
-    if not differs:
+    asked = observer(places)
+    again = scene.observation.replay(asked)
+    if again is None or _is_same(graph, again, root):
         return
     found = [place for place in asked.reads if place in places]
     paths = scene.observation.user_paths
     own = [place for place in found if paths is None or place[0] in paths]
     if len(found) > 1 and len(own) <= _MOST_SINGLE_RUNS:
         # Of a library's places, which nobody can mend from here, the first one stands for all.
-        found = [place for place in own if walked((place,))[1]] or found[:1]
+        found = list(_deciding(own, differs)) or found[:1]
     for place in found:
         yield place, asked.reads[place]
+
+
+def _deciding(
+    places: Sequence[Place], differs: Callable[[Collection[Place]], bool], *, known: bool = False
+) -> Iterator[Place]:
+    """The places that matter on their own, found by halves; `known` if it is known that some of them do."""
+    if not places or not (known or differs(places)):
+        return
+    if len(places) == 1:
+        yield places[0]
+        return
+    first, second = places[: len(places) // 2], places[len(places) // 2 :]
+    found = list(_deciding(first, differs))
+    yield from found
+    yield from _deciding(second, differs, known=not found)
+
+
+class _Follower:
+    """Goes along a graph while it is made again, and ends that where it is clear that it becomes another one.
+
+    Attributes:
+        has_seen_another: Whether a node that somebody uses is given other constants than in the first graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.has_seen_another = False
+        self._expected: Iterator[Node] | None = iter(graph.nodes)
+        self._last: Node | None = None
+
+    def follow(self, graph: Graph) -> None:
+        """Compare what has been added since the last time.
+
+        Raises:
+            EnoughSeen: The graph is another one.
+        """
+        nodes = graph.nodes if self._last is None else _after(self._last)
+        for node in nodes:
+            expected = next(self._expected, None) if self._expected is not None else None
+            if expected is None or (expected.op, expected.name, expected.target) != (node.op, node.name, node.target):
+                # From here on, names and places say nothing.
+                self._expected = None
+                return
+            self._last = node
+            if expected.users and not _is_alike(expected, node) and _essence_of(expected, {}) != _essence_of(node, {}):
+                self.has_seen_another = True
+                raise EnoughSeen
+
+
+def _after(node: Node) -> Iterator[Node]:
+    """The nodes that follow one in its graph."""
+    while (node := node.next).op != "root":
+        yield node
 
 
 def is_probability(name: str | None) -> bool:
