@@ -13,6 +13,7 @@ from fxengine.capturing.arguments import Leaf, Parameters, leaves_of, replaced
 from fxengine.capturing.guards import InputGuard, fact_of
 from fxengine.capturing.held import Place
 from fxengine.capturing.recording import Recording
+from fxengine.capturing.surroundings import patch_surroundings
 from fxengine.capturing.tracer import CaptureTracer
 from fxengine.diagnosis import TracingProblem
 from fxengine.exploration.problems import Describer, Trouble, failing_site
@@ -131,6 +132,7 @@ class _Capturing:
             with Patches() as patches:
                 tracer._patches = patches
                 intercept_modules(patches)
+                patch_surroundings(patches)
                 self._run()
             module = self._graph_module()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code raises whatever it likes.

@@ -81,6 +81,9 @@ class Recording(TorchFunctionMode):
             return self._quietly(func, args, kwargs)
         if func in DATA:
             return self._data(func, args, kwargs)
+        if func is _CUSTOM_FUNCTION:
+            with self:
+                return args[0].forward(*args[1:], **kwargs)
         if self._is_recorded(func, args, kwargs):
             return self._record(func, args, kwargs)
         result = func(*args, **kwargs)
@@ -216,7 +219,9 @@ class Recording(TorchFunctionMode):
             self._sources |= held.sources
             node = held.node or self._node_at(held)
             self._used[node] = None
-            return node, held.value
+            # A number among the arguments may be one that a size follows from.
+            is_number = held.constant and not value.dim() and not value.is_floating_point()
+            return node, value if is_number else held.value
         if kind is list or kind is tuple or kind is torch.Size:
             pairs = [self._pair(item) for item in value]
             items, values = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -486,6 +491,17 @@ class Recording(TorchFunctionMode):
             node = self.append("call_function", function, node_args, node_kwargs, label, used)
             return self.kept(result, Place(node), sources)
 
+    def call_object(self, function: Any, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Record the call of an object that is kept with the graph, such as a scripted function."""
+        with torch._C.DisableTorchFunction():
+            kept = self._tracer.kept_object(function)
+            node_args, node_kwargs, values, named, used, sources = self._arguments(args, kwargs)
+        result = self._run_quietly(run, (function, *values), named)
+        with torch._C.DisableTorchFunction():
+            label = getattr(function, "name", "call")
+            node = self.append("call_method", "__call__", (kept, *node_args), node_kwargs, label, {kept: None, **used})
+            return self.kept(result, Place(node), sources)
+
     def _run_quietly(self, run: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         self.quiet += 1
         try:
@@ -520,6 +536,8 @@ class Recording(TorchFunctionMode):
             return self._is_symbolic(args) or self._is_symbolic(kwargs.values())
 
 
+_CUSTOM_FUNCTION: Final = torch._functorch.autograd_function.custom_function_call
+"""An `autograd.Function` inside `vmap`."""
 _NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 _KEEP_MASKS: Final = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 _FACTORIES: Final = frozenset({torch.arange, torch.zeros, torch.ones, torch.full, torch.eye, torch.linspace})

@@ -1,17 +1,27 @@
 """The tracer of a capture: names what belongs to the model, and decides which calls of modules are leaves."""
 
 from collections.abc import Callable
-from typing import Any
+from enum import Enum
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.utils import _pytree as pytree
+
+from fxengine.capturing.objects import argument_of
 
 from fxengine.capturing.recording import Recording
+from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import call_as_torch_does
+from fxengine.node import Node
 from fxengine.proxy import Proxy
+from fxengine.recording import PLAIN_TYPES
 from fxengine.tracer import Tracer
 
 __all__ = ["CaptureTracer"]
+
+_CONTAINERS: Final = frozenset({tuple, list, dict, slice, range, immutable_list, immutable_dict})
 
 
 class CaptureTracer(Tracer):
@@ -23,11 +33,33 @@ class CaptureTracer(Tracer):
 
     recording: Recording
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept_objects: dict[int, tuple[Any, Node]] = {}
+
     def create_arg(self, a: Any) -> Any:
         """Return what stands for a value in a node's arguments; for a tensor, the node that computes it."""
         if isinstance(a, Tensor):
             return self.recording.node_of(a)
-        return super().create_arg(a)
+        kind = type(a)
+        if kind in PLAIN_TYPES or kind in _CONTAINERS or (isinstance(a, tuple) and hasattr(a, "_fields")):
+            return super().create_arg(a)
+        if isinstance(a, Node):
+            return a
+        if isinstance(a, tuple | list):
+            return self.create_arg(tuple(a) if isinstance(a, tuple) else list(a))
+        if isinstance(a, Enum | OpOverload | HigherOrderOperator | pytree.TreeSpec):
+            return super().create_arg(a)
+        return argument_of(a, self.create_arg, self.create_node, self.kept_object)
+
+    def kept_object(self, value: Any) -> Node:
+        """Return a node that reads an object, which becomes an attribute of the root."""
+        known = self._kept_objects.get(id(value))
+        if known is None:
+            name = self.get_fresh_qualname("_object_constant")
+            object.__setattr__(self.root, name, value)
+            known = self._kept_objects[id(value)] = (value, self.create_node("get_attr", name, (), {}))
+        return known[1]
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:  # noqa: ARG002
         """Return the attribute itself: parameters are tensors as all others."""

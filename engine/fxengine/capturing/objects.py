@@ -1,0 +1,93 @@
+"""Objects in a graph that no argument can hold: those with tensors inside are built anew in each run, others are kept.
+
+The outputs of models are often records of their library's own, such as caches. Inside a graph such an object is the
+call of its class, if that is a record that is made from its fields, or a call of `rebuilt`.
+"""
+
+import importlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+from torch import Tensor, nn
+
+from fxengine.node import Argument
+
+__all__ = ["argument_of", "rebuilt", "tensors_in"]
+
+_MOST: Final = 100_000
+"""How many objects are looked at in the search for tensors."""
+
+
+def rebuilt(cls: Any, state: dict[str, Any]) -> Any:
+    """Return an object with these attributes, whose class is given, or named as `module:qualified name`."""
+    if isinstance(cls, str):
+        module, _, name = cls.partition(":")
+        cls = importlib.import_module(module)
+        for part in name.split("."):
+            cls = getattr(cls, part)
+    made = cls.__new__(cls)
+    for name, value in state.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def argument_of(
+    value: Any,
+    create_arg: Callable[[Any], Argument],
+    create_node: Callable[..., Any],
+    keep: Callable[[Any], Any],
+) -> Any:
+    """Return what stands for an object in a node's arguments.
+
+    Args:
+        value: The object.
+        create_arg: Makes an argument of what is in it.
+        create_node: Makes a node.
+        keep: Makes a node that reads an object as it is.
+    """
+    if next(tensors_in(value), None) is None:
+        return keep(value)
+    kind = type(value)
+    if is_dataclass(value) and all(field.init for field in fields(value)):
+        given = {field.name: getattr(value, field.name) for field in fields(value)}
+        if isinstance(value, dict):
+            # A record that leaves out what it was not given.
+            given = {name: item for name, item in given.items() if item is not None}
+        return create_node("call_function", kind, (), {name: create_arg(item) for name, item in given.items()})
+    if isinstance(value, dict):
+        items = {key: create_arg(item) for key, item in value.items()}
+        return create_node("call_function", OrderedDict, (items,), {}) if kind is OrderedDict else items
+    cls: Any = f"{kind.__module__}:{kind.__qualname__}" if "<locals>" not in kind.__qualname__ else keep(kind)
+    state = {name: create_arg(item) for name, item in _state_of(value).items()}
+    return create_node("call_function", rebuilt, (cls, state), {})
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Yield the tensors in a value, in containers and attributes of objects, modules apart."""
+    seen: set[int] = set()
+    pending: list[Any] = [value]
+    while pending and len(seen) < _MOST:
+        item = pending.pop()
+        if isinstance(item, Tensor):
+            yield item
+        if id(item) in seen or isinstance(item, Tensor | nn.Module | type | str | int | float):
+            continue
+        seen.add(id(item))
+        if isinstance(item, dict):
+            pending += item.values()
+        elif isinstance(item, list | tuple | set | frozenset):
+            pending += item
+        elif not callable(item) or is_dataclass(item):
+            pending += _state_of(item).values()
+
+
+def _state_of(value: Any) -> dict[str, Any]:
+    state = dict(getattr(value, "__dict__", ()))
+    for cls in type(value).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in {"__dict__", "__weakref__"} and hasattr(value, name):
+                state[name] = getattr(value, name)
+    return state
