@@ -42,12 +42,13 @@ class Entry:
 class Record:
     """What the box holds: the last known stack of the thread that matters, innermost first, and how it ended.
 
-    `cause` is what faulthandler or a patched function said, such as `Fatal Python error: Segmentation fault` or
-    `os._exit(3)`; "" when only the limit passed.
+    `at` is the last line of the file that `passing` was told, 0 if none. `cause` is what faulthandler or a patched
+    function said, such as `Fatal Python error: Segmentation fault` or `os._exit(3)`; "" when only the limit passed.
     """
 
     stack: tuple[Entry, ...] = ()
     cause: str = ""
+    at: int = 0
 
 
 class BlackBox:
@@ -103,9 +104,15 @@ _recording: Final[list[BlackBox]] = []
 """The box of this process, if it is armed: the patched functions below outlive a fork and look here."""
 
 
+def passing(line: int) -> None:
+    """Record that a statement of the file is executed now: a stack may be too deep, or missing, to tell."""
+    if _recording:
+        _recording[0]._note(f"At {line}")
+
+
 def parse(text: str) -> Record:
     """Return the record that faulthandler's output holds: the last stack of the failing or else the main thread."""
-    main, cause = "", ""
+    main, cause, at = "", "", 0
     stack: list[Entry] = []
     current: list[Entry] | None = None
     failing = False
@@ -115,6 +122,8 @@ def parse(text: str) -> Record:
         elif line.startswith(("Cause ", "Fatal Python error: ", "Timeout ")):
             failing = False
             cause = "" if line.startswith("Timeout ") else line.partition(" error: " if line[0] == "F" else " ")[2]
+        elif line.startswith("At ") and line[3:].isdecimal():
+            at = int(line[3:])
         elif (section := _SECTION.match(line)) is not None:
             current = []
             if section["title"] != "Thread":
@@ -123,7 +132,7 @@ def parse(text: str) -> Record:
                 stack = current
         elif (entry := _ENTRY.match(line)) is not None and current is not None:
             current.append(Entry(_unescaped(entry["path"]), int(entry["line"]), entry["function"]))
-    return Record(tuple(stack), cause)
+    return Record(tuple(stack), cause, at)
 
 
 def _unescaped(path: str) -> str:

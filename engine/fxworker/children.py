@@ -10,7 +10,6 @@ Unix only: where there is no `fork`, processes are spawned instead.
 import contextlib
 import ctypes
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -21,14 +20,13 @@ from typing import Final, NoReturn
 from fxworker.blackbox import BlackBox
 from fxworker.channel import Frame, FrameReader, pack, pipe, receive, send
 from fxworker.loop import Loop, Outbox, drain
+from fxworker.sandbox import isolate
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PRINTED_KEPT: Final = 16 << 10
 _PRINTED_READS: Final = 16
 """Reads that empty the pipe, and that a process which goes on printing cannot make endless."""
-
-_PAGE: Final = resource.getpagesize()
 
 _prctl: Final = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
@@ -235,11 +233,25 @@ def _live(
         os.dup2(printed, 1)
         os.dup2(printed, 2)
         os.close(printed)
+        isolate()
         run(ends)
         status = 0
     finally:
         flush_output()
         leave(status)
+
+
+def hold_standard_descriptors() -> None:
+    """Let 0, 1 and 2 be open: where user code has closed one, a pipe of ours would take its number."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(fd)
+
+
+def disarm_timers() -> None:
+    """Let no alarm that user code has set end this process."""
+    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+        signal.setitimer(timer, 0.0)
 
 
 def flush_output() -> None:
@@ -249,16 +261,6 @@ def flush_output() -> None:
             stream.flush()
         except BaseException:  # noqa: BLE001 — What was printed is then lost, and nothing else.
             return
-
-
-def bound_memory(extra: int) -> None:
-    """Let this process and its children allocate at most `extra` bytes more than it has now, and dump no core."""
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = _data_size() + extra
-    if hard not in {resource.RLIM_INFINITY, -1}:
-        wanted = min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def die_with_parent(parent: int) -> None:
@@ -319,11 +321,3 @@ def _children() -> set[int]:
 def _collect(pid: int) -> None:
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
-
-
-def _data_size() -> int:
-    """Return the bytes of private writable memory that this process has mapped."""
-    try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * _PAGE
-    except (OSError, ValueError, IndexError):
-        return 0

@@ -7,13 +7,24 @@ Newest wins: a request for the file ends the trace of the one before.
 
 import gc
 import os
+import signal
 import time
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fxworker import handlers, postmortem
 from fxworker.channel import Frame, FrameReader, Kind
-from fxworker.children import Child, Ends, accept_children, adopt_orphans, bound_memory, fork, outlive_parent
+from fxworker.children import (
+    Child,
+    Ends,
+    accept_children,
+    adopt_orphans,
+    disarm_timers,
+    fork,
+    hold_standard_descriptors,
+    outlive_parent,
+)
+from fxworker.limits import bound, watch
 from fxworker.loading import Document
 from fxworker.loop import Loop, Timer, drain
 from fxworker.postmortem import End
@@ -42,6 +53,8 @@ class Job:
         lost: The reports of those targets, by name.
         phase: The index in `left` of the target that the child works on, None while it executes the file.
         guess: Whether the child tries a guess about it, of which nobody said that it works.
+        excess: Which limit the child exceeded.
+        begun: Whether the child has taken it up.
     """
 
     request: TraceRequest
@@ -52,6 +65,8 @@ class Job:
     phase: int | None = None
     guess: bool = False
     timer: Timer | None = None
+    excess: str = ""
+    begun: bool = False
     lost: dict[str, TargetReport] = field(default_factory=dict)
 
 
@@ -63,14 +78,16 @@ def live(ends: Ends) -> None:
     request = decode(frame.payload)
     assert isinstance(request, TraceRequest)
     ends.box.arm(IMPORTS * request.limits.seconds)
-    bound_memory(request.limits.memory)
+    bound(request.limits)
+    adopt_orphans()
     document = Document.of(request)
     document.enter(request)
     document.import_ahead(request)
     ends.box.rest()
+    hold_standard_descriptors()
+    disarm_timers()
     # From here on the parent's end shows in the pipe, and the children are ended in order.
     outlive_parent()
-    adopt_orphans()
     accept_children()
     gc.freeze()
     template = DocumentTemplate(ends, document)
@@ -121,10 +138,12 @@ class DocumentTemplate:
 
     def _start(self, job: Job, seconds: float) -> None:
         child, self._spare = self._spare or self._fork(), None
-        job.child, job.phase, job.guess = child, None, False
+        job.child, job.phase, job.guess, job.excess, job.begun = child, None, False, "", False
         # A child that was not forked ahead has to warm up first; its time runs from when it says so.
         job.timer = self._loop.after(_WARMING + seconds + GRACE, lambda: self._overdue(job))
         child.send(Frame(Kind.REQUEST, job.line))
+        limits = job.request.limits
+        watch(self._loop, os.getpid(), limits, lambda: job.child is child, lambda what: self._exceeded(job, what))
 
     def _fork(self) -> Child:
         document = self._document
@@ -147,6 +166,7 @@ class DocumentTemplate:
             return
         match frame.kind:
             case Kind.STARTED if job.timer is not None:
+                job.begun = True
                 job.timer.cancel()
                 seconds = job.left.limits.seconds
                 job.timer = self._loop.after(seconds + GRACE, lambda: self._overdue(job))
@@ -166,7 +186,7 @@ class DocumentTemplate:
             self._spare = None
         job = self._job
         if job is not None and job.child is child:
-            self._lost(job, End(child.box.read(), status))
+            self._lost(job, End(child.box.read(), status, excess=job.excess))
         if self._job is None:
             self._prepare()
 
@@ -177,10 +197,24 @@ class DocumentTemplate:
         child.kill()
         self._lost(job, end)
 
+    def _exceeded(self, job: Job, what: str) -> None:
+        """End a child that uses too much; the signal makes it record where it is."""
+        assert job.child is not None
+        job.excess = what
+        child = job.child
+        os.kill(child.pid, signal.SIGUSR1)
+        self._loop.after(GRACE, lambda: child.kill() if job.child is child else None)
+
     def _lost(self, job: Job, end: End) -> None:
         """Answer for a child that gave no answer, or try the file's other models without the one it worked on."""
         if job.timer is not None:
             job.timer.cancel()
+        if not job.begun:
+            # What the file imports has broken what every child needs: only another template helps.
+            end = replace(end, record=self._ends.box.read())
+            self._conclude(job, postmortem.file_report(job.request, end))
+            self._ends.send(Frame(Kind.STALE, b"0"))
+            return
         if job.phase is None or job.phase >= len(job.left.targets):
             self._conclude(job, postmortem.file_report(job.request, end))
             return

@@ -5,8 +5,10 @@ import json
 import os
 import traceback
 
+from fxworker import spans, tampering
 from fxworker.channel import Frame, Kind
-from fxworker.children import Ends, bound_memory, flush_output
+from fxworker.children import Ends, flush_output
+from fxworker.limits import bound
 from fxworker.loading import Document, Hint, modules_since, newest_module
 from fxworker.measuring import failed, measure
 from fxworker.rules import WorkerDied
@@ -42,7 +44,7 @@ def serve_trace(ends: Ends, document: Document) -> None:
     mine = os.getpid()
     ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds)
-    bound_memory(request.limits.memory)
+    bound(request.limits)
     if not document.is_fresh(request):
         ends.send(Frame(Kind.STALE))
         return
@@ -69,7 +71,7 @@ def serve_profile(ends: Ends, environment: EnvironmentReport) -> None:
     assert isinstance(request, ProfileRequest)
     ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds)
-    bound_memory(request.limits.memory)
+    bound(request.limits)
     ends.send(Frame(Kind.ANSWER, encode(_measured(request, ends))))
 
 
@@ -91,7 +93,7 @@ def _traced(request: TraceRequest, document: Document, ends: Ends) -> TraceRepor
     try:
         return trace(request, document, on_target)
     except BaseException as error:  # noqa: BLE001 — The request loop of a worker: a fault of ours is told like any other.
-        fault = _own_fault(request.path, error)
+        fault = _fault(request, error, ends.box.read().at)
         return TraceReport(request.id, request.path, digest(request.text), "not traced", problems=(fault,))
 
 
@@ -103,7 +105,21 @@ def _measured(request: ProfileRequest, ends: Ends) -> ProfileReport:
     try:
         return measure(request, progressed)
     except BaseException as error:  # noqa: BLE001 — As above.
-        return failed(request, _own_fault(request.path, error))
+        return failed(request, _fault(request, error))
+
+
+def _fault(request: TraceRequest | ProfileRequest, error: BaseException, at: int = 0) -> Problem:
+    """Return the problem of an exception that nobody expected: the file has broken what all share, or it is ours."""
+    replaced = tampering.undo()
+    if not replaced:
+        return _own_fault(request.path, error)
+    return Problem(
+        WorkerDied.code,
+        "error",
+        f"the file or what it imports has replaced `{replaced}`, without which nothing can be traced",
+        Location(request.path, spans.of_running(request.text, at) if at else Span(1, 0, 1, 0)),
+        original=f"{type(error).__name__}: {error}",
+    )
 
 
 def _own_fault(path: str, error: BaseException) -> Problem:

@@ -28,6 +28,7 @@ from weakref import WeakKeyDictionary
 from fxengine.classification import moments_of
 from fxengine.syntax import know_tree, tree_of
 from fxworker.absent import importing, is_still_absent
+from fxworker.blackbox import passing
 from fxworker.meta import OnMeta
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.reparsing import Parsed, parsed
@@ -170,6 +171,7 @@ class Document:
         before = sys.modules.get(self.name)
         sys.modules[self.name] = scratch
         for node in imports_of(slice_.statements):
+            passing(node.lineno)
             self._import(node, scratch.__dict__)
         if before is not None:
             sys.modules[self.name] = before
@@ -422,6 +424,7 @@ def _execute(
         if statement.now & broken:
             broken |= statement.binds
             continue
+        passing(statement.node.lineno)
         try:
             lacking = document.run(statement, flags, namespace)
         except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.

@@ -32,11 +32,15 @@ _LINUX_OUT_OF_MEMORY: Final = "the memory limit, or somebody else, killed it"
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a process ended: its black box, and its wait status; None when it was killed after `seconds`, its limit."""
+    """How a process ended: its black box, and its wait status; None when it was killed after `seconds`, its limit.
+
+    `excess` says which other limit it was ended for, "" if for none.
+    """
 
     record: Record
     status: int | None
     seconds: float = 0.0
+    excess: str = ""
 
     @property
     def timed_out(self) -> bool:
@@ -76,20 +80,25 @@ def _problem(request: TraceRequest | ProfileRequest, end: End, target: TraceTarg
     what = "importing" if target is None else f"building or tracing `{target.qualname}`"
     if end.timed_out:
         code, message = TIMED_OUT, f"did not finish within {end.seconds:g} s"
-        hint = "the trace was ended here; if it needs longer, raise the time limit"
+        hint = "the trace was ended here; if it needs longer, raise `fxls.trace.timeout`"
+    elif end.excess:
+        code, message = DIED, f"was ended: it used {end.excess}"
+        hint = "if it needs that many, raise the limit: `fxls.trace.processes`, `fxls.trace.memory`"
     else:
         code, message, hint = DIED, f"ended the process: {_cause(end)}", ""
     message = f"{what}: this {message}" if own is not None else f"{what} {message}"
-    location = Location(request.path, _span(request, own, target))
+    location = Location(request.path, _span(request, own, target, end.record.at))
     related = _related(stack, own)
     name = target.qualname if target is not None else ""
     return Problem(code, "error", message, location, hint=hint, target=name, related=related)
 
 
-def _span(request: TraceRequest | ProfileRequest, own: Entry | None, target: TraceTarget | None) -> Span:
+def _span(request: TraceRequest | ProfileRequest, own: Entry | None, target: TraceTarget | None, at: int) -> Span:
     if own is not None:
         return spans.of_running(request.text, own.line)
-    return target.name if target is not None else Span(1, 0, 1, 0)
+    if target is not None:
+        return target.name
+    return spans.of_running(request.text, at) if at else Span(1, 0, 1, 0)
 
 
 def _related(stack: tuple[Entry, ...], own: Entry | None) -> tuple[Related, ...]:

@@ -6,6 +6,8 @@ each request: where a document template hangs or dies while it imports, the answ
 """
 
 import gc
+import os
+import signal
 import sys
 import time
 from collections import OrderedDict
@@ -15,6 +17,7 @@ from typing import Final
 from fxworker import documents, postmortem
 from fxworker.channel import Frame, Kind, widen
 from fxworker.children import Child, adopt_orphans, end_stragglers, fork, own
+from fxworker.limits import watch
 from fxworker.loading import import_key
 from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
@@ -51,6 +54,7 @@ class _Document:
         asked: The requests that it was handed and has not answered.
         timers: When each of them must be answered; 0 stands for its imports.
         silent: Whether nobody has been told yet what its imports printed.
+        excess: Which limit its imports exceeded.
     """
 
     first: TraceRequest
@@ -60,6 +64,7 @@ class _Document:
     asked: dict[int, _Asked] = field(default_factory=dict[int, _Asked])
     timers: dict[int, Timer] = field(default_factory=dict[int, Timer])
     silent: bool = True
+    excess: str = ""
 
     @property
     def path(self) -> str:
@@ -132,8 +137,22 @@ class Template:
         child.send(Frame(Kind.REQUEST, asked.line))
         limit = documents.IMPORTS * asked.request.limits.seconds
         document.timers[0] = self._loop.after(limit + documents.GRACE, lambda: self._overdue(document, limit))
+        watch(
+            self._loop,
+            child.pid,
+            asked.request.limits,
+            lambda: not document.ready and self._is_kept(document),
+            lambda what: self._exceeded(document, what),
+        )
         self._evict()
         return document
+
+    def _exceeded(self, document: _Document, what: str) -> None:
+        """End a document template whose imports use too much; the signal makes it record where it is."""
+        document.excess = what
+        child = document.child
+        os.kill(child.pid, signal.SIGUSR1)
+        self._loop.after(documents.GRACE, lambda: child.kill() if self._is_kept(document) else None)
 
     def _evict(self) -> None:
         idle = [each for each in self._documents.values() if each.ready and not each.asked]
@@ -147,8 +166,11 @@ class Template:
         limit = 2 * request.limits.seconds + _PATIENCE
         document.timers[request.id] = self._loop.after(limit, lambda: self._overdue(document, limit))
 
+    def _is_kept(self, document: _Document) -> bool:
+        return self._documents.get(document.path) is document
+
     def _framed(self, document: _Document, frame: Frame) -> None:
-        if self._documents.get(document.path) is not document:
+        if not self._is_kept(document):
             return
         match frame.kind:
             case Kind.READY:
@@ -180,8 +202,8 @@ class Template:
         self._out.write(line)
 
     def _replace(self, document: _Document, number: int) -> None:
-        """Start a template anew: what the old one imported has changed."""
-        asked = document.asked.pop(number, None)
+        """Start a template anew for a request: what the old one imported has changed, or broken it if `number` is 0."""
+        asked = document.asked.pop(number or max(document.asked, default=0), None)
         self._drop(document)
         if asked is not None:
             self._trace(asked)
@@ -198,7 +220,7 @@ class Template:
     def _ended(self, document: _Document, status: int) -> None:
         self._ending.discard(document.child)
         if self._documents.get(document.path) is document:
-            self._lose(document, End(document.child.box.read(), status))
+            self._lose(document, End(document.child.box.read(), status, excess=document.excess))
 
     def _lose(self, document: _Document, end: End) -> None:
         """Answer for a document template that hangs or has died."""

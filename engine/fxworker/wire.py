@@ -208,10 +208,16 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a child may use: wall-clock seconds, bytes of memory beyond the template's."""
+    """What a child may use: wall-clock seconds, bytes of memory beyond the template's, and what the names say.
+
+    `processes` and `memory` count those that it starts, too; the others hold for each of them.
+    """
 
     seconds: float = 10.0
     memory: int = 4 << 30
+    processes: int = 64
+    file_size: int = 1 << 30
+    open_files: int = 1024
 
 
 @dataclass(frozen=True, slots=True)

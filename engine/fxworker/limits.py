@@ -1,0 +1,121 @@
+"""What a process that runs user code may use, and how it is kept to that.
+
+The kernel bounds memory, the size of files and the number of descriptors of each process by itself. How many processes
+there are below one, and how much memory they hold together, its supervisor looks at from time to time: the kernel
+counts a user's processes all in one, among them the person's other programs.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fxworker.loop import Loop
+from fxworker.wire import Limits
+
+try:
+    import resource
+except ImportError:  # Windows.
+    resource = None
+
+_LOOK: Final = 0.1
+"""Seconds between two looks at what runs below a process."""
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What runs below a process: how many processes, and the bytes of memory that they do not share with it."""
+
+    processes: int
+    memory: int
+
+
+def bound(limits: Limits) -> None:
+    """Keep this process, and each that it starts, within its limits, and let none of them dump its core."""
+    if resource is None:
+        return
+    _lower(resource.RLIMIT_DATA, _data_size() + limits.memory)
+    _lower(resource.RLIMIT_FSIZE, limits.file_size)
+    _lower(resource.RLIMIT_NOFILE, limits.open_files)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def watch(loop: Loop, pid: int, limits: Limits, runs: Callable[[], bool], exceeded: Callable[[str], object]) -> None:
+    """Look at what runs below a process as long as `runs` says so, and say so once if it is too much."""
+
+    def look() -> None:
+        if not runs():
+            return
+        what = excess(usage(pid), limits)
+        if what:
+            exceeded(what)
+        else:
+            loop.after(_LOOK, look)
+
+    loop.after(_LOOK, look)
+
+
+def excess(used: Usage, limits: Limits) -> str:
+    """Return which limit is exceeded, in words; "" if none is."""
+    if used.processes > limits.processes:
+        return f"more than {limits.processes} processes"
+    if used.memory > limits.memory:
+        return f"more than {limits.memory >> 20} MiB of memory in {used.processes} processes"
+    return ""
+
+
+def usage(pid: int) -> Usage:
+    """Return what runs below a process; nothing where the kernel does not say."""
+    shared = _anonymous(pid)
+    sizes = [_anonymous(each) for each in _below(pid)]
+    return Usage(len(sizes), sum(max(0, size - shared) for size in sizes))
+
+
+def _below(pid: int) -> Iterator[int]:
+    """Yield the processes below one."""
+    waiting, seen = [pid], {pid}
+    while waiting:
+        found = _children(waiting.pop()) - seen
+        seen |= found
+        waiting += found
+        yield from found
+
+
+def _children(pid: int) -> set[int]:
+    found = set[int]()
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            text = Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii")
+            found.update(map(int, text.split()))
+    except OSError:  # It ended meanwhile, or this is no Linux.
+        pass
+    return found
+
+
+def _anonymous(pid: int) -> int:
+    """Return the bytes of memory of a process that are no file's."""
+    try:
+        words = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+        return (int(words[1]) - int(words[2])) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _lower(which: int, wanted: int) -> None:
+    """Set a limit, for good, to what is wanted or to the lower one that is set already."""
+    assert resource is not None
+    hard = resource.getrlimit(which)[1]
+    if hard not in {resource.RLIM_INFINITY, -1}:
+        wanted = min(wanted, hard)
+    resource.setrlimit(which, (wanted, wanted))
+
+
+def _data_size() -> int:
+    """Return the bytes of private writable memory that this process has mapped."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0

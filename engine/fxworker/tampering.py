@@ -1,0 +1,50 @@
+"""What user code has replaced of Python and torch, when something here fails that never fails.
+
+A worker shares its interpreter with the code that it runs. Code that takes `len` out of `builtins`, or puts another
+class in the place of `nn.Module`, breaks whoever comes after it, and is told so.
+
+Nothing here may call a built-in function: it may be gone.
+"""
+
+import builtins
+import sys
+from typing import Final
+
+import torch
+from torch import nn
+
+_BUILTINS: Final = dict(vars(builtins))
+_TORCH: Final = (
+    ("torch.nn.Module", nn, "Module", nn.Module),
+    ("torch.nn.Module.__call__", nn.Module, "__call__", nn.Module.__call__),
+    ("torch.nn.Module.__setattr__", nn.Module, "__setattr__", nn.Module.__setattr__),
+    ("torch.Tensor", torch, "Tensor", torch.Tensor),
+    (
+        "torch.Tensor.__torch_function__",
+        torch.Tensor,
+        "__torch_function__",
+        torch.Tensor.__dict__["__torch_function__"],
+    ),
+)
+_MODULES: Final = ("builtins", "json", "os", "re", "sys", "torch", "torch.nn", "warnings", "fxengine", "fxworker")
+_LOADED: Final = {name: sys.modules.get(name) for name in _MODULES}
+_module_table: Final = sys.modules
+
+
+def undo() -> str:
+    """Put back what is known to be replaced, and return the name of the first such thing, "" if there is none."""
+    found = ""
+    namespace = builtins.__dict__
+    for name, value in _BUILTINS.items():
+        if name != "_" and namespace.get(name) is not value:
+            namespace[name] = value
+            found = found or f"builtins.{name}"
+    for name, holder, attribute, value in _TORCH:
+        if holder.__dict__.get(attribute) is not value:
+            setattr(holder, attribute, value)
+            found = found or name
+    for name, module in _LOADED.items():
+        if module is not None and _module_table.get(name) is not module:
+            _module_table[name] = module
+            found = found or f"sys.modules['{name}']"
+    return found
