@@ -1,8 +1,9 @@
 """One open document: its text, what is in it, and the last answers about it, carried along as the person edits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum, auto
+from typing import Final
 
 from lsprotocol import types as lsp
 
@@ -15,7 +16,19 @@ from fxls.text.edits import Carry, Change, apply_changes
 from fxls.text.mapper import Mapper
 from fxls.text.uris import to_path
 from fxls.trivia import same_code
-from fxworker.wire import EnvironmentReport, Location, ProfileReport, ProfileRow, TraceReport, digest
+from fxworker.wire import (
+    EnvironmentReport,
+    Location,
+    Problem,
+    ProfileReport,
+    ProfileRow,
+    TargetReport,
+    TraceReport,
+    digest,
+)
+
+SHAPES: Final = "FX201"
+"""The code of what is only found when a graph is run on inputs."""
 
 
 class Effect(Enum):
@@ -39,7 +52,7 @@ class Document:
     """An open document. Mutable; belongs to the session.
 
     Invariants:
-    - `mapper` and `digest` are those of `text`; `index` is, too, or was carried to it.
+    - `mapper` and `digest` are those of `text`; `index` is, too, or was carried to it when somebody asked.
     - `current` says that `report` was computed from this text or from one with the same code.
     - A report becomes the document's only through `answer`, and only if the text it was computed from was the
       document's at the time of the last `asked`.
@@ -52,17 +65,25 @@ class Document:
         self.text = text
         self.digest = digest(text)
         self.mapper = Mapper(text, encoding)
-        self.index = ModelIndex(self.path)
         self.saved = ""
         self.environment: EnvironmentReport | None = None
         self.report: TraceReport | None = None
         self.current = False
         self._valid = False
+        self._found = ModelIndex(self.path)
+        self._found_carry = Carry.identity()
         self._encoding = encoding
         self._carry = Carry.identity()
         self._asked = Carry.identity()
         self._asked_digest = ""
         self._profiles: dict[tuple[str, str], ProfileReport] = {}
+
+    @property
+    def index(self) -> ModelIndex:
+        """The models of the last text in which they were looked for, at the places where they are now."""
+        if self._found_carry.replacements:
+            self._found, self._found_carry = self._found.carried(self._found_carry), Carry.identity()
+        return self._found
 
     @property
     def in_file(self) -> bool:
@@ -83,12 +104,10 @@ class Document:
         old, self.text = self.mapper, text
         self.digest = digest(text)
         self.mapper = Mapper(text, self._encoding)
-        step = Carry.identity().then(changes)
-        self.index = self.index.carried(step)
-        self._move(changes, step)
-        if self.index.parsed and not self._failed and same_code(old, self.mapper):
+        self._move(changes)
+        if self._found.parsed and not self._failed and same_code(old, self.mapper):
             if mentions(old.text) != mentions(text):
-                self.index = with_ignores(self.index, text)
+                self._found = with_ignores(self.index, text)
             return Effect.LAYOUT
         self.current = False
         return Effect.TEXT
@@ -96,9 +115,9 @@ class Document:
     def indexed(self, found: ModelIndex) -> Effect:
         """Take the models that are in the current text; one that does not parse keeps what was known."""
         if not found.parsed:
-            self.index = replace(self.index, parsed=False, syntax_error=found.syntax_error)
+            self._found = replace(self.index, parsed=False, syntax_error=found.syntax_error)
             return Effect.BROKEN
-        self.index = found
+        self._found, self._found_carry = found, Carry.identity()
         if self._valid and not self._failed and self.report is not None and self.report.digest == self.digest:
             self._carry = Carry.identity()
             self.current = True
@@ -110,6 +129,20 @@ class Document:
         self._asked = Carry.identity()
         self._asked_digest = self.digest
         return self.digest
+
+    def early(self, report: TraceReport, settings: Settings) -> Snapshot | None:
+        """Return the document with what is known before its report, for diagnostics alone; None if that came too late.
+
+        Problems that only shapes tell of are those of the last report until the next one says whether they are there.
+        """
+        if report.digest != self._asked_digest:
+            return None
+        # Their places are known where the text is still the one that was asked about.
+        last = () if self.report is None or self._asked.replacements else self.report.targets
+        misfits = {each.qualname: tuple(self._misfits(each)) for each in last}
+        targets = [replace(each, problems=(*each.problems, *misfits.get(each.qualname, ()))) for each in report.targets]
+        known = self.snapshot(settings, trusted=True)
+        return replace(known, report=replace(report, targets=tuple(targets)), carry=self._asked, current=True)
 
     def answer(self, report: TraceReport) -> bool:
         """Take a report, if it is that of the text that was asked about last; says whether it was."""
@@ -167,8 +200,18 @@ class Document:
         """Whether the last trace came to no end by itself: any edit may ask for another then."""
         return self.report is not None and any(each.code in {"FX104", "FX105"} for each in self.report.problems)
 
-    def _move(self, changes: Sequence[Change], step: Carry) -> None:
+    def _misfits(self, report: TargetReport) -> Iterator[Problem]:
+        """Yield the problems of shapes of a report, at the places where they are now."""
+        for problem in report.problems:
+            here = problem.code == SHAPES and problem.location.path == self.path
+            span = self._carry.span(problem.location.span) if here else None
+            if span is not None:
+                yield replace(problem, location=Location(self.path, span), origin=None, related=())
+
+    def _move(self, changes: Sequence[Change]) -> None:
         """Carry what is known along."""
+        step = Carry.identity().then(changes)
+        self._found_carry = self._found_carry.then(changes)
         self._carry = self._carry.then(changes)
         self._asked = self._asked.then(changes)
         self._profiles = {key: _moved(profile, self.path, step) for key, profile in self._profiles.items()}

@@ -5,6 +5,7 @@ session knows the client and the workers through Protocols; it knows neither the
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Collection, Iterable, Sequence
@@ -46,6 +47,9 @@ _log = logging.getLogger(__name__)
 
 _LONG: Final = 50_000
 """Characters of a text in which models are looked for beside the event loop: there it takes some milliseconds."""
+
+_HEAD_START: Final = 0.3
+"""Seconds for which that search waits for the trace that was begun ahead of it: they would slow each other down."""
 
 
 class Client(Protocol):
@@ -107,10 +111,15 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """A trace that was begun before it was known whether its request is the right one."""
+    """A trace that was begun before it was known whether its request is the right one.
+
+    Attributes:
+        heard: Is set when its problems have been shown, or its answer is there.
+    """
 
     request: TraceRequest
-    report: "asyncio.Task[TraceReport]"
+    answer: "asyncio.Task[TraceReport]"
+    heard: asyncio.Event
 
 
 class Session:
@@ -135,6 +144,7 @@ class Session:
         self._trials: dict[str, asyncio.Task[None]] = {}
         self._mistakes: dict[str, tuple[Problem, ...]] = {}
         self._edited: set[str] = set()
+        self._shown: dict[str, tuple[int | None, list[lsp.Diagnostic]]] = {}
         # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
         self._beside = ThreadPoolExecutor(1, "fxls discovery")
         self._active = ""
@@ -239,6 +249,7 @@ class Session:
         if document is None:
             return
         self._edited.discard(uri)
+        self._shown.pop(uri, None)
         self._scheduler.forget(uri)
         self._end_trials(uri)
         self._watcher.depend(uri, ())
@@ -343,20 +354,31 @@ class Session:
         try:
             if ahead is not None:
                 await asyncio.sleep(0)  # The request is sent before the search begins to compete with it.
+                if _is_long(document):
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(ahead.heard.wait(), _HEAD_START)
             await self._look_and_trace(document, ahead)
         finally:
             if ahead is not None:
-                ahead.report.cancel()
+                ahead.answer.cancel()
         self._client.refresh()
 
     async def _look_and_trace(self, document: Document, ahead: "_Ahead | None") -> None:
+        """Look for a document's models and trace them, unless that has been begun with the right ones."""
         effect = document.indexed(await self._discovered(document))
         if effect is not Effect.BROKEN and document.uri in self._edited:
             self._edited.remove(document.uri)
             self._follow(document.path)
+        if ahead is not None and effect is not Effect.BROKEN:
+            if self._request(document) == ahead.request:
+                self._answered(document, ahead.request, await ahead.answer)
+                return
+            effect = Effect.CODE
         match effect:
             case Effect.CODE if document.index.targets and self._trusted:
-                await self._trace(document, ahead)
+                if ahead is not None:
+                    ahead.answer.cancel()
+                await self._trace(document)
             case Effect.CODE:
                 document.forget()
                 self._watcher.depend(document.uri, self._configured_by(document))
@@ -365,20 +387,20 @@ class Session:
                 self._show(document)
 
     def _ahead(self, document: Document) -> "_Ahead | None":
-        """Begin to trace a long text whose models are still looked for: mostly they are those of the text before."""
+        """Begin to trace a text whose models are still to be looked for: mostly they are those of the text before."""
         index, environment = document.index, document.environment
         known = index.parsed and index.targets and environment is not None and not environment.problem
         restored = document.report is not None and document.report.digest == document.digest
-        if not (known and self._trusted) or restored or len(document.text) < _LONG:
+        if not (known and self._trusted) or restored:
             return None
-        request = self._request(document)
-        trace = self._pool.client(self._environment(document)).trace(request)
-        return _Ahead(request, asyncio.get_running_loop().create_task(trace, name=f"fxls trace of {document.uri}"))
+        request, heard = self._request(document), asyncio.Event()
+        answer = asyncio.get_running_loop().create_task(self._asked(document, request, heard))
+        return _Ahead(request, answer, heard)
 
     async def _discovered(self, document: Document) -> ModelIndex:
         """Return the models in a document's text; a long text is searched beside the event loop."""
         view = self._view(document)
-        if len(document.text) < _LONG:
+        if not _is_long(document):
             found = view.discover(document.path, document.text)
         else:
             loop = asyncio.get_running_loop()
@@ -386,8 +408,8 @@ class Session:
         self._show_configurations()
         return found
 
-    async def _trace(self, document: Document, ahead: "_Ahead | None") -> None:
-        """Trace a document and show the report, that of the trace which was begun ahead if it was the right one."""
+    async def _trace(self, document: Document) -> None:
+        """Trace a document and show the report."""
         worker = self._pool.client(self._environment(document))
         if document.environment is None and document.uri == self._active:
             self._say(status(None))
@@ -396,12 +418,26 @@ class Session:
             document.forget()
             self._show(document)
             return
-        document.asked()
         request = self._request(document)
-        if ahead is not None and ahead.request != request:
-            ahead.report.cancel()
-            ahead = None
-        report = await (worker.trace(request) if ahead is None else ahead.report)
+        self._answered(document, request, await self._asked(document, request, asyncio.Event()))
+
+    async def _asked(self, document: Document, request: TraceRequest, heard: asyncio.Event) -> TraceReport:
+        """Return the report of a document's text; its problems are shown as soon as they are known."""
+
+        def early(report: TraceReport) -> None:
+            known = document.early(report, self._view(document).settings_of(document.path))
+            if known is not None:
+                self._publish(document, known)
+            heard.set()
+
+        document.asked()
+        try:
+            return await self._pool.client(self._environment(document)).trace(request, early)
+        finally:
+            heard.set()
+
+    def _answered(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
+        """Show a report, if it is that of the text that was asked about last, and begin to look for fixes."""
         if document.answer(report):
             self._watcher.depend(document.uri, self._dependencies(document, report))
             self._show(document)
@@ -427,8 +463,15 @@ class Session:
 
     def _show(self, document: Document) -> None:
         """Publish what is known of a document."""
-        self._client.publish(document.uri, document.version, diagnostics(self._snapshot(document)))
+        self._publish(document, self._snapshot(document))
         self._tell(document)
+
+    def _publish(self, document: Document, snapshot: Snapshot) -> None:
+        """Publish the diagnostics of a snapshot of a document, unless they are what is shown."""
+        found = document.version, diagnostics(snapshot)
+        if self._shown.get(document.uri) != found:
+            self._shown[document.uri] = found
+            self._client.publish(document.uri, *found)
 
     def _show_configurations(self) -> None:
         """Publish what is wrong in the configurations of open documents, and take away what no longer is."""
@@ -527,6 +570,10 @@ class Session:
             return self._views[0]
         inside = (view for view in self._views if view.contains(document.path))
         return max(inside, key=lambda view: len(view.folder or ""), default=self._elsewhere)
+
+
+def _is_long(document: Document) -> bool:
+    return len(document.text) >= _LONG
 
 
 def _digest_on_disk(path: str) -> str:

@@ -39,6 +39,9 @@ class Kind(Enum):
     ANSWER = b"A"
     """The one line of the wire protocol that answers the request, on its way to the client."""
 
+    EARLY = b"E"
+    """A line of the wire protocol that says what is known before the answer, on its way to the client."""
+
     PROGRESS = b"G"
     """A line of the wire protocol that comes before the answer."""
 

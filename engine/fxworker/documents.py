@@ -175,6 +175,8 @@ class DocumentTemplate:
             case Kind.STALE:
                 self._finish(job)
                 self._ends.send(Frame(Kind.STALE, str(job.request.id).encode()))
+            case Kind.EARLY:
+                self._send(Kind.EARLY, job, frame.payload)
             case Kind.ANSWER:
                 self._finish(job)
                 self._answer(job, frame.payload, child.printed())
@@ -255,10 +257,10 @@ class DocumentTemplate:
             report = decode(line)
             assert isinstance(report, TraceReport)
             line = encode(_with_lost(replace(report, output=printed), job))
-        self._send(job, line)
+        self._send(Kind.ANSWER, job, line)
 
-    def _send(self, job: Job, line: bytes) -> None:
-        self._ends.send(Frame(Kind.ANSWER, b"%d %s" % (job.request.id, line)))
+    def _send(self, kind: Kind, job: Job, line: bytes) -> None:
+        self._ends.send(Frame(kind, b"%d %s" % (job.request.id, line)))
 
     def _supersede(self) -> None:
         """End the job that is being worked on, if there is one, with an answer that says nothing."""
@@ -268,7 +270,7 @@ class DocumentTemplate:
         if job.child is not None:
             job.child.kill()
         self._finish(job)
-        self._send(job, encode(postmortem.superseded(job.request)))
+        self._send(Kind.ANSWER, job, encode(postmortem.superseded(job.request)))
 
     def _prepare(self) -> None:
         """Fork the child that takes the next request, having imported what the last one had to import itself."""
@@ -291,7 +293,7 @@ class DocumentTemplate:
 
 
 def numbered(payload: bytes) -> tuple[int, bytes]:
-    """Return the number of the request that a document template answers, and the line that answers it."""
+    """Return the number of the request that a document template speaks of, and the line that it says."""
     number, _, line = payload.partition(b" ")
     return int(number), line
 

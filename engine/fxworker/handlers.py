@@ -14,6 +14,7 @@ from fxworker.measuring import failed, measure
 from fxworker.rules import WorkerDied
 from fxworker.tracing import trace, warm_up
 from fxworker.wire import (
+    EarlyReport,
     EnvironmentReport,
     Location,
     Problem,
@@ -90,8 +91,11 @@ def _traced(request: TraceRequest, document: Document, ends: Ends) -> TraceRepor
     def on_target(index: int, guess: bool) -> None:
         ends.send(Frame(Kind.PHASE, b"%d%s" % (index, b"?" if guess else b"")))
 
+    def on_early(report: TraceReport) -> None:
+        ends.send(Frame(Kind.EARLY, encode(EarlyReport(request.id, report))))
+
     try:
-        return trace(request, document, on_target)
+        return trace(request, document, on_target, on_early if request.early else None)
     except BaseException as error:  # noqa: BLE001 — The request loop of a worker: a fault of ours is told like any other.
         fault = _fault(request, error, ends.box.read().at)
         return TraceReport(request.id, request.path, digest(request.text), "not traced", problems=(fault,))

@@ -179,6 +179,10 @@ class Template:
                 asked, document.waiting = document.waiting, None
                 if asked is not None:
                     self._hand(document, asked)
+            case Kind.EARLY:
+                number, line = documents.numbered(frame.payload)
+                if number in document.asked:
+                    self._out.write(line)
             case Kind.ANSWER:
                 self._pass_on(document, frame.payload)
             case Kind.STALE:

@@ -222,7 +222,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
-    """Trace the targets of a file as it stands in the editor; answered by one `TraceReport`."""
+    """Trace the targets of a file as it stands in the editor; answered by one `TraceReport`.
+
+    With `early` an `EarlyReport` may come before it.
+    """
 
     id: int
     path: str
@@ -231,6 +234,7 @@ class TraceRequest:
     roots: tuple[str, ...] = ()
     overlays: tuple[Overlay, ...] = ()
     limits: Limits = Limits()
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +315,17 @@ class TraceReport:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlyReport:
+    """What is known of a trace before its graphs are printed and shapes are known: every problem of tracing.
+
+    Its report has no nodes and no code, and no problem of shapes. No answer: that follows, and says all of it again.
+    """
+
+    id: int
+    report: TraceReport
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileRequest:
     """Measure one target on a device; answered by `Progress` messages and one `ProfileReport`.
 
@@ -386,7 +401,7 @@ class EnvironmentReport:
 
 
 Request: TypeAlias = TraceRequest | ProfileRequest | CancelRequest
-Response: TypeAlias = TraceReport | ProfileReport | Progress | EnvironmentReport
+Response: TypeAlias = EarlyReport | TraceReport | ProfileReport | Progress | EnvironmentReport
 Message: TypeAlias = Request | Response
 
 _INTERNED: frozenset[type] = frozenset({Location, Frame, Origin})
@@ -584,6 +599,7 @@ _CODECS: dict[Any, _Codec] = {
         Timings,
         TargetReport,
         TraceReport,
+        EarlyReport,
         ProfileRequest,
         ProfileRow,
         ProfileReport,

@@ -6,6 +6,7 @@ from typing import Protocol, TypeAlias
 from fxworker.wire import EnvironmentReport, ProfileReport, ProfileRequest, Progress, TraceReport, TraceRequest
 
 OnProgress: TypeAlias = Callable[[Progress], None]
+OnEarly: TypeAlias = Callable[[TraceReport], None]
 
 
 class WorkerClient(Protocol):
@@ -21,8 +22,8 @@ class WorkerClient(Protocol):
         """Return what the worker runs on; its `problem` says why it cannot work, "" when it can."""
         ...
 
-    async def trace(self, request: TraceRequest) -> TraceReport:
-        """Return the report of a file's models."""
+    async def trace(self, request: TraceRequest, on_early: OnEarly | None = None) -> TraceReport:
+        """Return the report of a file's models; `on_early` is told its problems before the rest of it is known."""
         ...
 
     async def profile(self, request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:

@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from fxls.workers.client import OnProgress
+from fxls.workers.client import OnEarly, OnProgress
 from fxls.workers.process import Listener, WorkerProcess
 from fxls.workers.python_env import PythonEnv
 from fxworker.wire import (
     CancelRequest,
+    EarlyReport,
     EnvironmentReport,
     Location,
     Message,
@@ -93,6 +94,7 @@ class _Pending(Generic[_Answer]):
 
     request: TraceRequest | ProfileRequest
     answer: "asyncio.Future[_Answer]"
+    on_early: OnEarly | None = None
     timer: asyncio.TimerHandle | None = None
 
 
@@ -114,13 +116,13 @@ class PooledWorker:
         """Return what the environment is; starts its worker."""
         return await (await self._ready()).described()
 
-    async def trace(self, request: TraceRequest) -> TraceReport:
+    async def trace(self, request: TraceRequest, on_early: OnEarly | None = None) -> TraceReport:
         """Return the report of a file's models. Cancelling ends the trace at once."""
         template = await self._ready()
         environment = await template.described()
         if environment.problem:
             return _dead_trace(request, environment.problem)
-        return await template.trace(replace(request, id=next(self._ids)))
+        return await template.trace(replace(request, id=next(self._ids), early=on_early is not None), on_early)
 
     async def profile(self, request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
         """Return the measurements of one model, made in a process of their own. Cancelling ends it at once."""
@@ -211,12 +213,12 @@ class _Template:
         if not self.environment.done():
             self.environment.set_result(EnvironmentReport("", env.name, "", (), problem))
 
-    async def trace(self, request: TraceRequest) -> TraceReport:
+    async def trace(self, request: TraceRequest, on_early: OnEarly | None) -> TraceReport:
         process = self._process
         if process is None or not process.alive:
             return _dead_trace(request, "the worker ended before it could start")
         loop = asyncio.get_running_loop()
-        pending = _Pending[TraceReport](request, loop.create_future())
+        pending = _Pending[TraceReport](request, loop.create_future(), on_early)
         pending.timer = loop.call_later(_PHASES * request.limits.seconds + _PATIENCE, self._overdue, request.id)
         self._pending[request.id] = pending
         process.send(request)
@@ -238,6 +240,10 @@ class _Template:
                 self.hopeless = bool(message.problem)
                 if not self.environment.done():
                     self.environment.set_result(message)
+            case EarlyReport():
+                pending = self._pending.get(message.id)
+                if pending is not None and pending.on_early is not None and not pending.answer.done():
+                    pending.on_early(message.report)
             case TraceReport():
                 pending = self._pending.pop(message.id, None)
                 if pending is not None:

@@ -58,14 +58,23 @@ class Worker:
         self.open.set()
         self.dependencies = {}
         self.problems = ()
+        self.shapes = ()
+        self.early = False
         self.enclosed = {}
         self.report = EnvironmentReport("3.11", "python", "2.13", ("cpu",))
 
     async def environment(self):
         return self.report
 
-    async def trace(self, request):
+    async def trace(self, request, on_early=None):
         self.requests.append(request)
+        if self.early and on_early is not None:
+            found = tuple(TargetReport(each.qualname, each.kind, each.name, "complete") for each in request.targets)
+            on_early(
+                TraceReport(
+                    1, request.path, digest(request.text), "complete", found, self._problems(request, self.problems)
+                )
+            )
         try:
             await self.open.wait()
         except asyncio.CancelledError:
@@ -73,14 +82,25 @@ class Worker:
             raise
         node = NodeInfo(0, "x", "placeholder", "x", "", "", (), (), None, "", None, None)
         targets = tuple(
-            TargetReport(each.qualname, each.kind, each.name, "complete", nodes=(node,), code=f"# {each.qualname}")
+            TargetReport(
+                each.qualname,
+                each.kind,
+                each.name,
+                "complete",
+                nodes=(node,),
+                code=f"# {each.qualname}",
+                problems=self._problems(request, self.shapes),
+            )
             if each.qualname not in self.enclosed
             else TargetReport(each.qualname, each.kind, each.name, "complete", enclosed_by=self.enclosed[each.qualname])
             for each in request.targets
         )
-        problems = tuple(replace(each, location=Location(request.path, each.location.span)) for each in self.problems)
         dependencies = self.dependencies.get(request.path, ())
+        problems = self._problems(request, self.problems)
         return TraceReport(1, request.path, digest(request.text), "complete", targets, problems, dependencies)
+
+    def _problems(self, request, problems):
+        return tuple(replace(each, location=Location(request.path, each.location.span)) for each in problems)
 
     async def profile(self, request, on_progress):
         row = ProfileRow("add", Location(request.path, Span(6, 15, 6, 20)), 0.1, 0.0, 1.0, 0.0, 0.0)
@@ -213,7 +233,7 @@ async def test_broken_text_keeps_what_was_known(world):
     assert [each.qualname for each in snapshot.index.targets] == ["Net"]
     assert snapshot.index.targets[0].name.line == 5
     assert snapshot.report is not None
-    assert world.traced() == ["net.py"]
+    assert snapshot.report.digest == digest(NET)
 
 
 async def test_files_that_import_each_other_are_traced_once_for_each_edit(world):
@@ -237,7 +257,8 @@ async def test_broken_text_does_not_break_those_that_import_it(world):
     world.worker.requests.clear()
     world.type("b.py", 2, "def (\n")
     await world.settle()
-    assert world.traced() == []
+    assert world.traced() == ["b.py"]
+    world.worker.requests.clear()
     world.replace("b.py", 3, NET + "y = 1\n")
     await world.settle()
     assert sorted(world.traced()) == ["a.py", "b.py"]
@@ -479,22 +500,68 @@ async def test_a_trace_that_was_begun_ahead_of_another_model_is_ended_and_the_ri
     assert [each.qualname for each in world.session.snapshot(world.uri("net.py")).report.targets] == ["Other", "Net"]
 
 
-async def test_a_text_that_is_broken_or_short_or_was_traced_is_not_traced_ahead(world, monkeypatch):
-    await world.open("net.py", LONG)
+async def test_a_text_that_is_broken_or_was_traced_is_not_traced_ahead(world):
+    await world.open("net.py")
     world.type("net.py", 2, "def (\n")
     await world.settle()
     world.worker.requests.clear()
     world.type("net.py", 3, "def (\n")
     await world.settle()
-    world.replace("net.py", 4, LONG)
+    world.replace("net.py", 4, NET)
     await world.settle()
     assert world.traced() == []
-    await world.open("short.py")
-    world.worker.requests.clear()
-    monkeypatch.setattr(world.session, "_discovered", lambda _: asyncio.sleep(3600))
-    world.type("short.py", 2, "x = 1\n")
-    await asyncio.sleep(0.01)
-    assert world.traced() == []
+
+
+async def test_problems_are_shown_before_the_rest_of_a_report_and_once(world):
+    await world.open("net.py")
+    world.worker.early = True
+    world.worker.problems = (Problem("FX001", "error", "no", Location("", Span(7, 15, 7, 20))),)
+    world.worker.open.clear()
+    world.type("net.py", 2, "x = 1\n")
+    async with asyncio.timeout(5):
+        while len(world.editor.published) < 2:
+            await asyncio.sleep(0.001)
+    snapshot = world.session.snapshot(world.uri("net.py"))
+    assert not snapshot.fresh  # What hover and hints tell is still that of the text before.
+    assert snapshot.report.targets[0].nodes
+    world.worker.open.set()
+    await world.settle()
+    assert world.session.snapshot(world.uri("net.py")).fresh
+    assert world.editor.published == [("net.py", 1, []), ("net.py", 2, ["FX001"])]
+
+
+async def test_problems_of_shapes_stay_until_the_report_says_that_they_are_gone(world):
+    world.worker.shapes = (Problem("FX201", "error", "does not fit", Location("", Span(6, 15, 6, 20)), target="Net"),)
+    await world.open("net.py")
+    world.worker.early, world.worker.shapes = True, ()
+    world.worker.open.clear()
+    world.type("net.py", 2, "x = 1\n")
+    async with asyncio.timeout(5):
+        while len(world.editor.published) < 2:
+            await asyncio.sleep(0.001)
+    world.worker.open.set()
+    await world.settle()
+    assert world.editor.published == [("net.py", 1, ["FX201"]), ("net.py", 2, ["FX201"]), ("net.py", 2, [])]
+
+
+async def test_an_early_report_of_an_older_text_is_not_shown(world):
+    await world.open("net.py")
+    tellers = []
+    trace = world.worker.trace
+
+    async def telling(request, on_early=None):
+        report = await trace(request)
+        tellers.append(lambda: on_early(report))
+        return report
+
+    world.worker.trace = telling
+    world.worker.problems = (Problem("FX001", "error", "no", Location("", Span(6, 15, 6, 20))),)
+    for version in (2, 3):
+        world.type("net.py", version, f"x = {version}\n")
+        await world.settle()
+    shown = list(world.editor.published)
+    tellers[0]()
+    assert world.editor.published == shown
 
 
 async def test_an_edit_ends_a_trace_that_was_begun_ahead(world):
@@ -504,6 +571,7 @@ async def test_an_edit_ends_a_trace_that_was_begun_ahead(world):
     while len(world.traced()) < 2:
         await asyncio.sleep(0.001)
     world.type("net.py", 3, "x = 2\n")
+    await asyncio.sleep(0.01)
     world.worker.open.set()
     await world.settle()
     assert [request.text[:6] for request in world.worker.cancelled] == ["x = 1\n"]
@@ -517,8 +585,8 @@ BRANCH = Problem("FX001", "error", "no", Location("", Span(6, 20, 6, 31)), targe
 class Mending(Worker):
     """A worker that finds a branch as long as one is there."""
 
-    async def trace(self, request):
-        report = await super().trace(request)
+    async def trace(self, request, on_early=None):
+        report = await super().trace(request, on_early)
         if " if " not in request.text:
             return report
         problem = replace(BRANCH, location=Location(request.path, BRANCH.location.span))
