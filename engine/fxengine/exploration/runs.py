@@ -111,31 +111,33 @@ class _Exploration:
         self._fixed = _by_name(describer, concrete_args)
         self._tracer = tracer
         self._budget = budget
+        self._deadline = time.monotonic() + budget.seconds
         self._snapshot = Snapshot(root)
         self._tracer_state = _copied(vars(tracer))
         function = getattr(type(root), describer.method, None) if isinstance(root, nn.Module) else root
-        self._knowledge = Knowledge(Values(function, root if isinstance(root, nn.Module) else None, inputs))
+        self._knowledge = Knowledge(
+            Values(function, root if isinstance(root, nn.Module) else None, inputs, self._deadline)
+        )
         self._describer = describer
         self._runs = 0
+        self._cut = ""
 
     def diagnosis(self) -> Diagnosis:
         """Make the runs."""
-        deadline = time.monotonic() + self._budget.seconds
-        best = self._follow(Way(), None, deadline)
+        best = self._follow(Way(), explores=False)
+        assert best is not None  # The first run goes on however long it takes.
         cut = ""
         while not cut and (way := self._knowledge.coverage.next_way()) is not None:
-            cut = self._over(deadline)
-            if not cut:
-                try:
-                    found = self._follow(way, deadline, deadline)
-                except OutOfTime:
-                    self._restore()
-                    cut = self._over(deadline)
-                else:
-                    best = found if found.reached_end and not best.reached_end else best
+            cut = self._over()
+            found = None if cut else self._follow(way, explores=True)
+            if found is None:
+                cut = self._over()
+            elif found.reached_end and not best.reached_end:
+                best = found
         vars(self._tracer).update(best.tracer)
         findings = self._knowledge.findings
-        silent = self._silent(best, deadline)
+        silent = self._silent(best)
+        cut = cut or self._cut
         for path, value in best.belongings.items():
             _put(best.root, path, value)
         return Diagnosis(
@@ -150,20 +152,24 @@ class _Exploration:
             stand_ins=best.stand_ins,
         )
 
-    def _follow(self, way: Way, until: float | None, deadline: float) -> _Outcome:
+    def _follow(self, way: Way, *, explores: bool) -> _Outcome | None:
         """Run a way, again and again while that leads further, and return how it came furthest.
 
-        Raises:
-            OutOfTime: The time `until` has passed.
+        None if there was no time for it; the first run of the likely answers has all the time that it takes.
         """
         best = None
         for _ in range(_MOST_REPETITIONS):
-            run = Run(self._tracer, self._knowledge, self._describer, way, until)
+            deadline = self._deadline if explores or best is not None else None
+            run = Run(self._tracer, self._knowledge, self._describer, way, deadline, explores=explores)
             try:
                 graph = run.execute(self._concrete_args)
             except Again:
                 self._restore()
                 continue
+            except OutOfTime:
+                self._restore()
+                self._cut = self._over()
+                return best
             if run.ended is not None:
                 _close(graph, run.stopped_at)
             outcome = self._outcome(run, graph)
@@ -171,12 +177,15 @@ class _Exploration:
             self._runs += 1
             if best is None or (outcome.reached_end, len(graph.nodes)) >= (best.reached_end, len(best.graph.nodes)):
                 best = outcome
-            if not run.learned or self._over(deadline):
+            if not run.learned:
+                break
+            if over := self._over():
+                self._cut = over
                 break
         if best is None:
             # Every run was given up since some number was wanted elsewhere: without numbers none is.
             self._knowledge.grants.places.clear()
-            return self._follow(way, until, deadline)
+            return self._follow(way, explores=explores)
         return best
 
     def _outcome(self, run: Run, graph: Graph) -> _Outcome:
@@ -205,7 +214,7 @@ class _Exploration:
             if not any(isinstance(leaf, PHBase) for leaf in pytree.tree_leaves(value))
         )
 
-    def _silent(self, outcome: _Outcome, deadline: float) -> tuple[TracingProblem, ...]:
+    def _silent(self, outcome: _Outcome) -> tuple[TracingProblem, ...]:
         """What a run has done without a word that its graph does not do."""
         return find_silent(
             Observation(
@@ -218,23 +227,28 @@ class _Exploration:
                 self._describer.user_paths,
                 self._knowledge.findings.problems(),
                 outcome.reached_end,
-                partial(self._replay, outcome, deadline),
+                partial(self._replay, outcome),
             )
         )
 
-    def _replay(self, outcome: _Outcome, deadline: float, context: AbstractContextManager[object]) -> Graph | None:
+    def _replay(self, outcome: _Outcome, context: AbstractContextManager[object]) -> Graph | None:
         """Make a run again while a context is entered, and leave no trace of it; None if there is no time for it."""
-        if self._over(deadline):
+        if over := self._over():
+            self._cut = over
             return None
         known = self._knowledge
         forgotten = replace(known, findings=Findings(), coverage=Coverage(), escaping=dict(known.escaping))
         self._restore()
-        run = Run(self._tracer, forgotten, self._describer, Way(outcome.decisions, len(outcome.decisions)), deadline)
+        way = Way(outcome.decisions, len(outcome.decisions))
+        run = Run(self._tracer, forgotten, self._describer, way, self._deadline, explores=True)
         self._runs += 1
         try:
             with context:
                 graph = run.execute(self._concrete_args)
-        except (OutOfTime, Again, EnoughSeen):
+        except OutOfTime:
+            self._cut = self._over()
+            return None
+        except (Again, EnoughSeen):
             return None
         finally:
             self._restore()
@@ -250,10 +264,10 @@ class _Exploration:
         state.clear()
         state.update(_copied(self._tracer_state))
 
-    def _over(self, deadline: float) -> str:
+    def _over(self) -> str:
         """Why no more may be explored, as a sentence; empty if there is time."""
         budget = self._budget
-        if time.monotonic() > deadline:
+        if time.monotonic() > self._deadline or self._knowledge.values.is_cut:
             return f"not every way through the model was tried: that takes more than {budget.seconds:g} s"
         if self._runs >= budget.runs:
             return f"not every way through the model was tried: there are more than {budget.runs}"

@@ -107,7 +107,14 @@ class Run:
     """
 
     def __init__(
-        self, tracer: Tracer, knowledge: Knowledge, describer: Describer, way: Way, deadline: float | None
+        self,
+        tracer: Tracer,
+        knowledge: Knowledge,
+        describer: Describer,
+        way: Way,
+        deadline: float | None,
+        *,
+        explores: bool,
     ) -> None:
         """Prepare a run.
 
@@ -116,10 +123,10 @@ class Run:
             knowledge: What earlier runs have left.
             describer: Makes problems of exceptions.
             way: How to begin.
-            deadline: When to end, on the monotonic clock, while trying what has not been tried; None for a run that
-                keeps to the likely answers, however long that takes.
+            deadline: When to end, on the monotonic clock; None for a run that goes on however long that takes.
+            explores: Whether to try what has not been tried, instead of keeping to the likely answers.
         """
-        self.choices = Choices(knowledge.coverage, way, tracer._boundary, explores=deadline is not None)
+        self.choices = Choices(knowledge.coverage, way, tracer._boundary, explores=explores)
         self.stand_ins = StandIns(tracer, knowledge.values)
         self.guards: dict[Any, Guard] = {}
         self.ended: BaseException | None = None
@@ -185,6 +192,7 @@ class Run:
 
         def call(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             depth = len(tracer.module_stack)
+            self._check_time()
             try:
                 return original(module, args, kwargs)
             except (RecursionError, MemoryError):
@@ -193,12 +201,13 @@ class Run:
                 return self._call_failed(_Call(module, args, kwargs, sys._getframe(1), depth), error)
 
         def proxy(node: Node) -> Proxy:
+            self._check_time()
             made = make_proxy(node)
             self._gate.admit(made)
             return made
 
         replaced: dict[str, Callable[..., Any]] = {"refuse": refuse, "_intercept_call": call}
-        if self._gate.is_open:
+        if self._gate.is_open or self._deadline is not None:
             replaced["proxy"] = proxy
         state = vars(tracer)
         before = {name: state[name] for name in replaced if name in state}

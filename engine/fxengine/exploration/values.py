@@ -6,7 +6,8 @@ holds for the next one where the same is computed in the same way. Values that d
 
 import inspect
 import random
-from collections.abc import Callable, Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
@@ -34,23 +35,31 @@ UNKNOWN: Final = object()
 class Values:
     """The values of the nodes of one model's graphs. Mutable: it remembers what it has found."""
 
-    def __init__(self, function: Callable[..., Any] | None, root: nn.Module | None, source: Source) -> None:
+    def __init__(
+        self, function: Callable[..., Any] | None, root: nn.Module | None, source: Source, deadline: float
+    ) -> None:
         """Prepare to find values.
 
         Args:
             function: What is traced, for the names of its parameters; None where it has none.
             root: The module of which it is a method, if it is one.
             source: The inputs.
+            deadline: When to stop computing, on the monotonic clock; what is not known then cannot be told.
         """
         self._function = function
         self._is_method = root is not None
         self._source = source
         self._inputs: dict[str, Any] | None = None
-        self._mode = ShapesOnly(root)
+        self._mode = _UntilDeadline(root, deadline)
         self._found: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._keys: dict[Node, int] = {}
         self._tracer: Tracer | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a value is not known as there was no time to compute it."""
+        return self._mode.is_over
 
     def start(self, tracer: Tracer) -> None:
         """Forget the nodes of the last graph; those of the next one are the tracer's, and refer to its root."""
@@ -190,12 +199,46 @@ class Values:
         return value
 
     def _quietly(self, compute: Callable[[], Any]) -> Any:
-        """What a computation gives without data; `UNKNOWN` if it fails."""
+        """What a computation gives without data; `UNKNOWN` if it fails, or takes too long."""
         with _untraced(), torch.no_grad(), self._mode:
             try:
                 return compute()
-            except Exception:  # noqa: BLE001 - the user's operators raise whatever they like; so nothing is known.
+            except (Exception, _TookTooLongError):  # noqa: BLE001 - the user's operators raise whatever they like.
                 return UNKNOWN
+
+
+class _TookTooLongError(BaseException):
+    """Ends a computation. No `Exception`: the user's code must not take it for its own."""
+
+
+class _UntilDeadline(ShapesOnly):
+    """Runs code for its shapes as long as there is time.
+
+    Attributes:
+        is_over: Whether something was not computed for want of time.
+    """
+
+    def __init__(self, module: nn.Module | None, deadline: float) -> None:
+        super().__init__(module)
+        self.is_over = False
+        self._deadline = deadline
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call a function of torch's.
+
+        Raises:
+            _TookTooLongError: The time is over.
+        """
+        if time.monotonic() > self._deadline:
+            self.is_over = True
+            raise _TookTooLongError
+        return super().__torch_function__(func, types, args, kwargs)
 
 
 @contextmanager
