@@ -9,11 +9,12 @@ not disturbed. A replacement must therefore serve every trace and none: it finds
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from types import CodeType, FunctionType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, cast
 
 _Key: TypeAlias = tuple[int, Hashable]
 
-_MISSING: Final = object()
+MISSING: Final = object()
+"""What a name means that is not in a namespace."""
 
 
 class _Place:
@@ -39,7 +40,7 @@ class _Item(_Place):
     __slots__ = ()
 
     def put(self, value: Any) -> None:
-        if value is _MISSING:
+        if value is MISSING:
             del self.owner[self.name]
         else:
             self.owner[self.name] = value
@@ -52,6 +53,19 @@ class _Items(_Place):
 
     def put(self, value: dict[str, Any]) -> None:
         self.owner.update(value)
+
+
+class _Scattered(_Place):
+    """Names in several namespaces, each the owner with one of the names, replaced and put back together."""
+
+    __slots__ = ()
+
+    def put(self, value: list[Any]) -> None:
+        for (name, namespace), each in zip(self.owner, value, strict=True):
+            if each is MISSING:
+                namespace.pop(name, None)
+            else:
+                namespace[name] = each
 
 
 class _Places:
@@ -100,7 +114,7 @@ class Patches:
         """Replace what `name` means in a namespace, `original`, by `make(original)`."""
         with _PLACES.lock:
             if not self._joins(namespace, name):
-                self._fill(_Item(namespace, name, namespace.get(name, _MISSING)), make(original))
+                self._fill(_Item(namespace, name, namespace.get(name, MISSING)), make(original))
 
     def items(self, namespace: dict[str, Any], key: Hashable, make: Callable[[], Mapping[str, Any]]) -> None:
         """Replace what names mean in a namespace by what `make` says; traces with the same key hold that together."""
@@ -110,6 +124,29 @@ class Patches:
                 if values:
                     originals = {name: namespace[name] for name in values}
                     self._fill(_Items(namespace, key, originals), values)
+
+    def scattered(
+        self, registered: Mapping[tuple[int, str], dict[str, Any]], make: Callable[[str, Any], Any]
+    ) -> None:
+        """Replace what each registered name means in its namespace; traces that know the same names hold that together.
+
+        Args:
+            registered: The namespaces by their id and the name in them.
+            make: What stands for a name, given it and what it means; `MISSING` is what one means that is not there.
+        """
+        with _PLACES.lock:
+            keys: set[Hashable] = set(registered)
+            for key, place in list(_PLACES.table.items()):
+                # Whoever began earlier may have known fewer names.
+                if type(place) is _Scattered and not keys.isdisjoint(cast("tuple[Hashable, ...]", key[1])):
+                    keys.difference_update(cast("tuple[Hashable, ...]", key[1]))
+                    self._joins(place.owner, key[1])
+            names = tuple(key for key in registered if key in keys)
+            if names:
+                owner = [(key[1], registered[key]) for key in names]
+                originals = [namespace.get(name, MISSING) for name, namespace in owner]
+                values = [make(name, value) for (name, _), value in zip(owner, originals, strict=True)]
+                self._fill(_Scattered(owner, names, originals), values)
 
     def first_visit(self, namespace: dict[str, Any]) -> bool:
         """Whether this trace asks for this namespace for the first time."""

@@ -78,6 +78,8 @@ def flattened(
 
     If one has, the graph's code will take its inputs apart in the same way and put its output together.
     """
+    if not any(isinstance(arg, tuple) or type(arg) in pytree.SUPPORTED_NODES for arg in args):
+        return function, args
     flat_args, in_spec = pytree.tree_flatten(tuple(args))
     if all(child.is_leaf() for child in _children(in_spec)):
         return function, args

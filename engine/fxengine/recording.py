@@ -159,7 +159,12 @@ class Recorder:
         self.node_name_to_scope[node._name] = module
         site = self._site
         if site is not None:
-            node._mark = (site, *self._trail_from(caller))
+            code = self._known_code
+            if caller is self._known_frame and code is not None:
+                # Mostly so, and not to call a function for it saves what that costs.
+                node._mark = (site, code, caller.f_lasti)
+            else:
+                node._mark = (site, *self._trail_from(caller))
         if _fx_traceback is not None and _fx_traceback.should_preserve_node_meta:
             _copy_current_meta(node)
         elif self._records_plainly:

@@ -26,11 +26,12 @@ from torch.utils import _pytree as pytree
 
 from fxengine._lazy_graph_module import _LazyGraphModule, _make_graph_module
 from fxengine.errors import ForeignModule
-from fxengine.graph import Graph
+from fxengine.graph import _NO_KWARGS, Graph
 from fxengine.graph_module import GraphModule
 from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, survey
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import call_as_torch_does, intercept_modules
+from fxengine.names import _target_to_str
 from fxengine.node import Argument, base_types
 from fxengine.patching import Patches
 from fxengine.placeholders import (
@@ -436,18 +437,19 @@ class Tracer(TracerBase):
 
     def _record_leaf(self, module: nn.Module, args: tuple[Any, ...]) -> Proxy:
         """Do what `_call` does for a leaf module, if nobody can see in between which modules are running."""
-        path = self.path_of_module(module)
-        calls = self.num_calls.get(path, 0)
-        self.num_calls[path] = calls + 1
-        key = f"{path}@{calls}" if calls else path
+        paths = self.submodule_paths
+        path = paths.get(module) if paths else None
+        if path is None:
+            path = self.path_of_module(module)
+        counts = self.num_calls
+        calls = counts.get(path, 0)
+        counts[path] = calls + 1
         called = (path, type(module))
-        stack = (self._stack, key, called)
-        try:
-            node = self._record("call_module", path, args, {}, None, None)
-        except BaseException:
-            self._stack, self.module_stack[key] = stack, called  # As `_call` leaves it.
-            raise
+        nodes = tuple([value.node for value in args])
+        inputs = nodes if len(nodes) == 1 else dict.fromkeys(nodes)
+        node = self.graph._append("call_module", path, nodes, _NO_KWARGS, _target_to_str(path), None, inputs)
         # The frames of this function and of the two that led to it are ours.
+        stack = (self._stack, f"{path}@{calls}" if calls else path, called)
         self._describe(node, sys._getframe(3), called, stack)
         return Proxy(node, self)
 
@@ -476,7 +478,8 @@ class Tracer(TracerBase):
             if leaf:
                 result = self.create_proxy("call_module", path, args, kwargs)
             elif forward is None:
-                result = self._trace_through(module, path, args, kwargs, sys._getframe(2))
+                site = ModuleSite(path, called[1], self._site, self._trail_from(sys._getframe(2)))
+                result = self._run(site, call_as_torch_does, (module, *args), kwargs)
             else:
                 result = forward(*args, **kwargs)
             self._stack = outer

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, cast, overload
 import torch
 
 from fxengine.node import map_aggregate
-from fxengine.patching import Patches
+from fxengine.patching import MISSING, Patches
 from fxengine.proxy import Proxy
 
 __all__ = ["_find_proxy", "wrap"]
@@ -74,11 +74,7 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
 
 def patch_wrapped_functions(patches: Patches) -> None:
     """Put stand-ins in place of every registered function and method, ours and torch.fx's."""
-    for name, namespace in registered_functions():
-        if name not in namespace and hasattr(builtins, name):
-            patches.item(namespace, name, getattr(builtins, name), _stand_in_for)
-        else:
-            patches.item(namespace, name, namespace[name], _stand_in_for)
+    patches.scattered(_registry(), _stand_in_for_name)
     for owner, name in registered_methods():
         patches.attribute(owner, name, lambda _, owner=owner, name=name: _create_wrapped_method(owner, name))
 
@@ -102,10 +98,13 @@ def patch_autowrapped(patches: Patches, namespace: dict[str, Any], function_ids:
 
 def registered_functions() -> Iterator[tuple[str, dict[str, Any]]]:
     """Give each registered name with the globals in which it is one, ours and torch.fx's."""
+    for (_, name), namespace in _registry().items():
+        yield name, namespace
+
+
+def _registry() -> dict[tuple[int, str], dict[str, Any]]:
     theirs = sys.modules.get("torch.fx._symbolic_trace")
-    for registry in (_wrapped_fns_to_patch, getattr(theirs, "_wrapped_fns_to_patch", {})):
-        for (_, name), namespace in list(registry.items()):
-            yield name, namespace
+    return {**_wrapped_fns_to_patch, **getattr(theirs, "_wrapped_fns_to_patch", {})}
 
 
 def registered_methods() -> Iterator[tuple[type, str]]:
@@ -116,6 +115,19 @@ def registered_methods() -> Iterator[tuple[type, str]]:
 
 
 _PLAIN_FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType})
+
+
+def _stand_in_for_name(name: str, meaning: Any) -> Callable[..., Any]:
+    """Return the stand-in for what a registered name means, which is a builtin function where it means nothing else.
+
+    Raises:
+        KeyError: It means nothing at all.
+    """
+    if meaning is MISSING:
+        if not hasattr(builtins, name):
+            raise KeyError(name)
+        meaning = getattr(builtins, name)
+    return _stand_in_for(meaning)
 
 
 def _stand_in_for(function: Callable[..., Any]) -> Callable[..., Any]:
