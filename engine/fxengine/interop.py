@@ -2,10 +2,12 @@
 
 Quantization, export and compiler back ends check for `torch.fx.GraphModule`, and torch.fx's nodes live in C++, so
 neither engine can use the other's graphs. This module rebuilds them, node by node, and gives classes that were written
-for torch.fx the engine as their base. It is the only module of the engine that imports torch.fx, and of the rest of
-it only `experimental.proxy_tensor` needs it: who does not need the bridge does not load torch.fx.
+for torch.fx the engine as their base. It is the only module of the engine that imports torch.fx, and of the rest of it
+only those modules of `experimental` need it that are torch's own: who does not need the bridge does not load torch.fx.
 """
 
+import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType
@@ -26,7 +28,7 @@ from fxengine.interpreter import Interpreter, Transformer
 from fxengine.node import Node, map_arg
 from fxengine.passes.shape_prop import TensorMetadata
 
-__all__ = ["adopt", "from_torch_fx", "graph_from_torch_fx", "graph_to_torch_fx", "to_torch_fx"]
+__all__ = ["adopt", "from_torch_fx", "graph_from_torch_fx", "graph_to_torch_fx", "share", "to_torch_fx"]
 
 _Class = TypeVar("_Class", bound=type[Any])
 _Copies: TypeAlias = dict[Any, Any]
@@ -122,6 +124,21 @@ def adopt(cls: _Class) -> _Class:
     adopted = metaclass(cls.__name__, tuple(adopt(base) for base in cls.__bases__), namespace)
     cell.cell_contents = adopted
     return adopted
+
+
+def share(name: str) -> None:
+    """Let a module of the engine, while it is being imported, be torch.fx's module of the same name.
+
+    That is for what there must be one of in a process: torch's dispatcher reads and writes symbolic sizes and settings,
+    and a second set would be asked by nobody. None of these modules makes or takes graphs.
+
+    Args:
+        name: The module's `__name__`.
+
+    Raises:
+        ModuleNotFoundError: The torch that is installed has no such module.
+    """
+    sys.modules[name] = importlib.import_module(f"torch.fx{name.removeprefix('fxengine')}")
 
 
 _COUNTERPARTS: Final[dict[type[Any], Any]] = {

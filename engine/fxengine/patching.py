@@ -125,9 +125,7 @@ class Patches:
                     originals = {name: namespace[name] for name in values}
                     self._fill(_Items(namespace, key, originals), values)
 
-    def scattered(
-        self, registered: Mapping[tuple[int, str], dict[str, Any]], make: Callable[[str, Any], Any]
-    ) -> None:
+    def scattered(self, registered: Mapping[tuple[int, str], dict[str, Any]], make: Callable[[str, Any], Any]) -> None:
         """Replace what each registered name means in its namespace; traces that know the same names hold that together.
 
         Args:

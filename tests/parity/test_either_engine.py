@@ -1,18 +1,14 @@
-"""What only reads graphs takes those of torch.fx, from export and dynamo; the compiler's pickler takes ours."""
+"""What only reads graphs takes those of torch.fx, from export and dynamo."""
 
 import importlib
-import pickle
 
 import pytest
 import torch
 import torch.export
 import torch.fx
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import fxengine
-from fxengine.experimental.proxy_tensor import make_fx
 
 
 class Net(nn.Module):
@@ -91,20 +87,3 @@ def test_sources_of_exported_nodes(passes):
     ]
     first, second = linear[nn.Linear]
     assert not sources.check_subgraphs_connected(first, second)
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("torch.fx._graph_pickler") is None, reason="this torch has no pickler of graphs"
-)
-def test_graphs_of_the_compilers_cache():
-    pickler = importlib.import_module("fxengine._graph_pickler")
-    module = make_fx(lambda x, y: (x @ y).relu(), tracing_mode="symbolic")(torch.rand(2, 3), torch.rand(3, 4))
-    saved = pickler.GraphPickler.dumps({"module": module}, pickler.Options(ops_filter=None))
-    loaded = pickler.GraphPickler.loads(saved, FakeTensorMode(shape_env=ShapeEnv()))["module"]
-    assert isinstance(loaded, fxengine.GraphModule)
-    assert loaded.code == module.code
-    assert {node.name for node in loaded.graph.nodes if "val" in node.meta} == {"x_1", "y_1", "mm", "relu"}
-    theirs = torch.fx.symbolic_trace(Net())
-    saved = pickler.GraphPickler.dumps(theirs, pickler.Options(ops_filter=None))
-    assert type(pickler.GraphPickler.loads(saved, FakeTensorMode())).__mro__[1] is torch.fx.GraphModule
-    assert pickler.GraphPickler.loads(pickle.dumps(3), FakeTensorMode()) == 3

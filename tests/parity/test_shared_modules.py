@@ -1,6 +1,10 @@
 """What of torch.fx there is once in a process has the engine's names too; `make_fx` gives graphs of the engine."""
 
+import ast
 import importlib
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -28,8 +32,8 @@ def test_the_module_is_torchs(name):
 
 
 def test_modules_that_this_torch_does_not_have(monkeypatch):
-    monkeypatch.delitem(importlib.import_module("sys").modules, "fxengine.experimental.recording")
-    monkeypatch.setitem(importlib.import_module("sys").modules, "torch.fx.experimental.recording", None)
+    monkeypatch.delitem(sys.modules, "fxengine.experimental.recording")
+    monkeypatch.setitem(sys.modules, "torch.fx.experimental.recording", None)
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("fxengine.experimental.recording")
 
@@ -67,3 +71,22 @@ def test_operators_are_decomposed():
 def test_the_rest_of_the_module_is_torchs():
     assert ours.get_proxy_mode is theirs.get_proxy_mode
     assert {*dir(theirs)} <= {*dir(ours)}
+
+
+def test_only_the_bridge_loads_torch_fx():
+    """No other module of the engine names torch.fx in an import, be it a statement or a call."""
+    folder = Path(fxengine.__file__).parent
+    for path in folder.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        loaded = [
+            ast.unparse(node)
+            for node in ast.walk(tree)
+            if (isinstance(node, ast.Import | ast.ImportFrom) and "torch.fx" in ast.unparse(node))
+            or (isinstance(node, ast.Call) and "import" in ast.unparse(node.func) and "torch.fx" in ast.unparse(node))
+        ]
+        assert not loaded or path.name == "interop.py", path
+
+
+def test_the_engine_does_without_the_bridge():
+    code = "import sys, fxengine; assert 'fxengine.interop' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fxengine.shared import share
+from fxengine.interop import share
 
 if TYPE_CHECKING:
 
