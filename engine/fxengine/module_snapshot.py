@@ -2,7 +2,8 @@
 
 Kept are the attributes of every module, parameters, buffers and submodules included, and what is in the dicts, lists
 and sets among them, however deep: the same objects come back in the same places. The state of the random generators of
-torch, Python and numpy belongs to it too. Data in tensors is not kept; that it was changed is noticed.
+torch, Python and numpy belongs to it too. The data of small buffers are kept, but for those of torch's own modules,
+which only foreign code would change while it is traced; of all other tensors it is noticed that they were changed.
 """
 
 import random
@@ -16,6 +17,9 @@ from typing import Any, Final, Literal
 
 import torch
 from torch import nn
+
+_MOST_KEPT: Final = 1 << 16
+"""The most elements that a buffer has whose data are kept."""
 
 MISSING: Final = object()
 """Stands for the value of an attribute that does not exist."""
@@ -91,7 +95,7 @@ class Snapshot:
 class _Kept:
     """One module as it was."""
 
-    __slots__ = ("attributes", "containers", "versions")
+    __slots__ = ("attributes", "containers", "data", "versions")
 
     def __init__(self, module: nn.Module) -> None:
         self.attributes = module.__dict__.copy()
@@ -105,6 +109,9 @@ class _Kept:
                 (each, each.copy()) for each in inner if all(each is not known for known, _ in self.containers)
             ]
         self.versions = [(tensor, version) for tensor in _tensors(module) if (version := _version(tensor)) is not None]
+        # A module of torch's own is a leaf: only code of the user's changes buffers while it is traced.
+        kept = () if type(module).__module__.startswith("torch.nn") else self.versions
+        self.data = [(tensor, tensor.detach().clone()) for tensor, _ in kept if _is_small_and_real(tensor)]
 
     def restore(self, module: nn.Module) -> None:
         """Put the module back."""
@@ -120,6 +127,17 @@ class _Kept:
         for value in self.attributes.values():
             if type(value) in _CONTAINERS and value and id(value) not in filled:
                 value.clear()
+        if self.data and any(_version(tensor) != version for tensor, version in self.versions):
+            self._restore_data()
+
+    def _restore_data(self) -> None:
+        """Give the buffers that were changed the data that they had."""
+        before = {id(tensor): version for tensor, version in self.versions}
+        for tensor, data in self.data:
+            if _version(tensor) != before[id(tensor)]:
+                with torch.no_grad():
+                    tensor.resize_(data.shape).copy_(data)
+        self.versions = [(tensor, _version(tensor) or 0) for tensor, _ in self.versions]
 
     def has_changed(self, module: nn.Module) -> bool:
         """Whether anything in the module is different."""
@@ -159,6 +177,11 @@ class _Kept:
 def _tensors(module: nn.Module) -> list[torch.Tensor]:
     """The buffers of a module; reading a parameter gives a symbolic value, so no code changes those while traced."""
     return [value for value in module._buffers.values() if value is not None]
+
+
+def _is_small_and_real(tensor: torch.Tensor) -> bool:
+    is_plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided
+    return is_plain and not tensor.is_meta and not tensor.is_quantized and tensor.numel() <= _MOST_KEPT
 
 
 def _version(tensor: torch.Tensor) -> int | None:

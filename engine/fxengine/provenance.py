@@ -61,6 +61,15 @@ METADATA_METHODS: Final = frozenset(
         "stride",
     }
 )
+_COUNTING: Final = frozenset({"argwhere", "bincount", "masked_select", "nonzero", "unique", "unique_consecutive"})
+"""Operations whose results are as long as the data say."""
+_COMPARING: Final = frozenset(
+    {
+        *("and", "eq", "ge", "gt", "inv", "invert", "isclose", "isfinite", "isin", "isinf", "isnan", "le"),
+        *("logical_and", "logical_not", "logical_or", "logical_xor", "lt", "ne", "or", "xor"),
+    }
+)
+"""Operations that give masks."""
 _CONTAINER_METHODS: Final = frozenset({"items", "keys", "values"})
 _METADATA_FUNCTIONS: Final = frozenset(
     {
@@ -134,6 +143,46 @@ def kind_of(value: Proxy | Node | None) -> Kind:
         return "metadata" if value.attr in METADATA_ATTRIBUTES else kind_of(value.root)
     node = value.node if isinstance(value, Proxy) else value
     return "" if node is None else _kind_of_node(node)
+
+
+def kind_of_length(value: Proxy | Node | None) -> Kind:
+    """What a value's length, or the number of its items, follows from: it is a size, unless data decide how many."""
+    kind = kind_of(value)
+    return "metadata" if kind == "data-dependent" and not _is_sized_by_data(value) else kind
+
+
+def _is_sized_by_data(value: Proxy | Node | None) -> bool:
+    """Whether the shape of a value follows from what tensors hold, as that of `x.nonzero()` and `x[x > 0]` does."""
+    while isinstance(value, Attribute) and value._node is None:
+        value = value.root
+    node = value.node if isinstance(value, Proxy) else value
+    pending, seen = [] if node is None else [node], set[Node]()
+    while pending:
+        current = pending.pop()
+        if current in seen or _own_kind(current) == "metadata":
+            continue
+        seen.add(current)
+        if _counts_what_holds(current):
+            return True
+        pending.extend(current.all_input_nodes)
+    return False
+
+
+def _counts_what_holds(node: Node) -> bool:
+    """Whether an operation gives as many items as fulfil a condition."""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if name in {"getitem", "__getitem__"}:
+        index = node.args[1] if len(node.args) > 1 else None
+        return any(_is_mask(each) for each in (index if isinstance(index, tuple) else (index,)))
+    return name in _COUNTING or (name == "where" and len(node.args) + len(node.kwargs) == 1)
+
+
+def _is_mask(index: Any) -> bool:
+    """Whether an index is the outcome of a comparison."""
+    if not isinstance(index, Node):
+        return False
+    name = index.target if isinstance(index.target, str) else getattr(index.target, "__name__", "")
+    return name.strip("_") in _COMPARING and _own_kind(index) != "metadata"
 
 
 def _kind_of_node(node: Node) -> Kind:

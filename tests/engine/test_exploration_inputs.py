@@ -40,6 +40,11 @@ def told(diagnosis: Diagnosis) -> list[str]:
     ("source", "expected"),
     [
         ("return x + 1 if x.shape[0] == 3 else y", ["FX001 x.shape[0] == 3 = True"]),
+        ("x.unsqueeze_(0)\nreturn x if x.dim() == 3 else y", ["FX001 x.dim() == 3 = True"]),
+        ("n = x.dim()\nx.squeeze_().unsqueeze_(2)\nreturn x if n == x.dim() else y", ["FX001 n == x.dim() = False"]),
+        ("x.transpose_(0, 1)\nx.t_()\nx.swapaxes_(1, 0)\nreturn x * len(x)", ["FX002 len(x) = 4"]),
+        ("z = x.new_zeros(3).resize_(5, 2)\nreturn x if z.size(0) > 4 else y", ["FX001 z.size(0) > 4 = True"]),
+        ("z = y.detach()\nz.unsqueeze_(0)\nreturn x if z.dim() > y.dim() else y", ["FX001 z.dim() > y.dim() = True"]),
         ("return x * len(x)", ["FX002 len(x) = 3"]),
         ("return torch.stack([t * 2 for t in x])", ["FX003 x = "]),
         ("b, *rest = x.shape\nreturn x.view(b, *rest)", ["FX003 x.shape = "]),
@@ -139,3 +144,19 @@ class Two(nn.Module):
 def test_of_a_call_that_may_give_anything_nothing_is_said() -> None:
     diagnosis = diagnose(Two(), inputs=((torch.ones(2, 4),), {}))
     assert [each.code for each in diagnosis.problems] == ["FX001", "FX004"]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("for t in x.relu(): y = y + t\nreturn y", "metadata"),
+        ("for t in x.relu().nonzero(): y = y + t\nreturn y", "data-dependent"),
+        ("z = x.relu()\nreturn x * len(z[z > 0])", "data-dependent"),
+        ("return x * len(x[y.relu() & x])", "data-dependent"),
+        ("return x * len(x.relu()[y.shape[0] :] + 1)", "metadata"),
+        ("return [*torch.where(x)]", "data-dependent"),
+        ("return [*torch.where(x > 0, x, y)]", "metadata"),
+    ],
+)
+def test_how_many_items_there_are_is_a_size_unless_data_decide_it(source: str, kind: str) -> None:
+    assert fed(source).problems[0].kind == kind

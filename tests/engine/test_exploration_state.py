@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fxengine import diagnose
 from fxengine.module_snapshot import MISSING, Snapshot
 
 
@@ -80,6 +81,32 @@ def test_everything_is_put_back_and_is_the_same() -> None:
     again.restore()
     assert torch.equal(torch.get_rng_state(), state)
     assert not again.has_drawn()
+
+
+def test_the_data_of_small_buffers_are_put_back() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+            self.register_buffer("rows", torch.zeros(3))
+            self.view = self.rows[1:]
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count.add_(1)
+            self.rows[0] = 5
+            self.rows.unsqueeze_(0)
+            if x.sum() > 0:
+                self.count.add_(10)
+            return x + self.count
+
+    model = Counting()
+    rows = model.rows
+    diagnose(model)
+    assert model.count == 0
+    assert model.rows is rows
+    assert rows.tolist() == [0, 0, 0]
+    rows[1] = 7
+    assert model.view[0] == 7
 
 
 def test_constants_of_a_tracer_are_no_changes() -> None:

@@ -13,6 +13,7 @@ from fxengine.classification import Moment, Verdict, classify, moments_of, opera
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import (
     DynamicBool,
+    DynamicIteration,
     DynamicLength,
     ForeignCall,
     RaisedWhileTracing,
@@ -23,7 +24,7 @@ from fxengine.errors import (
     text_of,
 )
 from fxengine.graph import Graph
-from fxengine.provenance import Kind, kind_of, way_to
+from fxengine.provenance import Kind, kind_of, kind_of_length, way_to
 from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file
 from fxengine.syntax import definition_of, nodes_around, purpose_of, returns_of, span_of
 from fxengine.tracer import Tracer
@@ -205,9 +206,9 @@ def _case(trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: l
 
 
 def _kind(verdict: Verdict) -> Kind:
-    """What the answer to the question follows from: a length is a size, whatever data its tensor holds."""
-    kind = kind_of(verdict.subject)
-    return "metadata" if kind == "data-dependent" and verdict.rule is DynamicLength else kind
+    """What the answer to the question follows from: how many items there are is a size, whatever data they hold."""
+    counts = verdict.rule in {DynamicLength, DynamicIteration}
+    return kind_of_length(verdict.subject) if counts else kind_of(verdict.subject)
 
 
 def _site(verdict: Verdict, moment: Moment) -> SourceFrame:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from fxengine.exploration.changes import changed, is_change, state_for
 from fxengine.graph import Graph
 from fxengine.node import Node, map_arg
 from fxengine.proxy import Attribute, Proxy
@@ -76,7 +77,7 @@ class Values:
         node = value.node if isinstance(value, Proxy) else value
         if self._inputs is None:
             self._inputs = self._bound(node.graph)
-        return UNKNOWN if self._inputs is None else self._of_node(node)
+        return UNKNOWN if self._inputs is None else self._of_node(state_for(node, None))
 
     def truth(self, value: Proxy | Node | None) -> bool | None:
         """The truth value; None if it cannot be told."""
@@ -104,7 +105,7 @@ class Values:
         pending = [node]
         while pending:
             current = pending[-1]
-            missing = [used for used in current.all_input_nodes if used not in self._keys]
+            missing = [used for used in _read_by(current) if used not in self._keys]
             if current not in self._keys and missing:
                 pending += missing
                 continue
@@ -126,7 +127,7 @@ class Values:
             key = id(self._attribute(str(node.target)))
         else:
             try:
-                key = (node.op, node.target, self._structure(node.args), self._structure(node.kwargs))
+                key = (node.op, node.target, *map(self._structure, _arguments_of(node)))
                 hash(key)
             except TypeError:  # An argument cannot be hashed: then the node is like no other.
                 key = node
@@ -150,10 +151,11 @@ class Values:
         target: Any = node.target
         if node.op == "placeholder":
             return self._input(target)
-        if any(self._value(used) is UNKNOWN for used in node.all_input_nodes):
+        if any(self._value(used) is UNKNOWN for used in _read_by(node)):
             return UNKNOWN
-        args: Any = map_arg(node.args, self._value)
-        kwargs: Any = map_arg(node.kwargs, self._value)
+        args, kwargs = map_arg(_arguments_of(node), self._value)
+        if is_change(node):
+            return self._quietly(lambda: changed(node, args, kwargs))
         match node.op:
             case "call_function":
                 return self._quietly(lambda: target(*args, **kwargs))
@@ -205,6 +207,16 @@ class Values:
                 return compute()
             except (Exception, _TookTooLongError):  # noqa: BLE001 - the user's operators raise whatever they like.
                 return UNKNOWN
+
+
+def _read_by(node: Node) -> list[Node]:
+    """The operations whose results a node uses: its inputs, or what has changed them last."""
+    return [state_for(used, node) for used in node.all_input_nodes]
+
+
+def _arguments_of(node: Node) -> Any:
+    """The arguments and keyword arguments of a node, with the states of its inputs that it sees."""
+    return map_arg((node.args, node.kwargs), lambda used: state_for(used, node))
 
 
 class _TookTooLongError(BaseException):

@@ -2,6 +2,7 @@
 
 import inspect
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -144,7 +145,13 @@ def _ancestors(node: torch.fx.Node, known: Mapping[torch.fx.Node, Any]) -> Itera
         if current in known:
             continue
         yield current
-        changes = (user for user in current.users if user.target in _CHANGES and user.args[0] is current)
+        changes = (user for user in current.users if _is_change(user) and user.args[0] is current)
         fresh = [other for other in (*current.all_input_nodes, *changes) if other not in seen]
         seen.update(fresh)
         pending.extend(fresh)
+
+
+def _is_change(node: torch.fx.Node) -> bool:
+    """Whether an operation changes its first argument in place."""
+    is_method = node.op == "call_method" and re.fullmatch(r".*[^_]_", str(node.target)) is not None
+    return bool(node.args) and (is_method or node.target in _CHANGES)
