@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch._ops import HigherOrderOperator
-from torch.utils import _pytree as pytree
 
 from fxengine.bytecode import decides_assert, reads_attribute, unpack_count
-from fxengine.errors import DynamicBool, DynamicIteration, TraceError, UnsupportedArgument
+from fxengine.errors import DynamicBool, DynamicIteration, TraceError
 from fxengine.graph import Graph
 from fxengine.immutable_collections import immutable_list
-from fxengine.names import _target_to_str, found_in
+from fxengine.names import found_in
 from fxengine.node import Argument, Node, Target
 from fxengine.operator_schemas import check_for_mutable_operation
 from fxengine.operators import magic_methods, reflectable_magic_methods
@@ -41,6 +40,7 @@ from fxengine.recording import (
     create_arg_dict,
 )
 from fxengine.source import moved
+from fxengine.torch_calls import recorded_as, refuse_callables, tracer_of
 
 __all__ = [
     "_COPY_META_FIELDS",
@@ -325,13 +325,13 @@ class Proxy(SymbolicValue):
         """Record a call of a torch function; torch calls this."""
         args = args or ()
         kwargs = kwargs or {}
-        tracer = _tracer_of(cls, orig_method, args, kwargs)
+        tracer = tracer_of(cls, orig_method, args, kwargs)
         if isinstance(orig_method, torch._C.ScriptMethod):
             args = (orig_method.owner, *args)  # type: ignore[attr-defined]
             return tracer._operation("call_method", orig_method.name, args, kwargs)
         if isinstance(orig_method, HigherOrderOperator):
-            _refuse_callables(tracer, orig_method, args, kwargs)
-        kind, target, name = _recorded_as(orig_method)
+            refuse_callables(tracer, orig_method, args, kwargs)
+        kind, target, name = recorded_as(orig_method)
         return tracer._operation(kind, target, args, kwargs, name)
 
 
@@ -492,63 +492,3 @@ def _deepcopied(name: str, value: Any, owner: Proxy, memo: dict[int, Any]) -> An
             owner.node.name,
         )
         return copy.copy(value)
-
-
-_TRACERLESS: Final[frozenset[type[Any]]] = PLAIN_TYPES | {torch.Tensor, torch.nn.Parameter, slice}
-
-
-def _tracer_of(
-    cls: type[Proxy], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> TracerBase:
-    """Return the tracer of the symbolic values among the arguments; they must have the same one."""
-    found: TracerBase | None = None
-    values = [*args, *kwargs.values()] if kwargs else list(args)
-    for value in values:
-        kind = type(value)
-        if isinstance(value, cls):
-            if found is not None and value.tracer is not found:
-                break
-            found = value.tracer
-        elif kind is list or kind is tuple:
-            values.extend(value)
-        elif kind not in _TRACERLESS:
-            break
-    else:
-        assert found is not None
-        return found
-    leaves = pytree.tree_leaves((args, kwargs))
-    tracers = dict.fromkeys(leaf.tracer for leaf in leaves if isinstance(leaf, cls))
-    if len(tracers) > 1:
-        raise RuntimeError(
-            f"Found multiple different tracers {list(tracers.keys())} while trying to trace operations {function}"
-        )
-    return next(iter(tracers))
-
-
-@functools.cache
-def _tensor_methods() -> frozenset[Callable[..., Any]]:
-    """The methods of `Tensor`, and the getters of its properties, that torch passes to `__torch_function__`."""
-    return frozenset(torch.overrides.get_overridable_functions()[torch.Tensor])
-
-
-@functools.lru_cache(maxsize=2048)
-def _recorded_as(function: Callable[..., Any]) -> tuple[str, Target, str | None]:
-    """The opcode, target and name that the node of a torch function gets."""
-    name = function.__name__
-    if function in _tensor_methods() or name == "__get__":
-        return "call_method", name, None
-    return "call_function", function, _target_to_str(name)
-
-
-def _refuse_callables(
-    tracer: TracerBase, operation: HigherOrderOperator, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
-    """Fail if a higher-order operator was given a function that no graph stands for."""
-    arbitrary = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
-    found = next((leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, arbitrary)), None)
-    if found is not None:
-        error = RuntimeError(
-            f"Unable to symbolically trace the HigherOrderOperator {operation._name} because it received an "
-            f"arbitrary callable argument {found}. Use make_fx or dynamo tracing instead."
-        )
-        tracer.refuse(UnsupportedArgument, None, error)

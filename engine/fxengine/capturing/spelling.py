@@ -13,7 +13,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from fxengine.names import _target_to_str
 from fxengine.node import Target
-from fxengine.proxy import _recorded_as
+from fxengine.torch_calls import recorded_as
 
 __all__ = ["spelled"]
 
@@ -90,7 +90,7 @@ def _forms(function: Callable[..., Any]) -> tuple[str, Target, str, Any, Any, bo
     owner: Any = getattr(function, "__self__", None)
     if name in {"__get__", "__set__"}:
         return "call_function", getattr if name == "__get__" else setattr, owner.__name__, None, None, False
-    opcode, target, label = _recorded_as(function)
+    opcode, target, label = recorded_as(function)
     if opcode == "call_method":
         if name == "__setitem__":
             return "call_function", operator.setitem, "setitem", None, None, False
