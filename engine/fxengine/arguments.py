@@ -6,6 +6,7 @@ them so and notes the nodes it meets. Everything else is a leaf.
 
 import types
 import typing
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, TypeAlias, TypeVar, Union
 
@@ -152,3 +153,18 @@ def first_symbolic_number(value: Any) -> Any:
     if isinstance(value, dict):
         return first_symbolic_number(tuple(value.values()))
     return value if isinstance(value, _SYMBOLIC_NUMBERS) else None
+
+
+def warn_of_symbolic_numbers(
+    op: str, target: object, args: tuple[Argument, ...] | None, kwargs: dict[str, Argument] | None
+) -> None:
+    """Warn if an argument of a new node is a symbolic number, which is no part of the graph."""
+    number = first_symbolic_number((args, kwargs))
+    if number is not None:
+        warnings.warn(
+            f"Raw {type(number).__name__} value ({number}) passed as argument to "
+            f"Graph.create_node(op='{op}', target={target}). "
+            f"Use create_*_node() helpers for tensor metadata queries "
+            f"or materialize_symints() for general symbolic expressions.",
+            stacklevel=3,
+        )

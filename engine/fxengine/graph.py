@@ -10,14 +10,14 @@ import contextlib
 import inspect
 import operator
 import warnings
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.types import py_sym_types
 
 from fxengine import verify
-from fxengine.arguments import ATOMS, first_symbolic_number, freeze
+from fxengine.arguments import ATOMS, freeze, warn_of_symbolic_numbers
 from fxengine.codegen import (
     CodeGen,
     PythonCode,
@@ -33,7 +33,7 @@ from fxengine.codegen.expressions import _format_target
 from fxengine.copying import copy_into, deep_copy, with_facts_of
 from fxengine.dead_code import eliminate_dead_code
 from fxengine.graph_state import blank_graph, restore_state, saved_state
-from fxengine.immutable_collections import immutable_dict
+from fxengine.module_state import attribute_exists
 from fxengine.names import (
     _custom_builtins,
     _CustomBuiltin,
@@ -57,8 +57,7 @@ from fxengine.node import (
     _type_repr,
     map_arg,
 )
-from fxengine.node_fields import fill
-from fxengine.node_list import _FindNodesLookupTable, _InsertPoint, _node_list
+from fxengine.node_list import NO_KWARGS, NodeSequence, _FindNodesLookupTable, _InsertPoint, _node_list
 from fxengine.operators import inplace_methods, magic_methods, reflectable_magic_methods
 from fxengine.symbolic_sizes import SymbolMaterializer, measure, resolve_binding, tensor_in_meta
 
@@ -106,12 +105,10 @@ __all__ = [
 found_in(__name__, CodeGen, PythonCode, _BoxedCodeGen, _ExportCodeGen, _PyTreeCodeGen, _PyTreeInfo)
 found_in(__name__, _FindNodesLookupTable, _InsertPoint, _Namespace, _node_list)
 
-_NO_KWARGS: dict[str, Any] = immutable_dict()
-_blank_node = object.__new__
 _CALLS = frozenset({"call_function", "call_method", "call_module"})
 
 
-class Graph:
+class Graph(NodeSequence):
     """A list of ``Node`` s that together constitute a Python function.
 
     ``print(graph)`` shows the nodes; ``python_code`` turns them into source::
@@ -129,21 +126,7 @@ class Graph:
         after the last.
     """
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_at_end",
-        "_co_fields",
-        "_codegen",
-        "_graph_namespace",
-        "_insert",
-        "_len",
-        "_lookup_table",
-        "_owning_module",
-        "_root",
-        "_tracer_cls",
-        "_tracer_extras",
-    )
+    __slots__ = ("_co_fields", "_codegen", "_tracer_cls", "_tracer_extras")
 
     def __init__(
         self,
@@ -158,13 +141,7 @@ class Graph:
             tracer_cls: The tracer that makes the graph; it is used again to restore the graph from generated code.
             tracer_extras: What that tracer's ``trace`` is called with beside the module.
         """
-        self._lookup_table: _FindNodesLookupTable | None = None
-        self._owning_module = owning_module
-        self._root: Node = Node(self, "", "root", "", (), {})
-        self._insert: Callable[[Node], None] = self._root.prepend
-        self._at_end = self._insert
-        self._len = 0
-        self._graph_namespace = _Namespace()
+        super().__init__(owning_module)
         self._tracer_cls = tracer_cls
         self._tracer_extras = tracer_extras
         self._codegen = CodeGen()
@@ -183,17 +160,6 @@ class Graph:
     def nodes(self) -> _node_list:
         """The nodes in order; ``reversed`` gives them last first. The graph may be edited while one iterates."""
         return _node_list(self)
-
-    @property
-    def _find_nodes_lookup_table(self) -> _FindNodesLookupTable:
-        """The table behind ``find_nodes``; made when it is first asked for and kept up to date from then on."""
-        table = self._lookup_table
-        if table is None:
-            table = _FindNodesLookupTable()
-            for node in self.nodes:
-                table.insert(node)
-            self._lookup_table = table
-        return table
 
     def output_node(self) -> Node:
         """Return the output node, which must be the last.
@@ -253,63 +219,14 @@ class Graph:
                 items.append(arg)
             frozen = tuple(items)
         if nested and op in _CALLS:
-            _warn_of_symbolic_numbers(op, target, args, kwargs)
+            warn_of_symbolic_numbers(op, target, args, kwargs)
         if name is None:
             name = _target_to_str(target)
         if op != "call_function" or not callable(target):
             _check_target(self, name, op, target)
         return self._append(
-            op, target, frozen, freeze(kwargs, inputs) if kwargs else _NO_KWARGS, name, type_expr, inputs
+            op, target, frozen, freeze(kwargs, inputs) if kwargs else NO_KWARGS, name, type_expr, inputs
         )
-
-    def _append(
-        self,
-        op: str,
-        target: Target,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        name: str,
-        type_expr: Any | None = None,
-        inputs: Iterable[Node] | None = None,
-    ) -> Node:
-        """Create a node out of parts that are right already; what ``create_node`` does after its checks.
-
-        This is the way for a tracer, which has made the arguments itself.
-
-        Args:
-            op: One of the six opcodes.
-            target: What is called or read, of the type that fits the opcode.
-            args: The positional arguments, in which all lists and dicts are immutable ones.
-            kwargs: The keyword arguments, an ``immutable_dict`` likewise.
-            name: What the value should be called; made unique.
-            type_expr: The annotation of the value.
-            inputs: The nodes in ``args`` and ``kwargs``, each once, in order of appearance. None if they are still to
-                be collected.
-        """
-        if inputs is None:
-            inputs = dict[Node, None]()
-            freeze(args, inputs)
-            freeze(kwargs, inputs)
-        node = _blank_node(Node)
-        name = self._graph_namespace.create_name(name, None)
-        fill(node, self, name, op, target, args, kwargs, type_expr, inputs)
-        owner = self._owning_module
-        if owner is not None:
-            for hook in getattr(owner, "_create_node_hooks", None) or ():
-                hook(node)
-        if self._insert is self._at_end:
-            root = self._root
-            last = root._prev
-            node._prev, node._next = last, root
-            last._next = root._prev = node
-            key = last._sort_key
-            node._sort_key = (key[0] + 1,) if key else (0,)
-        else:
-            self._insert(node)
-        if self._lookup_table is not None:
-            self._lookup_table.insert(node)
-        self._len += 1
-        return node
 
     def placeholder(
         self,
@@ -330,7 +247,7 @@ class Graph:
     def get_attr(self, qualified_name: str, type_expr: Any | None = None) -> Node:
         """Add a read of a parameter, buffer or submodule and return its node; warns if the module has no such thing."""
         owner = self._owning_module
-        if owner is not None and not _attribute_exists(owner, qualified_name):
+        if owner is not None and not attribute_exists(owner, qualified_name):
             warnings.warn(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the "
@@ -641,29 +558,3 @@ def own_graph(graph: Any) -> Graph:
     advice = "; fxengine.interop.from_torch_fx makes a module of torch.fx one of this engine" if theirs else ""
     assert isinstance(graph, Graph), f"Expected a Graph instance, but got {type(graph)}{advice}"
     return graph
-
-
-def _warn_of_symbolic_numbers(
-    op: str, target: Target, args: tuple[Argument, ...] | None, kwargs: dict[str, Argument] | None
-) -> None:
-    number = first_symbolic_number((args, kwargs))
-    if number is not None:
-        warnings.warn(
-            f"Raw {type(number).__name__} value ({number}) passed as argument to "
-            f"Graph.create_node(op='{op}', target={target}). "
-            f"Use create_*_node() helpers for tensor metadata queries "
-            f"or materialize_symints() for general symbolic expressions.",
-            stacklevel=3,
-        )
-
-
-def _attribute_exists(root: torch.nn.Module, qualified_name: str) -> bool:
-    """Return whether ``root`` has this parameter, buffer or submodule."""
-    module_path, _, name = qualified_name.rpartition(".")
-    try:
-        owner = root.get_submodule(module_path)
-    except AttributeError:
-        warnings.warn(f"Failed to fetch module {module_path}!", stacklevel=3)
-        return False
-    value = getattr(owner, name, None)
-    return isinstance(value, (torch.nn.Module, torch.nn.Parameter)) or name in owner._buffers

@@ -1,5 +1,6 @@
 """Attributes of nested modules by qualified name: copied, assigned, read, deleted."""
 
+import warnings
 from collections.abc import Container, Iterable
 from typing import Any, Final, TypeAlias
 
@@ -161,3 +162,15 @@ def _takes_modules(module: torch.nn.Module, name: str) -> bool:
         and not _global_module_registration_hooks
         and not any(name in names for names in _registries(module))
     )
+
+
+def attribute_exists(root: torch.nn.Module, qualified_name: str) -> bool:
+    """Return whether ``root`` has this parameter, buffer or submodule."""
+    module_path, _, name = qualified_name.rpartition(".")
+    try:
+        owner = root.get_submodule(module_path)
+    except AttributeError:
+        warnings.warn(f"Failed to fetch module {module_path}!", stacklevel=3)
+        return False
+    value = getattr(owner, name, None)
+    return isinstance(value, (torch.nn.Module, torch.nn.Parameter)) or name in owner._buffers

@@ -23,11 +23,13 @@ import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._traceback import CapturedTraceback
 
+from fxengine.arguments import warn_of_symbolic_numbers
 from fxengine.errors import DynamicLength, ItemAssignment, Refusal, Rule, UnsupportedArgument
-from fxengine.graph import _NO_KWARGS, Graph, _warn_of_symbolic_numbers
+from fxengine.graph import Graph
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.names import _target_to_str
 from fxengine.node import Argument, Node, Target, _freeze, base_types, map_arg
+from fxengine.node_list import NO_KWARGS
 from fxengine.source import ModuleSite, ModuleStack, Trail, is_engine_file, walk_known_frames
 
 try:
@@ -217,7 +219,7 @@ class Recorder:
             # By far the most: the nodes that are used are the arguments.
             node_args: tuple[Any, ...] = (value.node,)
             inputs: Iterable[Node] = node_args
-            node_kwargs = _NO_KWARGS
+            node_kwargs = NO_KWARGS
         else:
             node_args, node_kwargs, inputs = self._arguments(kind, target, args, kwargs)
         label = name if name is not None else _target_to_str(target)
@@ -245,12 +247,12 @@ class Recorder:
                 unusual = True
                 items.append(_frozen(self.create_arg(arg), used))
         node_args = tuple(items)
-        node_kwargs = _NO_KWARGS
+        node_kwargs = NO_KWARGS
         if kwargs:
             unusual = unusual or not PLAIN_TYPES.issuperset(map(type, kwargs.values()))
             node_kwargs = immutable_dict(_frozen(self.create_arg(kwargs), used) if unusual else kwargs)
         if unusual:
-            _warn_of_symbolic_numbers(kind, target, node_args, node_kwargs)
+            warn_of_symbolic_numbers(kind, target, node_args, node_kwargs)
         # A dict keeps the order and drops repetitions; it is not needed for one input.
         return node_args, node_kwargs, used if len(used) == 1 else dict.fromkeys(used)
 
