@@ -29,13 +29,13 @@ from fxengine.errors import (
 )
 from fxengine.exploration.choices import Choices, Coverage, Way
 from fxengine.exploration.findings import Findings, Record
-from fxengine.exploration.handlers import catcher
 from fxengine.exploration.numbers import Again, Gate, Grants, numbers_at
 from fxengine.exploration.places import CALL, Key, asking_frame, calls_of, key_of
 from fxengine.exploration.problems import Describer, Trouble, chain_of, failing_site, with_callers
 from fxengine.exploration.stand_ins import Leaves, StandIns, items_of
 from fxengine.exploration.values import UNKNOWN, Values
 from fxengine.graph import Graph
+from fxengine.handlers import catcher
 from fxengine.node import Node
 from fxengine.patching import Patches
 from fxengine.proxy import Proxy

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from fxengine.diagnosis import Observation, TracingProblem
 from fxengine.errors import SpecialisedValue, UnusedInput
-from fxengine.silent import attributes, leaves, mutation, questions, signature, training, values
+from fxengine.silent import attributes, leaves, mutation, questions, signature, swallowed, training, values
 from fxengine.silent.scene import Scene, merged
 
 _FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
@@ -16,6 +16,7 @@ _FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
     signature.unused,
     mutation.find,
     attributes.find,
+    swallowed.find,
 )
 
 

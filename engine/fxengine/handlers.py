@@ -19,13 +19,13 @@ from fxengine.syntax import nodes_around
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def catcher(error: BaseException, frame: FrameType | None, outermost: CodeType) -> FrameType | None:
+def catcher(error: BaseException, frame: FrameType | None, outermost: CodeType | None) -> FrameType | None:
     """The frame whose code would catch `error` if it were raised in `frame`; None if nobody would.
 
     Args:
         error: The exception.
         frame: The innermost frame that it would pass.
-        outermost: The code that runs everything in question; what is further out does not count.
+        outermost: The code that runs everything in question; what is further out does not count. None if all does.
     """
     while frame is not None and frame.f_code is not outermost:
         code = frame.f_code
