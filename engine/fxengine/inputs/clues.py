@@ -198,27 +198,57 @@ class Clues:
         """Return a batch of sequences of integers below ``high``."""
         return [TensorRecipe((BATCH, self.lengths[0]), "integers", torch.int64, high)]
 
-    def shape_of_pattern(self, left: str) -> tuple[int, ...]:
-        """Return sizes for a list of axis names as ``b c (h p1) (w p2)``; groups stand for the whole they divide."""
-        return tuple(self._size_of_axis(axis, place) for place, axis in enumerate(re.findall(r"\([^)]*\)|\S+", left)))
+    def shape_of_pattern(self, left: str, features: int | None = None) -> tuple[int, ...]:
+        """Return sizes for a list of axis names as ``b c (h p1) (w p2)``; groups stand for the whole they divide.
 
-    def _size_of_axis(self, axis: str, place: int) -> int:
-        letters = re.findall(r"[A-Za-z_]+", axis)
-        name = letters[0].lower() if letters else ""
+        Args:
+            left: The axes.
+            features: The size of a feature vector, where more is known of it than what the model names.
+        """
+        axes = re.findall(r"\([^)]*\)|\S+", left)
+        names = [_axis_name(axis) for axis in axes]
+        has_sides = any(name in _HEIGHTS for name in names) and any(name in _WIDTHS for name in names)
+        return tuple(
+            self._size_of_axis(
+                axis,
+                name,
+                place,
+                features or self._named_widths[0],
+                is_last=place == len(axes) - 1,
+                has_sides=has_sides,
+            )
+            for place, (axis, name) in enumerate(zip(axes, names, strict=True))
+        )
+
+    def _size_of_axis(  # noqa: PLR0911 - a table of names.
+        self, axis: str, name: str, place: int, features: int, *, is_last: bool, has_sides: bool
+    ) -> int:
         height, width = self.image_sizes[0]
         if axis.isdigit():
             return int(axis)
-        if name in {"h", "height"}:
+        if has_sides and name in _HEIGHTS:
             return height
-        if name in {"w", "width"}:
+        if has_sides and name in _WIDTHS:
             return width
-        if name in {"c", "ch", "channels", "channel", "in_channels"}:
-            return self.channels[0]
-        if name in {"f", "frames", "t"} and place > 0:
+        if name in _CHANNELS:
+            return self.channels[0] if has_sides else features if is_last else self._first_channels
+        if name in {"f", "frames", "t", "frame", "time"} and place > 0 and (has_sides or name != "t"):
             return self.frames
-        if name in {"d", "dim", "e", "emb", "features", "embed_dim", "hidden"}:
-            return self._named_widths[0] if len(letters) == 1 else _VOLUME
+        if name in {"d", "depth"} and has_sides and not is_last:
+            return self.frames
+        if place and (name in _FEATURES or (is_last and name.endswith(("dim", "size", "features", "hidden", "embed")))):
+            return features if len(re.findall(r"[A-Za-z_]+", axis)) == 1 else _VOLUME
+        if place and re.search(r"class|vocab", name):
+            return self.classes
         return BATCH if place == 0 else self.lengths[0]
+
+    @cached_property
+    def _first_channels(self) -> int:
+        """Channels of a signal, channels first."""
+        convolutions = (
+            module for module in self.modules.values() if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d)
+        )
+        return next((module.in_channels for module in convolutions), self.channels[0])
 
     def _video_size(self) -> tuple[int, int]:
         height, width = self.image_sizes[0]
@@ -263,7 +293,23 @@ _LAYERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[[Clues, Any], list[Te
 )
 """What the layers of ``torch.nn`` take."""
 
+_HEIGHTS = frozenset({"h", "height", "rows", "h_in", "img_h"})
+_WIDTHS = frozenset({"w", "width", "cols", "w_in", "img_w"})
+_CHANNELS = frozenset(
+    {"c", "ch", "channels", "channel", "in_channels", "num_channels", "c_in", "cin", "in_chans", "ic"}
+)
+_FEATURES = frozenset({
+    "d", "dim", "e", "emb", "features", "embed_dim", "hidden", "hidden_dim", "hidden_size", "d_model", "embedding_dim",
+    "n_embd", "feature_dim", "feat_dim", "model_dim", "in_features", "in_dim", "input_dim", "k", "width",
+})  # fmt: skip
+"""How people call the axes of their tensors."""
+
 _SEQUENCE_CLASS = re.compile(r"Attention|Transformer|Encoder|Decoder|Mixer|Mamba|SSM", re.IGNORECASE)
+
+
+def _axis_name(axis: str) -> str:
+    words = re.findall(r"[A-Za-z_]\w*", axis)
+    return words[0].lower() if words else ""
 
 
 def _as_mapping(configuration: Any) -> Mapping[str, Any]:

@@ -10,16 +10,21 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from fxengine.inputs.recipes import Recipe
+from fxengine.classification import Moment, moments_of
+from fxengine.inputs.recipes import Place, Recipe
 from fxengine.shapes_only import ShapesOnly, needs_data
+from fxengine.source import is_user_file
 
-__all__ = ["Operation", "Outcome", "probe"]
+__all__ = ["Operation", "Outcome", "Sources", "probe"]
+
+Sources: TypeAlias = frozenset[Place]
+"""Parts of the inputs that a tensor was computed from."""
 
 _META = torch.device("meta")
 
@@ -32,13 +37,13 @@ class Operation:
         function: The function.
         args: Its positional arguments.
         kwargs: Its keyword arguments.
-        sources: For each tensor among the arguments, in order, the parameters that it was computed from.
+        sources: For each tensor among the arguments, in order, what it was computed from.
     """
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    sources: tuple[frozenset[str], ...]
+    sources: tuple[Sources, ...]
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -55,12 +60,16 @@ class Outcome:
         error: What was raised, or None if the model ran through.
         operation: The call that raised, if it was one of a torch function.
         module: The path of the innermost module that was running.
+        moments: The frames of the error that are neither torch's nor a helper's, innermost first.
+        account: Says of a value which parts of the inputs it is or was computed from.
     """
 
     calls: int
     error: Exception | None = None
     operation: Operation | None = None
     module: str = ""
+    moments: tuple[Moment, ...] = ()
+    account: Callable[[Any], Sources] = lambda _value: frozenset()
 
     @property
     def accepted(self) -> bool:
@@ -79,18 +88,44 @@ class _Probe(ShapesOnly):
         super().__init__(module)
         self.limit = limit
         self.failed: tuple[BaseException, Operation] | None = None
-        self._sources: dict[int, tuple[Tensor, frozenset[str]]] = {}
+        self._sources: dict[int, tuple[Any, Sources]] = {}
 
-    def mark(self, value: Any, names: frozenset[str]) -> None:
-        """Note that the tensors in ``value`` were computed from the parameters ``names``."""
+    def mark(self, value: Any, places: Sources) -> None:
+        """Note that the tensors in ``value`` were computed from ``places``."""
         if isinstance(value, Tensor):
-            self._sources[id(value)] = (value, names)
+            self._sources[id(value)] = (value, places)
         elif isinstance(value, list | tuple):
             for item in value:
-                self.mark(item, names)
+                self.mark(item, places)
         elif isinstance(value, dict):
             for item in value.values():
-                self.mark(item, names)
+                self.mark(item, places)
+
+    def mark_input(self, value: Any, place: Place) -> None:
+        """Note that ``value``, and each part of it, is what stands at its place of the inputs."""
+        self._sources[id(value)] = (value, frozenset({place}))
+        match value:
+            case list() | tuple():
+                for index, item in enumerate(value):
+                    self.mark_input(item, (*place, index))
+            case dict():
+                for key, item in value.items():
+                    self.mark_input(item, (*place, key))
+            case _ if type(value).__name__ == "Inputs":
+                for key, item in vars(type(value)).items():
+                    if not key.startswith("__"):
+                        self.mark_input(item, (*place, key))
+            case _:
+                pass
+
+    def account(self, value: Any) -> Sources:
+        """Return which parts of the inputs a value is or was computed from."""
+        if isinstance(value, int | float | str | bool | type(None)):  # Equal ones may be one object.
+            return frozenset()
+        known = self._sources.get(id(value))
+        if known is not None:
+            return known[1]
+        return self._places_in(value if isinstance(value, list | tuple) else ())
 
     def __torch_function__(
         self,
@@ -105,26 +140,23 @@ class _Probe(ShapesOnly):
         try:
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
-            sources = tuple(self._sources_of(tensor) for tensor in Operation(func, args, kwargs, ()).tensors)
+            sources = tuple(self.account(tensor) for tensor in Operation(func, args, kwargs, ()).tensors)
             self.failed = (error, Operation(func, args, kwargs, sources))
             raise
-        names = self._names_in((*args, *kwargs.values()))
-        if names:
-            self.mark(result, names)
+        places = self._places_in((*args, *kwargs.values()))
+        if places:
+            self.mark(result, places)
         return result
 
-    def _sources_of(self, tensor: Tensor) -> frozenset[str]:
-        known = self._sources.get(id(tensor))
-        return known[1] if known is not None else frozenset()
-
-    def _names_in(self, values: Iterable[Any]) -> frozenset[str]:
-        names: frozenset[str] = frozenset()
+    def _places_in(self, values: Iterable[Any]) -> Sources:
+        places: Sources = frozenset()
         for value in values:
             if isinstance(value, Tensor):
-                names |= self._sources_of(value)
+                known = self._sources.get(id(value))
+                places |= known[1] if known is not None else frozenset()
             elif isinstance(value, list | tuple):
-                names |= self._names_in(value)
-        return names
+                places |= self._places_in(value)
+        return places
 
 
 def probe(
@@ -140,9 +172,12 @@ def probe(
     """
     module = root if isinstance(root, nn.Module) else None
     mode = _Probe(module, limit)
-    values = {name: recipe.make(_META, None) for name, recipe in recipes.items()}
+    try:
+        values = {name: recipe.make(_META, None) for name, recipe in recipes.items()}
+    except RuntimeError as error:  # Too large even without data.
+        return Outcome(0, error)
     for name, value in values.items():
-        mode.mark(value, frozenset({name}))
+        mode.mark_input(value, (name,))
     names = list(values)
     args = [values[name] for name in names[:positional]]
     kwargs = {name: values[name] for name in names[positional:]}
@@ -156,8 +191,13 @@ def probe(
             return Outcome(mode.calls, TimeoutError("this trial took too long"))
         except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
             operation = mode.failed[1] if mode.failed is not None and mode.failed[0] is error else None
-            return Outcome(mode.calls, error, operation, _module_of(error, module))
+            return Outcome(mode.calls, error, operation, _module_of(error, module), _moments(error), mode.account)
     return Outcome(mode.calls)
+
+
+def _moments(error: BaseException) -> tuple[Moment, ...]:
+    """Return the frames of an error, innermost first, but for those of torch and of helpers."""
+    return tuple(reversed([each for each in moments_of(error.__traceback__) if is_user_file(each.path)]))
 
 
 @contextmanager

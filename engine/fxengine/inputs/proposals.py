@@ -1,4 +1,4 @@
-"""What a parameter might want, judged by its annotation, its name and the layer that takes it.
+"""What a parameter might want, judged by its annotation, what the source says, its name and the layer that takes it.
 
 Proposals are ordered by how often they are right. They need not be right: the search runs the model on them and
 mends what the model complains about. A rule here is about how people name things in this field, never about one
@@ -6,22 +6,35 @@ model.
 """
 
 import collections.abc
+import dataclasses
 import re
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
+from torch import nn
 
 from fxengine.inputs.clues import BATCH, Clues, LayerWish
-from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe
+from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, Structure, TensorRecipe, Verbatim
 from fxengine.inputs.signature import Parameter, without_none
 
-__all__ = ["propose"]
+__all__ = ["Proposer"]
 
 _Maker: TypeAlias = Callable[[Clues], list[Recipe]]
 
-_SCALARS: dict[type, Any] = {int: 1, float: 1.0, bool: False, str: ""}
+_KINDS: Mapping[str, tuple[str, torch.dtype]] = {
+    "LongTensor": ("integers", torch.int64),
+    "IntTensor": ("integers", torch.int32),
+    "BoolTensor": ("ones", torch.bool),
+    "FloatTensor": ("normal", torch.float32),
+    "HalfTensor": ("normal", torch.float32),
+}
+"""Tensors whose annotation says what they hold."""
+
+_SIDES = re.compile(r"^(h|w|height|width|size|img_?size|image_?size|x_?size|in_?[hw]|h_size|w_size)$", re.IGNORECASE)
+_NOTHING = re.compile(r"(^|_)(start|offset|pos|position|step|idx|index|layer|level|i|shift)(_|$)")
 
 
 class _NameRule(NamedTuple):
@@ -29,71 +42,203 @@ class _NameRule(NamedTuple):
     make: _Maker
 
 
-def propose(parameter: Parameter, clues: Clues, wish: LayerWish | None, *, is_first: bool) -> list[Recipe]:
-    """Return recipes for one parameter, best first; never empty.
+class Proposer:
+    """Proposes recipes for the parameters of one model, and for what their containers hold by name."""
 
-    Args:
-        parameter: The parameter.
-        clues: What the model says of sizes.
-        wish: What the layer that takes the parameter wants, if that is known from a graph.
-        is_first: Whether it is the first one: what no rule knows is then taken for the model's main input.
-    """
-    recipes: list[Recipe] = [*_by_annotation(parameter, clues), *(wish.recipes if wish else ())]
-    name = parameter.name.lower()
-    recipes += [
-        recipe for rule in _NAME_RULES if rule.pattern.search(name) for recipe in _explain(rule.make(clues), parameter)
-    ]
-    if is_first or not recipes:
-        recipes += [recipe for other in clues.wishes[:2] for recipe in other.recipes]
-    recipes += [*_image(clues), *_features(clues)] if is_first else _features(clues)
-    return list(dict.fromkeys(recipes))
+    def __init__(self, clues: Clues, wishes: Mapping[str, LayerWish], said: Mapping[str, list[str]]) -> None:
+        """Prepare.
+
+        Args:
+            clues: What the model says of sizes.
+            wishes: What the layers want that take the parameters, where that is known from a graph.
+            said: What the source says of the parameters' shapes, as patterns.
+        """
+        self.clues = clues
+        self.wishes = wishes
+        self.said = said
+
+    def propose(self, parameter: Parameter, *, is_first: bool) -> list[Recipe]:
+        """Return recipes for one parameter, best first; never empty.
+
+        Args:
+            parameter: The parameter.
+            is_first: Whether it is the first one: what no rule knows is then taken for the model's main input.
+        """
+        clues, wish = self.clues, self.wishes.get(parameter.name)
+        by_name = list(self._by_name(parameter.name))
+        patterns = list(self._by_source(parameter, by_name, wish))
+        wishes = list(wish.recipes) if wish else []
+        recipes: list[Recipe] = [*self._by_annotation(parameter, by_name)]
+        recipes += (
+            [*wishes, *patterns]
+            if wishes and _rank(wishes[0]) == _rank(next(iter(patterns), None))
+            else [*patterns, *wishes]
+        )
+        recipes += by_name
+        if is_first or not recipes:
+            recipes += [recipe for other in clues.wishes[:2] for recipe in other.recipes]
+        recipes += [*_image(clues), *_features(clues)] if is_first else _features(clues)
+        kind = _KINDS.get(_name_of(without_none(parameter.annotation)))
+        if kind is not None:
+            recipes = [self._of_kind(recipe, *kind) for recipe in recipes]
+        return list(dict.fromkeys(recipes))
+
+    def named(self, name: str) -> list[Recipe]:
+        """Return recipes for what is known by its name alone: a key, an attribute."""
+        return self.propose(Parameter(name, None, required=True, keyword_only=False), is_first=False)
+
+    def number(self, name: str) -> int:
+        """Return a number for a parameter that wants one."""
+        clues = self.clues
+        lowered = name.lower()
+        if _SIDES.match(lowered):
+            return clues.image_sizes[0][0]
+        if "frame" in lowered:
+            return clues.frames
+        if re.search(r"len|num_(tokens|patches|steps)|^n$|^l$|^t$", lowered):
+            return clues.lengths[0]
+        if "batch" in lowered:
+            return BATCH
+        return 0 if _NOTHING.search(lowered) else 1
+
+    def _of_kind(self, recipe: Recipe, fill: Any, dtype: torch.dtype) -> Recipe:
+        """Return a tensor that holds what its annotation says."""
+        if not isinstance(recipe, TensorRecipe) or recipe.dtype.is_floating_point == dtype.is_floating_point:
+            return recipe
+        high = recipe.high if recipe.fill == "integers" else self.clues.vocabulary
+        return replace(recipe, fill=fill, dtype=dtype, high=high)
+
+    def _by_name(self, name: str) -> Iterator[Recipe]:
+        because = f"the name `{name}`"
+        for rule in _NAME_RULES:
+            if rule.pattern.search(name.lower()):
+                for recipe in rule.make(self.clues):
+                    yield replace(recipe, because=because)
+
+    def _by_source(self, parameter: Parameter, by_name: list[Recipe], wish: LayerWish | None) -> Iterator[Recipe]:
+        """Yield tensors of the shapes that comments, docstrings and statements speak of."""
+        like = next((each for each in by_name if isinstance(each, TensorRecipe)), None)
+        for pattern in self.said.get(parameter.name, ()):
+            shape = self.clues.shape_of_pattern(pattern, self.clues.widths[0])
+            because = f"`{pattern}` in the source"
+            wanted = wish.recipes[0] if wish is not None else None
+            if wanted is not None and len(wanted.shape) == len(shape):
+                yield replace(wanted, because=because)
+            elif like is not None and not like.dtype.is_floating_point:
+                yield replace(like, shape=shape, because=because)
+            else:
+                yield TensorRecipe(shape, because=because)
+
+    def _by_annotation(self, parameter: Parameter, by_name: list[Recipe]) -> Iterator[Recipe]:
+        """Yield what the annotation alone decides: numbers, containers of tensors, shapes written out."""
+        annotation = without_none(parameter.annotation)
+        because = f"the annotation of `{parameter.name}`"
+        dimensions = getattr(annotation, "dim_str", None)
+        if isinstance(dimensions, str):
+            yield self._jaxtyped(annotation, dimensions, because)
+            return
+        origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+        if annotation is int:
+            yield Constant(self.number(parameter.name), because)
+        elif annotation in {float, bool, str, complex}:
+            yield Constant({float: 1.0, bool: False, str: "", complex: 1j}[annotation], because)
+        elif annotation is torch.Size:
+            yield from (each for each in by_name if isinstance(each, Constant))
+            yield Constant((BATCH, self.clues.channels[0], *self.clues.image_sizes[0]), because)
+        elif origin is typing.Literal:
+            yield Constant(arguments[0], because)
+        elif origin is collections.abc.Callable or annotation is collections.abc.Callable:
+            yield Verbatim("torch.nn.Identity()", because)
+        elif origin in {list, tuple, collections.abc.Sequence, collections.abc.Iterable}:
+            yield from self._container(parameter, origin, arguments)
+        elif annotation is list:
+            yield from self._container(parameter, list, (torch.Tensor,))
+        elif origin in {dict, collections.abc.Mapping} or annotation is dict:
+            yield Record((), because)
+        elif isinstance(annotation, type):
+            yield from self._of_class(annotation, because)
+
+    def _container(self, parameter: Parameter, origin: Any, arguments: tuple[Any, ...]) -> Iterator[Recipe]:
+        """Yield lists and tuples of what the annotation says that they hold."""
+        if not arguments:
+            return
+        because = f"the annotation of `{parameter.name}`"
+        kind = tuple if origin is tuple else list
+        count = 2 if kind is list or Ellipsis in arguments else len(arguments)
+        inner = Parameter(parameter.name.removesuffix("s"), arguments[0], required=True, keyword_only=False)
+        if _plain(arguments[0]) is int:
+            sizes = self.clues.image_sizes[0] if count == 2 else (1, 4, 4)[:count] if count == 3 else (1,) * count
+            yield Constant(kind(sizes), because)
+            return
+        proposed = self.propose(inner, is_first=_holds_tensors(arguments[0]))
+        item = next(
+            (each for each in proposed if _holds_tensors(arguments[0]) or not isinstance(each, TensorRecipe)), None
+        )
+        if item is None:
+            return
+        if kind is list and isinstance(item, TensorRecipe) and len(item.shape) == 4:  # A list of images is the batch.
+            single = item.with_shape(item.shape[1:])
+            yield Listing((single, single), because=because)
+        if kind is tuple and Ellipsis not in arguments:
+            inners = [
+                self.propose(Parameter(parameter.name, each, required=True, keyword_only=False), is_first=True)[0]
+                for each in arguments
+            ]
+            yield Listing(tuple(inners), tuple, because)
+        yield Listing((item,) * count, kind, because)
+
+    def _of_class(self, cls: type, because: str) -> Iterator[Recipe]:
+        """Yield an object with the fields of a dataclass or named tuple, or a module that does nothing."""
+        if issubclass(cls, nn.Module):
+            yield Verbatim("torch.nn.Identity()", because)
+            return
+        if issubclass(cls, torch.Tensor) or cls in {list, dict, tuple, object}:
+            return
+        fields: dict[str, Any] = {}
+        if dataclasses.is_dataclass(cls) or hasattr(cls, "_fields"):
+            fields = {
+                name: hint
+                for base in reversed(cls.__mro__)
+                for name, hint in getattr(base, "__annotations__", {}).items()
+            }
+        if fields:
+            parameters = [
+                Parameter(name, hint if not isinstance(hint, str) else None, True, False)
+                for name, hint in fields.items()
+            ]  # noqa: E501, FBT003
+            yield Structure(tuple((each.name, self.propose(each, is_first=False)[0]) for each in parameters), because)
+
+    def _jaxtyped(self, annotation: Any, dimensions: str, because: str) -> TensorRecipe:
+        """Return the tensor of a jaxtyping annotation such as ``Float[Tensor, "b c h w"]``."""
+        axes = [axis.lstrip("#*?_") for axis in dimensions.split() if axis != "..."]
+        shape = self.clues.shape_of_pattern(" ".join(axis.partition("=")[2] or axis for axis in axes if axis))
+        kinds = "".join(map(str, getattr(annotation, "dtypes", ())))
+        if "bool" in kinds and "float" not in kinds:
+            return TensorRecipe(shape, "ones", torch.bool, because=because)
+        if "int" in kinds and "float" not in kinds:
+            return TensorRecipe(shape, "integers", torch.int64, self.clues.vocabulary, because)
+        return TensorRecipe(shape, because=because)
 
 
-def _explain(recipes: list[Recipe], parameter: Parameter) -> Iterator[Recipe]:
-    because = f"the name `{parameter.name}`"
-    for recipe in recipes:
-        yield recipe.with_shape(recipe.shape, because) if isinstance(recipe, TensorRecipe) else recipe
+def _name_of(annotation: Any) -> str:
+    return getattr(annotation, "__name__", "")
 
 
-def _by_annotation(parameter: Parameter, clues: Clues) -> list[Recipe]:
-    """Return what the annotation alone decides: numbers, containers of tensors, shapes written out."""
-    annotation = without_none(parameter.annotation)
-    dimensions = getattr(annotation, "dim_str", None)
-    if isinstance(dimensions, str):
-        return [_jaxtyped(annotation, dimensions, clues, parameter)]
-    if annotation in _SCALARS:
-        return [Constant(_SCALARS[annotation], f"the annotation of `{parameter.name}`")]
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in {list, collections.abc.Sequence, tuple} and arguments and _holds_tensors(arguments[0]):
-        inner = Parameter(parameter.name, arguments[0], required=True, keyword_only=False)
-        item = propose(inner, clues, None, is_first=True)[0]
-        if origin is tuple:
-            count = 2 if Ellipsis in arguments else len(arguments)
-            return [Listing((item,) * count, tuple)]
-        if isinstance(item, TensorRecipe) and len(item.shape) == 4:  # A list of images has no batch dimension.
-            item = item.with_shape(item.shape[1:])
-        return [Listing((item, item))]
-    if origin in {dict, collections.abc.Mapping} and _holds_tensors(arguments[-1]):
-        return [Record(())]
-    return []
+def _plain(annotation: Any) -> Any:
+    """Return the plain type in the innermost container of an annotation."""
+    annotation = without_none(annotation)
+    return annotation if annotation in {int, float, bool, str} else None
+
+
+def _rank(recipe: Recipe | None) -> int | None:
+    return len(recipe.shape) if isinstance(recipe, TensorRecipe) else None
 
 
 def _holds_tensors(annotation: Any) -> bool:
     annotation = without_none(annotation)
-    return annotation is torch.Tensor or any(map(_holds_tensors, typing.get_args(annotation)))
-
-
-def _jaxtyped(annotation: Any, dimensions: str, clues: Clues, parameter: Parameter) -> TensorRecipe:
-    """Return the tensor of a jaxtyping annotation such as ``Float[Tensor, "b c h w"]``."""
-    axes = [axis.lstrip("#*?_") for axis in dimensions.split() if axis != "..."]
-    shape = clues.shape_of_pattern(" ".join(axis.partition("=")[2] or axis for axis in axes))
-    because = f"the annotation of `{parameter.name}`"
-    kinds = "".join(map(str, getattr(annotation, "dtypes", ())))
-    if "bool" in kinds and "float" not in kinds:
-        return TensorRecipe(shape, "ones", torch.bool, because=because)
-    if "int" in kinds and "float" not in kinds:
-        return TensorRecipe(shape, "integers", torch.int64, clues.vocabulary, because)
-    return TensorRecipe(shape, because=because)
+    if isinstance(annotation, type) and issubclass(annotation, torch.Tensor):
+        return True
+    return hasattr(annotation, "dim_str") or any(map(_holds_tensors, typing.get_args(annotation)))
 
 
 def _integers(shape: tuple[int, ...], high: int) -> TensorRecipe:
@@ -118,10 +263,24 @@ def _tokens(clues: Clues) -> list[Recipe]:
     return [_integers((BATCH, clues.lengths[0]), clues.vocabulary)]
 
 
+def _positions(clues: Clues) -> list[Recipe]:
+    return [_integers((BATCH, clues.lengths[0]), clues.lengths[0]), _integers((clues.lengths[0], 3), clues.lengths[0])]
+
+
+def _axes(clues: Clues) -> list[Recipe]:
+    """Positions along several axes for each token."""
+    length = clues.lengths[0]
+    return [_integers((length, 3), length), _integers((BATCH, length, 3), length), _integers((BATCH, length), length)]
+
+
 def _features(clues: Clues) -> list[Recipe]:
     width = clues.widths[0]
     shapes = [(BATCH, clues.lengths[0], width), (BATCH, width)]
     return [TensorRecipe(shape) for shape in (shapes if clues.is_sequential_model else reversed(shapes))]
+
+
+def _pooled(clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((BATCH, clues.widths[0]))]
 
 
 def _segments(clues: Clues) -> list[Recipe]:
@@ -138,7 +297,10 @@ def _mask(clues: Clues) -> list[Recipe]:
 
 
 def _times(_clues: Clues) -> list[Recipe]:
-    return [_integers((BATCH,), 1000), TensorRecipe((BATCH,), "uniform"), TensorRecipe((BATCH, 1), "uniform")]
+    return [
+        _integers((BATCH,), 1000), TensorRecipe((BATCH,), "uniform"), TensorRecipe((BATCH, 1), "uniform"),
+        _integers((), 1000),
+    ]  # fmt: skip
 
 
 def _labels(clues: Clues) -> list[Recipe]:
@@ -166,9 +328,17 @@ def _edges(_clues: Clues) -> list[Recipe]:
     return [_integers((2, 32), 16)]
 
 
+def _edge_attributes(clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((32, clues.widths[0])), TensorRecipe((32,), "uniform")]
+
+
+def _graph_index(_clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((16,), "zeros", torch.int64)]
+
+
 def _adjacency(clues: Clues) -> list[Recipe]:
     length = clues.lengths[0]
-    return [TensorRecipe((BATCH, length, length), "ones"), TensorRecipe((length, length), "ones")]
+    return [TensorRecipe((length, length), "ones"), TensorRecipe((BATCH, length, length), "ones")]
 
 
 def _boxes(_clues: Clues) -> list[Recipe]:
@@ -188,27 +358,46 @@ def _size(clues: Clues) -> list[Recipe]:
     return [Constant(clues.image_sizes[0])]
 
 
+def _batch_shape(clues: Clues) -> list[Recipe]:
+    return [Constant((BATCH, clues.channels[0], *clues.image_sizes[0]))]
+
+
+def _grid(_clues: Clues) -> list[Recipe]:
+    """Frames, rows and columns of patches, for each picture."""
+    return [Verbatim("torch.tensor([[1, 4, 4]])"), Verbatim("torch.tensor([[1, 4, 4], [1, 4, 4]])")]
+
+
 _NAME_RULES = tuple(
     _NameRule(re.compile(pattern), make)
     for pattern, make in (
-        (r"mask$|^mask|padding_mask|is_causal_mask", _mask),
+        (r"mask$|^mask|padding_mask|is_causal_mask|mask_matrix", _mask),
         (r"token_type|segment_ids|type_ids", _segments),
+        (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?|spatial_shapes)$|_grid_thw$", _grid),
+        (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
+        (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
         (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
         (r"video|clip|^frames$", _video),
         (r"(^|_)(img|imgs|image|images|pixels?|pixel_values|photo|picture|rgb|frame)s?\d*($|_)|^sample$", _image),
-        (r"^(t|ts|time|times|time_?steps?|sigmas?|noise_levels?|log_snr|diffusion_steps?|timestep_cond)$", _times),
+        (
+            r"^(\w+_)?(t|ts|time|times|time_?steps?|sigmas?|noise_levels?|log_snr|diffusion_steps?|timestep_cond)$",
+            _times,
+        ),
         (r"^(y|labels?|targets?|class(es)?|class_(labels?|ids)|cond_class|gt|target_ids)$", _labels),
         (r"(^|_)(lens?|lengths?)$|_lens$", _lengths),
+        (r"pool", _pooled),
         (r"wav|audio|speech|signal|^input_values$", _audio),
         (r"mel|spec(trogram)?s?$|^input_features$", _spectrogram),
-        (r"points?|xyz|pcd|point_?cloud|^coords?$", _points),
-        (r"^edge_index$|^edges$", _edges),
+        (r"points?$|^points?|xyz|pcd|point_?cloud|^coords?$", _points),
+        (r"^edge_index$|^edges$|edge_index", _edges),
+        (r"^edge_(attr|weight|feat|type)", _edge_attributes),
+        (r"^batch(_index)?$", _graph_index),
         (r"^adj", _adjacency),
         (r"box(es)?$|^rois?$", _boxes),
         (r"^(z|noise|latents?|noise_vector)$", _noise),
         (r"^(scale|alpha|beta|temperature|tau|weight|guidance_scale|factor)$", _scalar),
-        (r"^(size|output_size|target_size|image_size|img_size|shape|hw)$", _size),
+        (r"^(batch|input|data|in)_shape$", _batch_shape),
+        (r"^(size|output_size|target_size|image_size|img_size|shape|hw|hw_shape|x_size|input_size)$", _size),
         (r"cond|context|memory|encoder_hidden|embed|prompt|feat|hidden|query|key|value|^[qkv]$|seq", _features),
     )
-)  # fmt: skip
+)
 """How people call their inputs, the more telling names first."""

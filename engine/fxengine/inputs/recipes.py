@@ -4,13 +4,26 @@ A recipe is data. The same recipe gives a meta tensor for shape propagation, a r
 Python source that a person reads and edits, such as ``torch.randn(2, 3, 224, 224)``.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import torch
 
-__all__ = ["Constant", "Listing", "Recipe", "Record", "TensorRecipe", "call_expression"]
+__all__ = [
+    "Constant",
+    "Listing",
+    "Place",
+    "Recipe",
+    "Record",
+    "Structure",
+    "TensorRecipe",
+    "Verbatim",
+    "call_expression",
+    "leaves",
+    "with_part",
+]
 
 Fill: TypeAlias = Literal["normal", "uniform", "integers", "ones", "zeros", "full"]
 
@@ -63,6 +76,11 @@ class TensorRecipe:
             case "full":
                 value = torch.full(self.shape, self.high)
         return value.to(device=device, dtype=self.dtype)
+
+    @property
+    def elements(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
 
     def with_shape(self, shape: tuple[int, ...], because: str = "") -> "TensorRecipe":
         """Return the same content in another shape."""
@@ -127,7 +145,75 @@ class Record:
         return {key: item.make(device, generator) for key, item in self.items}
 
 
-Recipe: TypeAlias = TensorRecipe | Constant | Listing | Record
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """An object with attributes, of no class that matters."""
+
+    items: tuple[tuple[str, "Recipe"], ...]
+    because: str = ""
+
+    @property
+    def expression(self) -> str:
+        """Python source that makes it."""
+        return f"type('Inputs', (), {Record(self.items).expression})()"
+
+    def make(self, device: torch.device, generator: torch.Generator | None) -> Any:
+        """Return the object with its attributes made."""
+        return type("Inputs", (), Record(self.items).make(device, generator))()
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """What an expression makes that names nothing but `torch`."""
+
+    source: str
+    because: str = ""
+
+    @property
+    def expression(self) -> str:
+        """Python source that makes it."""
+        return self.source
+
+    def make(self, device: torch.device, generator: torch.Generator | None) -> Any:  # noqa: ARG002 - as its siblings.
+        """Return the value."""
+        return eval(self.source, {"torch": torch})  # noqa: S307 - written by us.
+
+
+Recipe: TypeAlias = TensorRecipe | Constant | Listing | Record | Structure | Verbatim
+
+Place: TypeAlias = tuple[str | int, ...]
+"""Where a recipe stands in an assignment: the parameter, then the index, key or attribute in each container."""
+
+
+def leaves(recipe: Recipe, place: Place) -> Iterator[tuple[Place, Recipe]]:
+    """Yield what a recipe is made of in the end, with the place of each part."""
+    match recipe:
+        case Listing():
+            for index, item in enumerate(recipe.items):
+                yield from leaves(item, (*place, index))
+        case Record() | Structure():
+            for key, item in recipe.items:
+                yield from leaves(item, (*place, key))
+        case _:
+            yield place, recipe
+
+
+def with_part(recipe: Recipe, rest: Place, part: Recipe) -> Recipe:
+    """Return a recipe with another part at the place that ``rest`` leads to from it."""
+    if not rest:
+        return part
+    match recipe:
+        case Listing():
+            items = list(recipe.items)
+            items[int(rest[0])] = with_part(items[int(rest[0])], rest[1:], part)
+            return replace(recipe, items=tuple(items))
+        case Record() | Structure():
+            found = tuple(
+                (key, with_part(item, rest[1:], part) if key == rest[0] else item) for key, item in recipe.items
+            )
+            return replace(recipe, items=found)
+        case _:
+            return recipe
 
 
 def call_expression(args: tuple[Recipe, ...], kwargs: Mapping[str, Recipe]) -> str:

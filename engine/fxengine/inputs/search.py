@@ -20,9 +20,11 @@ from torch import nn
 from fxengine.graph import Graph
 from fxengine.inputs.clues import Clues
 from fxengine.inputs.probe import Outcome, probe
-from fxengine.inputs.proposals import propose
+from fxengine.inputs.proposals import Proposer
+from fxengine.inputs.reading import patterns_said
 from fxengine.inputs.recipes import Recipe, call_expression
 from fxengine.inputs.repair import repairs
+from fxengine.inputs.scenes import absent_names
 from fxengine.inputs.signature import Parameter, consumers, parameters_of
 
 __all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
@@ -123,7 +125,9 @@ class _Search:
         self.deadline = deadline
         self.parameters = parameters_of(root)
         self.clues = Clues(root if isinstance(root, nn.Module) else nn.Module())
-        self.wishes = consumers(graph, self.clues) if graph is not None else {}
+        wishes = consumers(graph, self.clues) if graph is not None else {}
+        said = patterns_said(root, [parameter.name for parameter in self.parameters])
+        self.proposer = Proposer(self.clues, wishes, said)
         self.queue: list[_Candidate] = []
         self.serials = itertools.count()
         self.seen: set[str] = set()
@@ -161,7 +165,7 @@ class _Search:
 
     def _proposals(self, parameter: Parameter) -> list[Recipe]:
         is_first = parameter in self._wanted()[:1]
-        return propose(parameter, self.clues, self.wishes.get(parameter.name), is_first=is_first)
+        return self.proposer.propose(parameter, is_first=is_first)
 
     def _push_second_choices(self) -> None:
         """Queue the other proposals of each parameter, one parameter changed at a time."""
@@ -174,7 +178,7 @@ class _Search:
         for parameter in self._named_in(outcome, candidate.recipes):
             recipes = {**candidate.recipes, parameter.name: self._proposals(parameter)[0]}
             self._push(self._ordered(recipes), candidate.cost + 0.5, outcome.calls)
-        changes = repairs(candidate.recipes, outcome, self.clues)
+        changes = repairs(candidate.recipes, outcome, self.clues, self.proposer)
         for change in itertools.islice(changes, _MAX_REPAIRS):
             self._push(dict(change.recipes), candidate.cost + change.cost, outcome.calls)
 
@@ -187,6 +191,8 @@ class _Search:
         # An inner model complains, and calls its input `input_ids`; ours may be `decoder_input_ids`.
         endings = tuple(f"_{word}" for word in words if "_" in word)
         named += [parameter for parameter in absent if parameter.name.endswith(endings)]
+        missing = set(absent_names(outcome.moments))
+        named += [parameter for parameter in absent if parameter.name in missing and parameter not in named]
         if named or "None" not in message:
             return named
         return absent[:4]

@@ -63,10 +63,11 @@ def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
 
 
 def without_none(annotation: Any) -> Any:
-    """Return ``T`` for ``Optional[T]`` and the first member of any other union."""
+    """Return ``T`` for ``Optional[T]``, and of any other union the tensor in it, or else its first member."""
     if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
         members = [member for member in typing.get_args(annotation) if member is not types.NoneType]
-        return members[0] if members else None
+        tensors = [member for member in members if isinstance(member, type) and issubclass(member, torch.Tensor)]
+        return next(iter([*tensors, *members]), None)
     return annotation
 
 

@@ -1,0 +1,282 @@
+"""What messages say that torch, libraries or people wrote, and what to do about it.
+
+Each rule is a pattern and what it moves. Numbers in messages are taken for sizes where nothing better is known.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import torch
+
+from fxengine.inputs.moves import Change, Moves
+from fxengine.inputs.probe import Sources
+from fxengine.inputs.proposals import Proposer
+from fxengine.inputs.recipes import Constant, Listing, Record, TensorRecipe
+
+__all__ = ["by_message"]
+
+_Act: TypeAlias = Callable[[Moves, re.Match[str]], Iterator[Change]]
+
+
+def by_message(moves: Moves, message: str, proposer: Proposer) -> Iterator[Change]:
+    """Yield changes for the numbers and names in a message."""
+    for pattern, act in _MESSAGES:
+        match = pattern.search(message)
+        if match is not None:
+            yield from act(moves, match)
+    yield from _shapes(moves, message, proposer)
+    yield from _numbers(moves, message)
+
+
+def _all(moves: Moves) -> Sources:
+    return moves.blamed or frozenset(moves.parts)
+
+
+def _unpacked(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``not enough values to unpack (expected 3, got 2)``: a shape was unpacked."""
+    wanted, got = (int(match[1]), int(match[2])) if match[2] else (int(match[1]), -1)
+    for place, recipe in moves.tensors():
+        if len(recipe.shape) == got or got < 0:
+            yield from moves.rank(place, recipe, wanted, 0.4)
+
+
+def _dimensions(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """Some rank is not the one that was wanted."""
+    numbers = [int(number) for number in match.groups() if number is not None]
+    ranks = [number for number in numbers if 0 < number <= 6]
+    for place, recipe in moves.tensors():
+        for rank in dict.fromkeys([*ranks, len(recipe.shape) + 1]):
+            if rank != len(recipe.shape):
+                yield from moves.rank(place, recipe, rank, 0.6)
+
+
+def _off(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``Wrong shape: expected 4 dims. Received 3-dim tensor``: ranks are off by as much."""
+    yield from moves.rerank(_all(moves), int(match[2]), int(match[1]), 0.3)
+
+
+def _unequal(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``Shape mismatch, 16 != 12``: a size was to be another, or the product of others."""
+    got, wanted = int(match[1]), int(match[2])
+    yield from moves.resize(_all(moves), got, wanted, 0.1)
+    yield from moves.scale(_all(moves), got, wanted, 0.6)
+
+
+def _undivided(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``can't divide axis of length 7 in chunks of 2``."""
+    length, chunk = int(match[1]), int(match[2])
+    wanted = -(-length // chunk) * chunk
+    yield from moves.resize(_all(moves), length, wanted, 0.1)
+    yield from moves.multiple(chunk, 0.5)
+
+
+def _integers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    yield from moves.integral(_all(moves))
+
+
+def _floats(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    yield from moves.floating(_all(moves))
+
+
+def _booleans(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    for place, recipe in moves.tensors():
+        if recipe.dtype is not torch.bool and ("mask" in str(place) or place in moves.blamed):
+            yield moves.put(place, replace(recipe, fill="ones", dtype=torch.bool), 0.4)
+
+
+def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``index 17 is out of bounds for dimension 0 with size 4``: smaller integers."""
+    numbers = [int(number) for number in match.groups() if number is not None]
+    for place, recipe in moves.tensors():
+        if recipe.fill == "integers":
+            for high in dict.fromkeys([*numbers[-1:], 2, 1]):
+                if 0 < high < recipe.high:
+                    yield moves.put(place, replace(recipe, high=high), 0.3)
+
+
+def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``shape '[2, 8, 8]' is invalid for input of size 64``: bring the volume to the one that was wanted."""
+    sizes = [int(size) for size in re.findall(r"-?\d+", match[1])]
+    wanted, given = math.prod(abs(size) for size in sizes), int(match[2])
+    if not given:
+        return
+    for place, recipe in moves.tensors():
+        if wanted != given:
+            yield from moves.resize(frozenset({place}), given, wanted)
+        for size in (size for size in sizes[1:] if size > 1 and recipe.shape):
+            yield from moves.resize(frozenset({place}), recipe.shape[-1], size, cost=1.5)
+    if -1 in sizes and given % wanted:
+        for factor in dict.fromkeys([*(size for size in sizes if size > 1), wanted]):
+            yield from moves.multiple(factor, 0.8)
+    if moves.blamed and wanted != given and -1 not in sizes:
+        yield from moves.scale(moves.blamed, given, wanted, 0.9)
+
+
+def _as_list(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """A list of tensors was wanted where one was given."""
+    for place, recipe in moves.tensors():
+        if recipe.shape and len(place) == 1:
+            item = recipe.with_shape(recipe.shape[1:])
+            yield moves.put(place, Listing((item, item)), 1.5)
+            yield moves.put(place, Listing((recipe, recipe)), 1.6)
+
+
+def _multiple(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    yield from moves.multiple(int(match[1]))
+
+
+def _too_small(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    yield from moves.grow(frozenset(moves.parts))
+
+
+def _too_large(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """Not enough memory, or not enough time: smaller pictures, shorter sequences."""
+    for place, recipe in moves.tensors():
+        shape = recipe.shape
+        if len(shape) >= 4:
+            yield moves.reshape(place, (*shape[:-2], *(max(size // 4, 8) for size in shape[-2:])), 0.5)
+        elif len(shape) >= 2 and recipe.elements > 64:
+            yield moves.reshape(place, (*shape[:-1], max(shape[-1] // 4, 1)), 1.0)
+            yield moves.reshape(place, (shape[0], max(shape[1] // 4, 1), *shape[2:]), 1.0)
+
+
+def _scalar(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """One number was wanted where a tensor has several."""
+    for place, recipe in moves.tensors():
+        if recipe.shape:
+            yield moves.reshape(place, (), 0.6 if place in moves.blamed else 1.2)
+            yield moves.reshape(place, (1,), 0.8 if place in moves.blamed else 1.4)
+
+
+def _interpolated(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``Input and output must have the same number of spatial dimensions, but got input with [16] and size [8, 8]``."""
+    given = len(match[1].split(","))
+    wanted = len(match[2].split(","))
+    for place, recipe in moves.tensors():
+        yield from moves.rank(place, recipe, len(recipe.shape) + wanted - given, 0.5)
+
+
+def _options(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``mode must be 'a' or 'b', got ...``: one of those."""
+    names = [each for each in re.findall(r"\w+", match.string[: match.start(1)]) if (each,) in moves.parts]
+    for word in dict.fromkeys(re.findall(r"['\"](\w+)['\"]", match[1])):
+        for name in names[-1:]:
+            yield moves.put((name,), Constant(word), 0.3)
+
+
+def _missing_key(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """A dictionary has no such key, or a tensor was used as one."""
+    for name, recipe in moves.recipes.items():
+        if isinstance(recipe, Record) and match[1] not in dict(recipe.items):
+            value = TensorRecipe((2, moves.clues.channels[0], *moves.clues.image_sizes[0]))
+            yield moves.put((name,), Record((*recipe.items, (match[1], value))), 0.8)
+
+
+def _shapes(moves: Moves, message: str, proposer: Proposer) -> Iterator[Change]:
+    """``x must have shape (B, L, 3), got (2, 16)``: the shapes that are written out, for the input that is named."""
+    found = _SHAPE.findall(message)
+    if not found or moves.outcome.operation is not None or "einops" in message:
+        return
+    named = [place for place in moves.parts if re.search(rf"\b{re.escape(str(place[0]))}\b", message)]
+    given = {recipe.shape for _, recipe in moves.tensors()}
+    for place, recipe in moves.tensors():
+        if named and place not in named:
+            continue
+        for text in found[:3]:
+            axes = [axis.strip().removesuffix("_size").removeprefix("num_") for axis in re.split(r"[,x×]", text)]
+            axes = [axis for axis in axes if axis.isidentifier() or axis.isdigit()]
+            shape = proposer.clues.shape_of_pattern(" ".join(axes))
+            if shape and shape not in given and 0 < len(shape) <= 6:
+                kept = tuple(
+                    size if axis.isdigit() or place_of >= len(recipe.shape) else recipe.shape[place_of]
+                    for place_of, (axis, size) in enumerate(zip(axes, shape, strict=True))
+                )
+                cost = 0.3 if named else 0.9
+                yield moves.reshape(place, kept if len(kept) >= len(recipe.shape) else shape, cost)
+                yield moves.reshape(place, shape, cost + 0.1)
+
+
+def _numbers(moves: Moves, message: str) -> Iterator[Change]:
+    """Exchange a number of the message that is one of our sizes for one that is not."""
+    numbers = list(dict.fromkeys(int(number) for number in re.findall(r"(?<![\w.])\d{1,5}(?!\w|\.\d)", message)))
+    for place, recipe in moves.tensors():
+        ours = [number for number in numbers if number in recipe.shape[1:] and number > 1]
+        theirs = [number for number in numbers if number not in recipe.shape and 0 < number <= 1 << 14]
+        for a in ours[:3]:
+            for b in theirs[:3]:
+                yield from moves.resize(frozenset({place}), a, b, cost=1.0)
+
+
+_SHAPE: Final = re.compile(r"[(\[]((?:[A-Za-z_]\w*|\d+)(?:\s*[,x×]\s*(?:[A-Za-z_]\w*|\d+|\.\.\.))+)\s*,?\s*[)\]]")
+
+_MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
+    (re.compile(pattern), act)
+    for act, patterns in (
+        (
+            _unpacked,
+            (
+                r"not enough values to unpack \(expected (?:at least )?(\d+), got (\d+)\)",
+                r"too many values to unpack \(expected (\d+)(?:, got (\d+))?\)",
+            ),
+        ),
+        (
+            _dimensions,
+            (
+                r"input\.dim\(\) = (\d+) is not equal to len\(dims\) = (\d+)",
+                r"[Ee]xpected (\d+)(?:D?-?D?(?: \(\w+\))? or (\d+))?[- ]?(?:D|dim)",
+                r"Dimension out of range \(expected to be in range of \[-(\d+), \d+\], but got -?(\d+)\)",
+                r"too many indices for tensor of dimension (\d+)",
+                r"tuple index out of range|list index out of range",
+                r"Expected (\d+) dimensions, got (\d+)|[Ww]rong shape: expected (\d+) dims",
+                r"must be a? ?(\d+)[- ]?(?:D|dim)",
+                r"must be 0-dim or (\d)-dim",
+                r"number of sizes provided \((\d+)\) must be greater or equal",
+                r"can not be smaller than number of dimensions",
+                r"not supported for (\d)D input",
+            ),
+        ),
+        (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
+        (_unequal, (r"Shape mismatch, (\d+) != (\d+)",)),
+        (_undivided, (r"can't divide axis of length (\d+) in chunks of (\d+)",)),
+        (_volume, (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)",)),
+        (
+            _integers,
+            (
+                r"indices must be|must be long|[Ee]xpected .*Long|got (?:torch\.)?FloatTensor|scalar type Long",
+                r"one_hot is only applicable|tensors used as indices|[Ee]xpected .*(?:int64|integer)",
+            ),
+        ),
+        (
+            _floats,
+            (r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating",),
+        ),
+        (_multiple, (r"(?:multiple of|divisible by|be divided by)\D{0,40}?(\d+)",)),
+        (_booleans, (r"mask.*bool|bool.*mask|Bool",)),
+        (
+            _below,
+            (
+                r"index (?:-?\d+ is )?out of (?:bounds|range)(?: in self)?(?:.*size (\d+))?",
+                r"out of bounds .*size (\d+)",
+            ),
+        ),
+        (_missing_key, (r"^'(\w+)'$",)),
+        (_interpolated, (r"spatial dimensions of \[([^\]]*)\] and output size of \[([^\]]*)\]",)),
+        (_scalar, (r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted",)),
+        (_options, (r"(?:must be|one of|expected).{0,20}?((?:['\"]\w+['\"](?:, | or |, or )?)+)",)),
+        (_too_large, (r"can't allocate memory|too long|out of memory",)),
+        (
+            _too_small,
+            (
+                r"[Kk]ernel size can't be greater|too small|smaller than|more than 1 (?:value per channel|spatial)",
+                r"[Pp]adding size should be less than|non-zero size|has no elements|less than one|dimension 0 with size 0",
+                r"size 0 at dimension|for tensor of size \[0\]",
+            ),
+        ),
+        (_as_list, (r"expected .*(?:List|list|sequence|tuple) .*|must be (?:tuple|list) of|iteration over a 0-d",)),
+    )
+    for pattern in patterns
+)
+"""What is said, and what to do about it."""

@@ -1,0 +1,249 @@
+"""What can be changed about inputs that did not fit: sizes, ranks, types and kinds of their parts.
+
+A move yields changed assignments, best first, each with what it cost to think of. Moves know nothing of why; rules do.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from fxengine.inputs.clues import BATCH, Clues
+from fxengine.inputs.probe import Outcome, Sources
+from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, leaves, with_part
+
+__all__ = ["Assignment", "Change", "Moves"]
+
+Assignment: TypeAlias = Mapping[str, Recipe]
+
+_MAX_SIDE = 2048
+_MAX_RANK = 7
+_ADDED = 2
+_LARGEST = 1 << 16
+_MOST_ELEMENTS = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A new assignment, and what it cost to think of (0 is a certainty)."""
+
+    recipes: Assignment
+    cost: float
+
+
+class Moves:
+    """The changes of one assignment.
+
+    Attributes:
+        recipes: The assignment.
+        outcome: How the trial with it ended.
+        clues: What the model says of sizes.
+        parts: The parts of the assignment by their places.
+    """
+
+    def __init__(self, recipes: Assignment, outcome: Outcome, clues: Clues) -> None:
+        self.recipes = recipes
+        self.outcome = outcome
+        self.clues = clues
+        self.parts: dict[Place, Recipe] = {
+            place: part for name, recipe in recipes.items() for place, part in leaves(recipe, (name,))
+        }
+        self.because = f"`{outcome.module}`" if outcome.module else "its first use"
+
+    @cached_property
+    def blamed(self) -> Sources:
+        """The parts that fed the operation that failed, or the code that raised."""
+        operation = self.outcome.operation
+        if operation is not None and operation.tensors:
+            return frozenset[Place]().union(*operation.sources)
+        for moment in self.outcome.moments:
+            words = re.findall(r"\w+", moment.source.text)
+            known = moment.frame.f_locals
+            for values in ([known[word] for word in words if word in known], known.values()):
+                places = frozenset[Place]().union(*map(self.of, values))
+                if places:
+                    return places
+        return frozenset()
+
+    def tensors(self) -> list[tuple[Place, TensorRecipe]]:
+        """Return the tensors among the parts, those that fed the failing operation first."""
+        blamed = self.blamed
+        found = [(place, part) for place, part in self.parts.items() if isinstance(part, TensorRecipe)]
+        return sorted(found, key=lambda pair: pair[0] not in blamed) if blamed else found
+
+    def among(self, places: Sources) -> list[tuple[Place, TensorRecipe]]:
+        """Return the tensors at ``places``, in the order of the inputs."""
+        return [
+            (place, part) for place, part in self.parts.items() if place in places and isinstance(part, TensorRecipe)
+        ]
+
+    def change(self, parts: Mapping[Place, Recipe], cost: float) -> Change:
+        """Return the assignment with other parts at some places."""
+        recipes = dict(self.recipes)
+        for place, part in parts.items():
+            name, *rest = place
+            part = part if part.because else replace(part, because=self.because)  # noqa: PLW2901 - the same, explained.
+            recipes[str(name)] = with_part(recipes[str(name)], tuple(rest), part)
+        return Change(recipes, cost)
+
+    def put(self, place: Place, part: Recipe, cost: float) -> Change:
+        """Return the assignment with another part at one place."""
+        return self.change({place: replace(part, because=self.because)}, cost)
+
+    def reshape(self, place: Place, shape: Sequence[int], cost: float) -> Change:
+        """Return the assignment with a tensor in another shape."""
+        recipe = self.parts[place]
+        assert isinstance(recipe, TensorRecipe)
+        sizes = tuple(max(1, min(size, _LARGEST)) for size in shape)
+        if math.prod(sizes) > _MOST_ELEMENTS:
+            return Change(self.recipes, cost)
+        return self.put(place, recipe.with_shape(sizes), cost)
+
+    def resize(self, places: Sources, got: int, wanted: int, cost: float = 0.0) -> Iterator[Change]:
+        """Change what is ``got`` long to ``wanted``: directly where the input has that size, else in proportion."""
+        direct: dict[Place, Recipe] = {}
+        for place, recipe in self.among(places):
+            shape = recipe.shape
+            dimensions = [each for each in range(len(shape) - 1, -1, -1) if shape[each] == got]
+            for dimension in range(1, len(shape)):
+                if 0 < abs(shape[dimension] - got) <= _ADDED and wanted != got:  # A token was added, a frame lost.
+                    nearby = shape[dimension] + wanted - got
+                    yield self.reshape(place, (*shape[:dimension], nearby, *shape[dimension + 1 :]), cost + 0.4)
+            for dimension in sorted(dimensions, key=lambda each: each == 0):
+                if len(shape) >= 4 and dimension >= len(shape) - 2 and shape[-1] == shape[-2]:
+                    yield self.reshape(place, (*shape[:-2], wanted, wanted), cost + 0.1)
+                resized = (*shape[:dimension], wanted, *shape[dimension + 1 :])
+                direct.setdefault(place, recipe.with_shape(resized, self.because))
+                yield self.reshape(place, resized, cost + 0.2 + self._of_batch(shape, dimension))
+            if dimensions in ([], [0]):
+                yield from self._in_proportion(place, recipe, wanted / got if got else 1.0, cost)
+        if len(direct) > 1 and 0 < wanted <= _LARGEST:
+            yield self.change(direct, cost + 0.3)
+
+    def scale(self, places: Sources, got: int, wanted: int, cost: float) -> Iterator[Change]:
+        """Change one dimension in the same proportion in all of several tensors."""
+        if got <= 0 or wanted <= 0 or (wanted % got and got % wanted):
+            return
+        found = self.among(places)
+        for dimension in range(max((len(recipe.shape) for _, recipe in found), default=0)):
+            parts: dict[Place, Recipe] = {}
+            for place, recipe in found:
+                if dimension < len(recipe.shape) and recipe.shape[dimension] * wanted % got == 0:
+                    size = recipe.shape[dimension] * wanted // got
+                    shape = (*recipe.shape[:dimension], size, *recipe.shape[dimension + 1 :])
+                    if math.prod(shape) <= _MOST_ELEMENTS:
+                        parts[place] = recipe.with_shape(shape, self.because)
+            if parts:
+                yield self.change(parts, cost + 0.2 * dimension)
+
+    @staticmethod
+    def _of_batch(shape: Sequence[int], dimension: int) -> float:
+        """Return what it costs to change a dimension: much if it is the batch."""
+        return 0.0 if dimension else 4.0 if shape[0] == BATCH and len(shape) > 1 else 1.0
+
+    def _in_proportion(self, place: Place, recipe: TensorRecipe, ratio: float, cost: float) -> Iterator[Change]:
+        """Scale the spatial dimensions so that their product, or one of them, changes by ``ratio``."""
+        shape: Sequence[int] = recipe.shape
+        if not shape:
+            return
+        if len(shape) >= 4:
+            for exponent in (0.5, 1.0):
+                sides = _rounded(shape[-1] * ratio**exponent)
+                for extra, side in enumerate(sides):
+                    yield self.reshape(place, (*shape[:-2], side, side), cost + 0.5 + 0.3 * extra + exponent)
+        if len(shape) == 5:
+            side = round(shape[-1] * ratio ** (1 / 3))
+            yield self.reshape(place, (*shape[:2], round(shape[2] * ratio ** (1 / 3)), side, side), cost + 0.6)
+            yield self.reshape(place, (*shape[:2], round(shape[2] * ratio), *shape[3:]), cost + 0.8)
+        channel = (shape[0], round(shape[1] * ratio), *shape[2:]) if len(shape) >= 2 else shape
+        yield self.reshape(place, channel, cost + 1.5)
+        if 2 <= len(shape) <= 3:
+            *lead, last = list(shape)
+            yield self.reshape(place, (*lead, round(last * ratio)), cost + 1.2)
+
+    def rank(self, place: Place, recipe: TensorRecipe, rank: int, cost: float) -> Iterator[Change]:
+        """Give a tensor another rank: with the usual sizes of that rank, its own first and last ones kept."""
+        shape = recipe.shape
+        if not 0 <= rank <= _MAX_RANK or rank == len(shape):
+            return
+        height, width = self.clues.image_sizes[0]
+        if rank == 4 and recipe.dtype.is_floating_point:
+            yield self.reshape(place, (BATCH, self.clues.channels[0], height, width), cost)
+        if rank == 5 and recipe.dtype.is_floating_point:
+            yield self.reshape(place, (BATCH, self.clues.channels[0], self.clues.frames, height, width), cost)
+        if rank > len(shape):
+            middle = (self.clues.lengths[0],) * (rank - len(shape))
+            yield self.reshape(place, (*shape[:1], *middle, *shape[1:]), cost + 0.1)
+            yield self.reshape(place, (*shape, *middle), cost + 0.3)
+            yield self.reshape(place, (*shape[:1], *(1,) * (rank - len(shape)), *shape[1:]), cost + 0.4)
+        else:
+            gone = len(shape) - rank
+            yield self.reshape(place, (*shape[:1], *shape[1 + gone :]) if rank else (), cost + 0.1)
+            yield self.reshape(place, shape[:rank], cost + 0.3)
+            yield self.reshape(place, shape[gone:], cost + 0.5)
+
+    def rerank(self, places: Sources, got: int, wanted: int, cost: float = 0.8) -> Iterator[Change]:
+        """Change the ranks of tensors by as much as one that they led to is off."""
+        for place, recipe in self.among(places):
+            yield from self.rank(place, recipe, len(recipe.shape) + wanted - got, cost)
+
+    def grow(self, places: Sources, cost: float = 2.0) -> Iterator[Change]:
+        """Double the spatial dimensions: the input was too small for the kernels."""
+        for place, recipe in self.among(places):
+            if len(recipe.shape) >= 3 and max(recipe.shape[2:]) < _MAX_SIDE:
+                yield self.reshape(place, (*recipe.shape[:2], *(2 * size for size in recipe.shape[2:])), cost)
+
+    def floating(self, places: Sources, cost: float = 0.3) -> Iterator[Change]:
+        """Make tensors of integers ones of floating point numbers."""
+        for place, recipe in self.among(places):
+            if not recipe.dtype.is_floating_point:
+                yield self.put(place, replace(recipe, fill="normal", dtype=torch.float32), cost)
+
+    def integral(self, places: Sources, cost: float = 0.5, high: int | None = None) -> Iterator[Change]:
+        """Make tensors of floating point numbers ones of integers."""
+        for place, recipe in self.among(places):
+            if recipe.dtype.is_floating_point:
+                yield self.put(place, self.as_integers(recipe, high), cost)
+
+    def multiple(self, factor: int, cost: float = 0.6) -> Iterator[Change]:
+        """Round sizes up to multiples of a number."""
+        for place, recipe in self.tensors():
+            for dimension in range(len(recipe.shape) - 1, 0, -1):
+                size = recipe.shape[dimension]
+                if factor > 1 and size % factor:
+                    larger = -(-size // factor) * factor
+                    shape = recipe.shape
+                    yield self.reshape(place, (*shape[:dimension], larger, *shape[dimension + 1 :]), cost)
+                    if len(shape) >= 4 and dimension == len(shape) - 1:
+                        yield self.reshape(place, (*shape[:-2], larger, larger), cost - 0.1)
+
+    def as_integers(self, recipe: TensorRecipe, high: int | None = None) -> TensorRecipe:
+        """Return integers of the same shape."""
+        return replace(recipe, fill="integers", dtype=torch.int64, high=high or self.clues.vocabulary)
+
+    def of(self, value: Any) -> Sources:
+        """Return which parts of the inputs a value was computed from."""
+        return self.outcome.account(value)
+
+    def is_input(self, value: Any) -> Place | None:
+        """Return the place of a part that is this very value."""
+        places = self.of(value)
+        if len(places) == 1:
+            place = next(iter(places))
+            part = self.parts.get(place)
+            # What was computed from one input alone has its place too.
+            if isinstance(part, TensorRecipe) and isinstance(value, Tensor) and tuple(value.shape) != part.shape:
+                return None
+            return place
+        return None
+
+
+def _rounded(side: float) -> list[int]:
+    """Return sides near ``side``, multiples of powers of two first."""
+    found = [max(step, round(side / step) * step) for step in (32, 16, 8, 4, 1)]
+    return [value for value in dict.fromkeys(found) if value <= _MAX_SIDE]

@@ -1,0 +1,164 @@
+"""What the source of a forward says about the shapes of its parameters: comments, docstrings, unpacked shapes, patterns.
+
+Everything is read as an einops pattern, ``b c h w``: names or numbers of axes. Nothing is run.
+"""
+
+import ast
+import inspect
+import io
+import re
+import textwrap
+import tokenize
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from torch import nn
+
+__all__ = ["patterns_said"]
+
+_SHAPE: Final = re.compile(
+    r"[(\[{]\s*((?:[A-Za-z_][\w/*+ -]*?|\d+)(?:\s*[,x×]\s*(?:[A-Za-z_][\w/*+ -]*?|\d+|\.\.\.))+)\s*,?\s*[)\]}]"
+)
+"""``(B, C, H, W)``, ``[batch, seq, dim]``, ``(N x C x H x W)``, ``{batch_size, length}``."""
+
+_BARE: Final = re.compile(r"\b([BN](?:\s*[,x×]\s*(?:[A-Z]\w?|\d+)){1,4})\b")
+"""``B, C, H, W`` or ``B x N x C`` without brackets."""
+
+_PATTERN_FUNCTIONS: Final = frozenset({"rearrange", "reduce", "repeat", "einsum", "parse_shape"})
+_MOST: Final = 3
+
+
+def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dict[str, list[str]]:
+    """Return for each parameter that the source speaks of the patterns of its shape, the most telling first."""
+    function: Any = inspect.unwrap(root.forward if isinstance(root, nn.Module) else root)
+    found: dict[str, list[str]] = {}
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+        definition = ast.parse(source).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError, ValueError):
+        return found
+    for name, pattern in (
+        *_of_comments(source, names),
+        *_of_docstring(inspect.getdoc(function) or "", names),
+        *_of_code(definition, names),
+        *(_of_docstring(inspect.getdoc(type(root)) or "", names) if isinstance(root, nn.Module) else ()),
+    ):
+        known = found.setdefault(name, [])
+        if pattern not in known and len(known) < _MOST:
+            known.append(pattern)
+    return found
+
+
+def _of_comments(source: str, names: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what comments say: behind a parameter, behind a line that begins with it, or ``# x: (B, C, H, W)``."""
+    lines = source.splitlines()
+    try:
+        comments = [
+            token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.COMMENT
+        ]
+    except (tokenize.TokenError, IndentationError):
+        return
+    for comment in comments:
+        code = lines[comment.start[0] - 1][: comment.start[1]].strip()
+        shape = _shape_in(comment.string)
+        if not shape:
+            continue
+        subject = re.match(r"#+\s*`?(\w+)`?\s*(?::|=|\.shape|is|has|->|\()", comment.string)
+        if subject and subject[1] in names:
+            yield subject[1], shape
+        elif match := re.match(
+            r"(?:def \w+\(\s*self\s*,\s*)?(\w+)\s*(?::[^=]*)?(?:=[^=]*)?,?\s*\)?\s*(?:->.*)?:?$", code
+        ):
+            if match[1] in names and "=" not in code.partition(")")[0]:
+                yield match[1], shape
+
+
+def _of_docstring(text: str, names: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what the paragraphs of a docstring say that begin with a parameter: ``x (Tensor): ... (B, N, C)``."""
+    for name in names:
+        entry = re.search(
+            rf"(?m)^[ \t]*(?:[-*] |:param )?`{{0,2}}{re.escape(name)}`{{0,2}}\s*(?::|\(|--|-)(.*(?:\n(?![ \t]*[-*]?[ \t]*`?\w+`?\s*(?:\([^)]*\))?\s*:)[ \t]+\S.*)*)",
+            text,
+        )
+        shape = _shape_in(entry[0]) if entry else ""
+        if shape:
+            yield name, shape
+
+
+def _of_code(definition: ast.AST, names: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what statements say: ``b, c, h, w = x.shape``, ``rearrange(x, "b c h w -> ...")``."""
+    first = _first_assignments(definition)
+    for node in ast.walk(definition):
+        name = _subject(node)
+        if name not in names or getattr(node, "lineno", 0) > first.get(name, 1 << 30):
+            continue
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=_) if all(
+                isinstance(each, ast.Name) for each in targets
+            ):
+                yield name, " ".join(_axis(ast.unparse(each)) for each in targets)
+            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=[_, *rest]) if (
+                called in _PATTERN_FUNCTIONS
+            ):
+                pattern = rest[0] if rest else None
+                if isinstance(pattern, ast.Constant) and isinstance(pattern.value, str) and "..." not in pattern.value:
+                    yield name, pattern.value.partition("->")[0].strip()
+            case _:
+                pass
+
+
+def _first_assignments(definition: ast.AST) -> dict[str, int]:
+    """Return for each name the line where it is assigned first: what is said of it later is of another value."""
+    first: dict[str, int] = {}
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            first[node.id] = min(node.lineno, first.get(node.id, node.lineno))
+    return first
+
+
+def _subject(node: ast.AST) -> str:
+    """Return the name that a statement unpacks the shape of, or that a call is about."""
+    match node:
+        case ast.Assign(value=value):
+            return _measured(value)
+        case ast.Call(args=[ast.Name(id=name), *_]):
+            return name
+        case _:
+            return ""
+
+
+def _measured(value: ast.expr) -> str:
+    """Return the name whose shape an expression is: ``x.shape`` or ``x.size()``."""
+    match value:
+        case ast.Attribute(value=ast.Name(id=name), attr="shape"):
+            return name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="size"), args=[]):
+            return name
+        case _:
+            return ""
+
+
+def _shape_in(text: str) -> str:
+    """Return the first shape in a text as a pattern, "" where there is none."""
+    match = _SHAPE.search(text) or _BARE.search(text)
+    if match is None:
+        return ""
+    axes = [axis.strip() for axis in re.split(r"[,×]|(?<=[\w)])\s*x\s*(?=[\w(])", match[1])]
+    if "..." in axes or not all(axes) or len(axes) > 7 or any(len(axis.split()) > 3 for axis in axes):
+        return ""
+    first = axes[0].lower()
+    if axes[0].isdigit() or not re.match(r"b|n|t|l|s|num|len|seq|c|h|\*", first):
+        return ""
+    return " ".join(map(_axis, axes))
+
+
+def _axis(axis: str) -> str:
+    """Return an axis as one word; what is computed (``H*W``, ``num_patches + 1``) stands for its first name."""
+    if axis.isdigit():
+        return axis
+    words = re.findall(r"[A-Za-z_]\w*", axis)
+    if not words:
+        return "n"
+    if len(words) > 1 and "*" in axis:
+        return "(" + " ".join(words) + ")"
+    return "_".join(words)
