@@ -5,15 +5,17 @@ module, calls the function itself.
 """
 
 import ast
+import builtins
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import WrapWithoutEffect
 from fxengine.silent.scene import Scene, shown
-from fxengine.source import Origin, OriginRecord
+from fxengine.source import Origin, OriginRecord, is_user_file
 from fxengine.wrapping import registered_functions
 
 
@@ -33,6 +35,30 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
     if passed:
         yield from _of_nodes(scene, {key: leaves[key] for key in passed})
     yield from _of_problems(scene, leaves)
+    yield from _of_builtins(scene)
+
+
+def _of_builtins(scene: Scene) -> Iterator[TracingProblem]:
+    """Builtins that were registered in one file and stopped the trace in another."""
+    registered: dict[str, list[str]] = {}
+    for name, namespace in registered_functions():
+        path = namespace.get("__file__")
+        is_builtin = name not in namespace and name in vars(builtins)
+        # What a library registers is for its own sake.
+        if is_builtin and isinstance(path, str) and is_user_file(path) and "-packages" not in path:
+            registered.setdefault(name, []).append(path)
+    for problem in scene.observation.problems if registered else ():
+        site = problem.site
+        name = _called_name(shown(site)) if site is not None else ""
+        paths = registered.get(name, ())
+        if site is None or not paths or site.path in paths:
+            continue
+        yield scene.problem(
+            WrapWithoutEffect,
+            Origin((*problem.frames[:-1], site), problem.module_path, problem.module_type),
+            f"`wrap` makes `{name}` a leaf in `{Path(paths[0]).name}` only, not in the file of this call",
+            (f'`torch.fx.wrap("{name}")` at the top level of this file',),
+        )
 
 
 def _leaves(root: Any) -> dict[int, _Leaf]:

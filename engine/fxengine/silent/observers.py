@@ -4,6 +4,7 @@ Each observer is a context manager around a repetition of the run. It notes wher
 that no graph records: a read of `training`, work on real tensors, a draw from Python's or numpy's random generators.
 """
 
+import pickle
 import random
 import sys
 import threading
@@ -220,7 +221,7 @@ class RealWork(TorchDispatchMode):
 
 
 class Draws:
-    """Notes the instructions of user code that draw from the generators of Python's `random` and of numpy.
+    """Notes the instructions of user code that draw from random generators: those of the process, and some others.
 
     Those are C code, so nothing can stand between. Instead the generators are looked at after each call that user code
     makes, which is slow: this is for runs of which one knows that they draw.
@@ -229,15 +230,16 @@ class Draws:
         records: Where that was.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, generators: Collection[Any]) -> None:
         self.records: list[OriginRecord] = []
+        self._generators = generators
         self._state: tuple[Any, ...] = ()
         self._calls: dict[int, frozenset[int]] = {}
         self._called_from: tuple[FrameType, int] | None = None
 
     def __enter__(self) -> Self:
         self._before = sys.gettrace()
-        self._state = generators_state()
+        self._state = generators_state(self._generators)
         sys.settrace(self._enter_frame)
         return self
 
@@ -261,7 +263,7 @@ class Draws:
         return self._at_instruction
 
     def _look(self) -> None:
-        state = generators_state()
+        state = generators_state(self._generators)
         if state == self._state:
             return
         self._state = state
@@ -273,15 +275,43 @@ class Draws:
             self.records.append(OriginRecord((tracer._site, (frame.f_code, lasti, *outer))))
 
 
-def generators_state() -> tuple[Any, ...]:
-    """Where the generators of Python's `random` and of numpy are, in a few numbers."""
-    _, python, _ = random.getstate()
+class Moves:
+    """Sees whether random generators are used.
+
+    Attributes:
+        has_moved: Whether they were.
+    """
+
+    def __init__(self, generators: Collection[Any]) -> None:
+        self.has_moved = False
+        self._generators = generators
+
+    def __enter__(self) -> Self:
+        self._state = generators_state(self._generators)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.has_moved = generators_state(self._generators) != self._state
+
+
+def is_generator(value: object) -> bool:
+    """Whether an object is a random generator of Python's or numpy's."""
     # Asking numpy itself would import its generators.
     numpys = sys.modules.get("numpy.random")
+    return isinstance(value, random.Random) or (
+        numpys is not None and isinstance(value, numpys.Generator | numpys.RandomState)
+    )
+
+
+def generators_state(others: Collection[Any] = ()) -> tuple[Any, ...]:
+    """Where the generators of Python's `random` and of numpy are, in a few numbers, and where some others are."""
+    _, python, _ = random.getstate()
+    numpys = sys.modules.get("numpy.random")
+    known = tuple(pickle.dumps(each) for each in others)
     if numpys is None:
-        return python[-1], python[0]
+        return python[-1], python[0], *known
     _, keys, position, *_ = numpys.get_state()
-    return python[-1], python[0], position, int(keys[0])
+    return python[-1], python[0], position, int(keys[0]), *known
 
 
 def _memory(tensor: torch.Tensor) -> int:

@@ -7,6 +7,7 @@ mentions it; it may not have run, and what is said about it has to be seen in an
 
 import functools
 import inspect
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -94,6 +95,14 @@ class Ran:
         found = {key: (function.code, function.names) for key, (function, _) in self._methods.items()}
         found.update((key, (code, names_in(code))) for key, code in self.recorded.items() if key not in found)
         return found
+
+    def mentioned_objects(self) -> Iterator[Any]:
+        """What the code that ran finds under the names that it mentions: globals, and attributes of modules."""
+        for code, names in self._functions.values():
+            for _, module in self.owners(code):
+                attributes, namespace = vars(module), vars(sys.modules.get(type(module).__module__, module))
+                yield from (attributes[name] for name in names if name in attributes)
+                yield from (namespace[name] for name in names if name in namespace)
 
     def owners(self, code: CodeType) -> tuple[tuple[str, nn.Module], ...]:
         """The modules, with their paths, that a method may have run on; none for a function that is no method."""

@@ -6,7 +6,8 @@ behind: constants in the graph, generators that have moved on, buffers with othe
 through again to see where it happens.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,13 +19,14 @@ from fxengine.node import Node
 from fxengine.provenance import Step
 from fxengine.silent.dependence import Source, levels_of, sources_of
 from fxengine.silent.mutation import changed_by, root_of
-from fxengine.silent.observers import Draws, RealWork, Work
+from fxengine.silent.observers import Draws, Moves, RealWork, Work, is_generator
 from fxengine.silent.scene import CONSTANT, Scene, shown
 from fxengine.source import OriginRecord
 
 
 def find(scene: Scene) -> Iterator[TracingProblem]:
     """What was made, drawn and changed for real."""
+    yield from _drawn_from_own(scene)
     observation = scene.observation
     has_changed = any(change.kind == "data" for change in observation.changes)
     if not (observation.has_drawn or has_changed or any(map(_is_constant, scene.ran.nodes["get_attr"]))):
@@ -44,10 +46,24 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
                 continue
     yield from _made(scene, real, graph)
     if real.has_drawn_numbers:
-        draws = Draws()
-        observation.replay(draws)
-        for record in draws.records:
-            yield from _drawn(scene, record, "the graph keeps what it gave")
+        yield from _drawn_from(scene, ())
+
+
+def _drawn_from_own(scene: Scene) -> Iterator[TracingProblem]:
+    """What was drawn from generators that the model or its file has of its own."""
+    generators = {id(each): each for each in scene.ran.mentioned_objects() if is_generator(each)}
+    if generators:
+        moves = Moves(generators.values())
+        scene.observation.replay(moves)
+        if moves.has_moved:
+            yield from _drawn_from(scene, generators.values())
+
+
+def _drawn_from(scene: Scene, generators: Collection[Any]) -> Iterator[TracingProblem]:
+    draws = Draws(generators)
+    scene.observation.replay(draws)
+    for record in draws.records:
+        yield from _drawn(scene, record, "the graph keeps what it gave")
 
 
 def _drawn(scene: Scene, record: OriginRecord, kept: str) -> Iterator[TracingProblem]:
