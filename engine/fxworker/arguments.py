@@ -1,46 +1,27 @@
-"""Inferring the arguments of a constructor: from defaults elsewhere in the file, annotations, names, and what it says.
+"""Inferring the arguments of a constructor: a search that proposes, constructs, reads the error, and proposes again.
 
-A small best-first search: the first proposal for every required parameter, then, for those that the error or the line
-that raised it speaks of, the next ones. Arguments are Python expressions, so that what was found can be written into
-the file as a directive.
+Best first: the first proposal for every required parameter, then, for those that the error or the line that raised it
+speaks of, what the error asks for, and then the next proposals. Arguments are Python expressions, so that what was
+found can be written into the file as a directive.
 """
 
-import ast
-import dataclasses
-import enum
 import heapq
-import inspect
 import itertools
-import linecache
-import re
 import time
-import types
-import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from torch import nn
 
-from fxworker.conventions import usual_values
+from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, without, written
+from fxworker.complaints import Complaint, complaint_of, depth_of
 from fxworker.patience import patience
+from fxworker.proposing import Proposals, fits
 
-_TRIALS: Final = 32
-_SECONDS: Final = 1.0
-
-_PLAIN: Final[dict[Any, tuple[str, ...]]] = {
-    int: ("64", "4", "2"),
-    float: ("0.1", "1.0"),
-    bool: ("False", "True"),
-    str: ("''",),
-    list: ("[2, 2, 2, 2]", "[64, 64]", "[]"),
-    tuple: ("(2, 2)", "(64, 64)"),
-    dict: ("{}",),
-    set: ("set()",),
-    type(None): ("None",),
-}
-_UNKNOWN: Final = ("64", "torch.nn.Identity()", "(64, 64)", "None", "0.1", "True")
-
-_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_TRIALS: Final = 100
+_SECONDS: Final = 2.0
+_DEEPEST: Final = 4
+"""How many groups may be inside each other."""
 
 
 class Search:
@@ -49,6 +30,7 @@ class Search:
     Attributes:
         error: What the furthest attempt raised.
         tried: The expression of that attempt.
+        trials: How many attempts were made.
     """
 
     def __init__(
@@ -56,51 +38,49 @@ class Search:
         name: str,
         cls: Any,
         scope: Mapping[str, Any],
-        tree: ast.Module | None,
         attempt: Callable[[Callable[[], Any]], Any],
         *,
         inner: bool = False,
     ) -> None:
         self.error: BaseException | None = None
         self.tried = ""
-        self._name = name
-        self._cls = cls
+        self.trials = 0
         self._scope = dict(scope)
         self._attempt = attempt
-        self._inner = inner
-        self._parameters = _parameters(cls)
-        self._proposals: dict[str, list[str]] = {}
-        self._hints = _hints(cls)
-        self._literals = _literals(_definition(cls, tree))
-        self._defaults = _defaults(self._scope, cls)
+        self._root = Group("call", name, cls)
+        self._proposals = Proposals(self._scope, cls, inner=inner)
+        self._kept: dict[tuple[str, Value], list[Value]] = {}
 
     def run(self) -> tuple[str, nn.Module] | None:
         """Return the expression that builds the class and what it builds, None if none was found in time."""
-        required = [name for name, each in self._parameters.items() if each.default is each.empty]
-        first = {name: self._proposed(name)[0] for name in required}
-        queue: list[tuple[float, int, float, dict[str, str]]] = [(0.0, 0, 0.0, first)]
-        deadline = time.monotonic() + _SECONDS
+        first = self._with({}, "", self._root)
+        queue: list[tuple[float, int, float, dict[str, Value]]] = [(0.0, 0, 0.0, first)]
+        deadline = time.process_time() + _SECONDS
         serial = itertools.count(1)
-        seen = set[str]()
-        for _ in range(_TRIALS):
-            if not queue or time.monotonic() > deadline:
+        seen = {written(first)}
+        while queue and self.trials < _TRIALS:
+            if time.process_time() > deadline:
                 return None
             _, _, cost, choice = heapq.heappop(queue)
-            expression = self._expression(choice)
+            expression = written(choice)
             root, error = self._try(expression)
             if root is not None:
                 return expression, root
-            if error is not None and (self.error is None or _depth(error) >= _depth(self.error)):
+            depth = depth_of(error)
+            if isinstance(error, ModuleNotFoundError):
+                self.error, self.tried = error, expression
+                return None  # Nothing that one could propose mends that.
+            if error is not None and (self.error is None or depth > depth_of(self.error)):
                 self.error, self.tried = error, expression
             for step, changed in self._next(choice, error):
-                key = repr(sorted(changed.items()))
+                key = written(changed)
                 if key not in seen:
                     seen.add(key)
-                    priority = cost + step - 0.02 * _depth(error)
-                    heapq.heappush(queue, (priority, next(serial), cost + step, changed))
+                    heapq.heappush(queue, (cost + step - 0.02 * depth, next(serial), cost + step, changed))
         return None
 
     def _try(self, expression: str) -> tuple[nn.Module | None, BaseException | None]:
+        self.trials += 1
         try:
             code = compile(expression, "<inferred>", "eval")
             with patience(_SECONDS):
@@ -109,248 +89,131 @@ class Search:
             return None, error
         return (root, None) if isinstance(root, nn.Module) else (None, None)
 
-    def _expression(self, arguments: Mapping[str, str]) -> str:
-        positional = inspect.Parameter.POSITIONAL_ONLY
-        words = [
-            value if name in self._parameters and self._parameters[name].kind is positional else f"{name}={value}"
-            for name, value in arguments.items()
-        ]
-        return f"{self._name}({', '.join(words)})"
+    def _with(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
+        """Return a choice with another value, and first proposals for all that this one needs."""
+        kept = without(choice, path) if path else {}
+        changed: dict[str, Value] = {
+            each: value if each == path else kept[each] for each in choice if each in {path, *kept}
+        }
+        changed[path] = value
+        if isinstance(value, Group) and path.count(".") < _DEEPEST:
+            for name in self._proposals.fields(changed, path):
+                inner = joined(path, name)
+                changed = self._with(changed, inner, self._proposed(changed, inner)[0])
+        return changed
 
-    def _proposed(self, name: str) -> list[str]:
-        """Return expressions for a parameter, best first."""
-        if name not in self._proposals:
-            parameter = self._parameters.get(name) or inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
-            self._proposals[name] = self._propose(parameter)
-        return self._proposals[name]
+    def _proposed(self, choice: Choice, path: str) -> list[Value]:
+        """Return what a place may hold, best first."""
+        key = (path, choice.get(path.rpartition(".")[0], ""))
+        if key not in self._kept:
+            self._kept[key] = self._proposals.of(choice, path)
+        return self._kept[key]
 
-    def _propose(self, parameter: inspect.Parameter) -> list[str]:
-        hint = self._hints.get(parameter.name, parameter.annotation)
-        found = [*self._literals.get(parameter.name, ()), *self._of_hint(hint, parameter.name)]
-        known = usual_values(parameter.name)
-        if self._inner and known[:1] == ("3",):
-            # Channels of an image enter the outermost model; a part of it takes what its neighbours give.
-            known = known[1:]
-        plain = _PLAIN.get(hint, ())
-        # A name says how much, an annotation says what.
-        found += [*(each for each in known if not plain or _is_of(each, hint)), *self._defaults.get(parameter.name, ())]
-        found += [*plain, *known]
-        configuration = self._configuration(parameter.name)
-        if configuration:
-            found.insert(0, configuration)
-        usual = repr(parameter.default)
-        return [each for each in dict.fromkeys([*found, *_UNKNOWN]) if each != usual]
-
-    def _of_hint(self, hint: Any, name: str) -> Iterator[str]:
-        """Yield expressions for an annotation that is more than a plain type."""
-        origin = typing.get_origin(hint)
-        arguments = typing.get_args(hint)
-        if origin is typing.Literal:
-            yield from map(repr, arguments)
-        elif origin in {typing.Union, types.UnionType}:
-            for each in arguments:
-                if each is not type(None):
-                    yield from _fitting(usual_values(name), each) or self._of_hint(each, name)
-        elif origin is type or hint is type:
-            bound = arguments[0] if arguments else nn.Module
-            yield from (["torch.nn.Identity"] if _is_module(bound) else [])
-        elif origin in {tuple, list} and arguments:
-            inner = _fitting(usual_values(name), arguments[0]) or list(_PLAIN.get(arguments[0], ()))[:1]
-            count = 2 if origin is list or Ellipsis in arguments else len(arguments)
-            if inner:
-                items = ", ".join([inner[0]] * count)
-                yield f"[{items}]" if origin is list else f"({items},)"
-        elif isinstance(hint, type):
-            yield from self._of_class(hint)
-
-    def _of_class(self, hint: type) -> Iterator[str]:
-        if issubclass(hint, enum.Enum):
-            member = next(iter(hint), None)
-            if member is not None and self._visible(hint):
-                yield f"{self._visible(hint)}.{member.name}"
-        elif hint is nn.Module:
-            yield "torch.nn.Identity()"
-        elif hint not in _PLAIN and self._visible(hint) and _is_bare(hint):
-            yield f"{self._visible(hint)}()"
-
-    def _visible(self, cls: type) -> str:
-        """Return the name that a class has in the file, "" if it has none."""
-        return next((name for name, value in self._scope.items() if value is cls), "")
-
-    def _configuration(self, name: str) -> str:
-        """Return the construction of a configuration class for a parameter such as `config`."""
-        if not re.fullmatch(r"(.*_)?(config|cfg|conf|args|params|hparams|options|opt|hps|configuration)", name):
-            return ""
-        classes = [
-            (key, value)
-            for key, value in self._scope.items()
-            if isinstance(value, type) and re.search(r"(?i)(config|args|params|options|configuration)", key)
-            if _is_bare(value)
-        ]
-        classes.sort(key=lambda each: -_overlap(each[0], self._name))
-        if classes:
-            return f"{classes[0][0]}()"
-        instances = [key for key in self._scope if key.lower() == name.lower()]
-        return instances[0] if instances else ""
-
-    def _next(self, choice: dict[str, str], error: BaseException | None) -> Iterator[tuple[float, dict[str, str]]]:
+    def _next(self, choice: Choice, error: BaseException | None) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices that may mend an error, each with what it costs.
 
-        First come those that change a parameter which the error, or the line that raised it, names; it may be one
-        that has a default.
+        First come those that the error asks for, then those that change a place which the error, or the line that
+        raised it, names; it may be a parameter that has a default.
         """
-        missing = [name for name in _missing(error) if name not in choice]
-        if missing:
-            # A constructor of `**kwargs` says only now what it wants.
-            yield 0.0, {**choice, **{name: self._proposed(name)[0] for name in missing}}
-        blamed = _blamed(error, {*self._parameters, *choice}) if error is not None else []
-        for rank, name in enumerate([*blamed, *(each for each in choice if each not in blamed)]):
-            proposals = self._proposed(name)
-            start = proposals.index(choice[name]) + 1 if choice.get(name) in proposals else 0
-            following = [*(_numbers(error) if name in blamed else ()), *proposals[start : start + 4]]
-            unasked = 1.0 if name in blamed else 3.0
+        if error is None:
+            return
+        complaint = complaint_of(error)
+        if complaint.missing or complaint.unexpected:
+            yield from self._called_rightly(choice, complaint)
+        if complaint.lacks:
+            yield from self._with_field(choice, complaint)
+        blamed = self._blamed(choice, complaint)
+        others = [each for each in choice if each and each not in blamed]
+        for rank, path in enumerate([*blamed, *others]):
+            unasked = 1.0 if path in blamed else 3.0
+            asked = self._asked(choice, path, complaint) if path in blamed else []
+            for step, value in enumerate(asked):
+                yield 0.6 + 0.1 * rank + 0.2 * step, self._with(choice, path, value)
+            proposals = self._proposed(choice, path)
+            now = choice.get(path)
+            start = proposals.index(now) + 1 if now in proposals else 0
+            following = [each for each in proposals[start : start + 5] if each not in asked]
             # An error of type asks for another kind of value, not for the next of the same kind.
             width = 0.1 if isinstance(error, TypeError) else 1.0
             for step, value in enumerate(following):
-                yield unasked + 0.1 * rank + width * step, {**choice, name: value}
+                yield unasked + 0.1 * rank + width * step, self._with(choice, path, value)
+
+    def _called_rightly(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with the arguments that a constructor misses, or without the one that it does not know."""
+        named = [path for path, each in choice.items() if isinstance(each, Group) and each.head == complaint.callee]
+        for path in (*named, ""):
+            changed = dict(choice)
+            for name in complaint.missing:
+                inner = joined(path, name)
+                if inner not in changed:
+                    # A constructor of `**kwargs` says only now what it wants.
+                    changed = self._with(changed, inner, self._proposed(changed, inner)[0])
+            if complaint.unexpected:
+                changed = without(changed, joined(path, complaint.unexpected))
+            yield 0.0, changed
+
+    def _with_field(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with a field more, in the group that an error misses it in."""
+        groups = [path for path, each in choice.items() if path and isinstance(each, Group) and each.style != "call"]
+        fitting = [path for path in groups if complaint.owner == frozenset(fields_in(choice, path))]
+        if complaint.got == "Module":
+            fitting = [path for path in groups if choice[path] == Group("module")]
+        for path in fitting:
+            inner = joined(path, complaint.lacks)
+            if inner not in choice:
+                changed = {**choice, inner: "None"}
+                yield 0.0, self._with(choice, inner, self._proposed(changed, inner)[0])
+
+    def _blamed(self, choice: Choice, complaint: Complaint) -> list[str]:
+        """Return the places that an error speaks of, those first whose value is of the type that it complains about."""
+        places: dict[str, list[str]] = {}
+        groups = [path for path, each in choice.items() if isinstance(each, Group)]
+        for path in choice:
+            places.setdefault(path.rpartition(".")[2], []).append(path)
+        for path in groups:
+            group = choice[path]
+            assert isinstance(group, Group)
+            for name in self._proposals.optional(group):
+                inner = joined(path, name)
+                if inner not in choice:
+                    places.setdefault(name, []).append(inner)
+        named = [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
+        suspects = [path for path in choice if path and complaint.got and _type_name(choice[path]) == complaint.got]
+        if complaint.got:
+            named.sort(key=lambda path: path not in suspects)
+            return list(dict.fromkeys([*named, *suspects]))
+        return list(dict.fromkeys(named))
+
+    def _asked(self, choice: Choice, path: str, complaint: Complaint) -> list[Value]:
+        """Return the values for a place that an error asks for."""
+        slot = self._proposals.slot(choice, path)
+        now = choice.get(path)
+        found: list[Value] = []
+        if complaint.length:
+            found += _of_length(now, complaint.length)
+        if complaint.kind is not None and (not complaint.got or now is None or _type_name(now) == complaint.got):
+            found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
+        kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
+        found += [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
+        return [each for each in dict.fromkeys(found) if each != now]
 
 
-def _parameters(cls: Any) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a constructor that can be given by name."""
-    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {name: each for name, each in inspect.signature(cls).parameters.items() if each.kind not in fixed}
+def _type_name(value: Value) -> str:
+    """Return the name of the type that an expression has, "" where it does not show."""
+    if isinstance(value, Group):
+        return {"namespace": "SimpleNamespace", "mapping": "dict", "module": "Module"}.get(value.style, value.head)
+    found = literal(value)
+    if found is not NotImplemented:
+        return type(found).__name__
+    if value.endswith("()"):
+        return value[:-2].rpartition(".")[2]
+    return "type" if value.startswith("torch.nn.") and "(" not in value else ""
 
 
-def _missing(error: BaseException | None) -> list[str]:
-    """Return the names of the arguments that a `TypeError` says are missing."""
-    text = str(error) if isinstance(error, TypeError) else ""
-    return re.findall(r"'(\w+)'", text.partition(" missing ")[2]) if " missing " in text else []
-
-
-def _numbers(error: BaseException | None) -> list[str]:
-    """Return the small numbers that a message names, as in `must be between 1 and 7`."""
-    return [each for each in dict.fromkeys(re.findall(r"\b\d{1,3}\b", str(error))) if each != "0"]
-
-
-def _blamed(error: BaseException, names: set[str]) -> list[str]:
-    """Return the parameters that an error speaks of, or the lines that raised it, innermost first."""
-    words = _WORD.findall(str(error))
-    traceback = error.__traceback__
-    lines: list[str] = []
-    while traceback is not None:
-        lines.append(linecache.getline(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
-        traceback = traceback.tb_next
-    for line in reversed(lines):
-        words += _WORD.findall(line)
-    return list(dict.fromkeys(word for word in words if word in names))
-
-
-def _depth(error: BaseException | None) -> int:
-    """Return how far an attempt came, as the line of the constructor that raised."""
-    traceback = error.__traceback__ if error is not None else None
-    line = 0
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_name == "__init__":
-            return traceback.tb_lineno
-        traceback = traceback.tb_next
-    return line
-
-
-def _fitting(values: tuple[str, ...], hint: Any) -> list[str]:
-    return [each for each in values if _is_of(each, hint)]
-
-
-def _is_of(expression: str, hint: Any) -> bool:
-    """Whether a literal is of a plain type."""
-    try:
-        return type(ast.literal_eval(expression)) is hint
-    except (ValueError, SyntaxError):
-        return False
-
-
-def _is_module(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, nn.Module)
-
-
-def _is_bare(cls: type) -> bool:
-    """Whether a class can be made without arguments, as far as it says."""
-    if issubclass(cls, nn.Module):
-        return False
-    if dataclasses.is_dataclass(cls):
-        missing = dataclasses.MISSING
-        return all(
-            not each.init or each.default is not missing or each.default_factory is not missing
-            for each in dataclasses.fields(cls)
-        )
-    try:
-        parameters = inspect.signature(cls).parameters.values()
-    except (ValueError, TypeError):
-        return False
-    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return all(each.default is not each.empty or each.kind in fixed for each in parameters)
-
-
-def _overlap(name: str, other: str) -> int:
-    """Return how many letters two names have in common from their beginning."""
-    count = 0
-    for one, two in zip(name.lower(), other.lower(), strict=False):
-        if one != two:
-            break
-        count += 1
-    return count
-
-
-def _hints(cls: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(cls.__init__)
-    except Exception:  # noqa: BLE001 — Annotations are user code; one that cannot be evaluated says nothing.
-        return {}
-
-
-def _definition(cls: Any, tree: ast.Module | None) -> ast.AST | None:
-    """Return the definition of a class at the top level of the file, None where there is none."""
-    body = tree.body if tree is not None else []
-    return next((node for node in body if isinstance(node, ast.ClassDef) and node.name == cls.__qualname__), None)
-
-
-def _literals(definition: ast.AST | None) -> dict[str, list[str]]:
-    """Return the strings that a class compares its parameters with: `if mode == "linear"`, `mode in ("a", "b")`."""
-    if definition is None:
-        return {}
-    found: dict[str, list[str]] = {}
-    for node in ast.walk(definition):
-        match node:
-            case ast.Compare(left=ast.Name(id=name), comparators=[ast.Constant(value=str(value))]):
-                found.setdefault(name, []).append(repr(value))
-            case ast.Compare(
-                left=ast.Name(id=name), comparators=[ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items)]
-            ):
-                values = [each.value for each in items if isinstance(each, ast.Constant)]
-                found.setdefault(name, []).extend(repr(each) for each in values if isinstance(each, str))
-            case _:
-                pass
-    return found
-
-
-def _defaults(scope: Mapping[str, Any], cls: Any) -> dict[str, list[str]]:
-    """Return the plain defaults that parameters of the same name have in other classes and functions of the file."""
-    found: dict[str, list[str]] = {}
-    module = getattr(cls, "__module__", None)
-    for value in scope.values():
-        if getattr(value, "__module__", None) != module or not (inspect.isclass(value) or inspect.isfunction(value)):
-            continue
-        try:
-            parameters = inspect.signature(value).parameters.values()
-        except (ValueError, TypeError):
-            continue
-        for each in parameters:
-            if isinstance(each.default, bool | int | float | str | tuple | list) and _is_literal(each.default):
-                found.setdefault(each.name, []).append(repr(each.default))
-    return found
-
-
-def _is_literal(value: Any) -> bool:
-    try:
-        return ast.literal_eval(repr(value)) == value
-    except (ValueError, SyntaxError):
-        return False
+def _of_length(value: Value | None, length: int) -> list[Value]:
+    """Return sequences like a value, of a length; -1 stands for any that is longer."""
+    found = literal(value) if isinstance(value, str) else NotImplemented
+    items = list(found) if isinstance(found, list | tuple) else [] if found is NotImplemented else [found]
+    item = repr(items[0]) if items else "64"
+    lengths = (length,) if length > 0 else tuple(each for each in (4, 5, 6, 8, 12) if each > len(items))
+    return [f"[{', '.join([item] * each)}]" for each in lengths]

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -97,7 +98,7 @@ def build(
 
 def scope_of(loaded: Loaded) -> dict[str, Any]:
     """Return the names that expressions about a file's models may use: the module's own, and torch's."""
-    return {"torch": torch, "nn": nn, **loaded.namespace}
+    return {"torch": torch, "nn": nn, "SimpleNamespace": SimpleNamespace, **loaded.namespace}
 
 
 def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
@@ -122,7 +123,7 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
             with context:
                 return build_it()
         except Exception as error:  # noqa: BLE001 — As above.
-            if _same(error, first):
+            if _same(error, first) and "meta" not in text_of(error):
                 break
     raise first
 
@@ -158,7 +159,7 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     """Build a class with arguments that are searched for."""
     scope = scope_of(loaded)
     inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
-    search = Search(target.qualname, cls, scope, loaded.tree, partial(attempt, real=False), inner=inner)
+    search = Search(target.qualname, cls, scope, partial(attempt, real=False), inner=inner)
     found = search.run()
     if found is not None:
         expression, root = found

@@ -1,0 +1,95 @@
+"""Arguments that were chosen for a constructor, as a tree of Python expressions, and how it is written.
+
+A value is an expression, or a group of values: a call of a class, a namespace with attributes, a mapping, or a module
+that has some attributes. A choice maps paths such as `config.width` to values.
+"""
+
+import ast
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A value that is made of others, its fields.
+
+    Attributes:
+        style: How it is made.
+        head: The name of the class that is called.
+        cls: That class.
+    """
+
+    style: Literal["call", "namespace", "mapping", "module"]
+    head: str = ""
+    cls: Any = None
+
+
+Value: TypeAlias = str | Group
+Choice: TypeAlias = Mapping[str, Value]
+
+
+def joined(path: str, name: str) -> str:
+    """Return the path of a field."""
+    return f"{path}.{name}" if path else name
+
+
+def fields_in(choice: Choice, path: str) -> list[str]:
+    """Return the names of the fields that a group has in a choice."""
+    prefix = f"{path}." if path else ""
+    inner = (each[len(prefix) :] for each in choice if each.startswith(prefix) and each != path)
+    return [each for each in inner if each and "." not in each]
+
+
+def without(choice: Choice, path: str) -> dict[str, Value]:
+    """Return a choice without a value and all that it is made of."""
+    return {each: value for each, value in choice.items() if each != path and not each.startswith(f"{path}.")}
+
+
+def owner_of(path: str) -> tuple[str, str]:
+    """Return the path of the group that a value belongs to, and its name there."""
+    around, _, name = path.rpartition(".")
+    return around, name
+
+
+def written(choice: Choice, path: str = "") -> str:
+    """Return the expression that a choice is."""
+    value = choice[path]
+    if isinstance(value, str):
+        return value
+    parts = {name: written(choice, joined(path, name)) for name in fields_in(choice, path)}
+    match value.style:
+        case "call":
+            return f"{value.head}({', '.join(_argument(value.cls, name, each) for name, each in parts.items())})"
+        case "namespace":
+            return f"SimpleNamespace({', '.join(f'{name}={each}' for name, each in parts.items())})"
+        case "mapping":
+            return f"{{{', '.join(f'{name!r}: {each}' for name, each in parts.items())}}}"
+        case "module":
+            attributes = ", ".join(f"{name!r}: {each}" for name, each in parts.items())
+            return f"type('Module', (torch.nn.Identity,), {{{attributes}}})()"
+
+
+def _argument(cls: Any, name: str, value: str) -> str:
+    parameter = parameters_of(cls).get(name)
+    positional = parameter is not None and parameter.kind is parameter.POSITIONAL_ONLY
+    return value if positional else f"{name}={value}"
+
+
+def parameters_of(cls: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a constructor that can be given one by one."""
+    try:
+        parameters = inspect.signature(cls).parameters
+    except (ValueError, TypeError):
+        return {}
+    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {name: each for name, each in parameters.items() if each.kind not in fixed}
+
+
+def literal(expression: str) -> Any:
+    """Return the value of a literal; the type `NotImplemented` for what is none."""
+    try:
+        return ast.literal_eval(expression)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return NotImplemented

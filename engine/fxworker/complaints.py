@@ -1,0 +1,222 @@
+"""What an exception says about the arguments that led to it: which kind of value it wants, and what would do."""
+
+import ast
+import linecache
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+from fxengine.errors import text_of
+from fxworker.usage import Kind, kind_of_attribute
+
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_QUOTED: Final = re.compile(r"""['"`]([A-Za-z][\w\-./+ ]*)['"`]""")
+_MOST: Final = 8
+"""How many values are taken from a message, or from a table."""
+
+_WANTED: Final[tuple[tuple[str, Kind], ...]] = (
+    (r"'(\w+)' object is not iterable|argument after \* must be an iterable, not (\w+)", "sequence"),
+    (r"object of type '(\w+)' has no len|'(\w+)' object is not reversible", "sequence"),
+    (r"'(\w+)' object is not callable", "class"),
+    (r"argument after \*\* must be a mapping, not (\w+)", "mapping"),
+    (r"unsupported operand type.* for .*'(NoneType|str|type|Identity|tuple|list|dict|SimpleNamespace)'", "number"),
+    (r"'(\w+)' object cannot be interpreted as an integer|must be real number, not (\w+)", "number"),
+    (r"can't multiply sequence by non-int of type '(\w+)'", "number"),
+    (r"not supported between instances of .*'(NoneType|str)'", "number"),
+    (r"argument of type '(\w+)' is not iterable", "sequence"),
+    (r"expected str.*|attribute name must be string, not '(\w+)'|must be str, not (\w+)", "string"),
+)
+"""What a message says that it wanted, with the type of what it got."""
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What an exception says.
+
+    Attributes:
+        words: The names in the message, then those in the lines that it came through, innermost first.
+        kind: What a value should have been.
+        got: The type of the value instead, "" where that is not known.
+        lacks: The attributes or keys that a value had not.
+        owner: The attributes or keys that it had.
+        length: How many items a sequence should have had.
+        values: Values that would do, as expressions.
+        missing: The arguments that were not given.
+        unexpected: The argument that was not wanted.
+        callee: The constructor that this is about.
+    """
+
+    words: tuple[str, ...] = ()
+    kind: Kind | None = None
+    got: str = ""
+    lacks: str = ""
+    owner: frozenset[str] | None = None
+    length: int = 0
+    values: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    unexpected: str = ""
+    callee: str = ""
+
+
+def complaint_of(error: BaseException) -> Complaint:
+    """Return what an exception says."""
+    text = text_of(error)
+    moments = list(_moments(error.__traceback__))
+    words = tuple(_words(text, moments))
+    values = (*_quoted(text), *_numbers(text), *_compared(moments))
+    if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
+        return told
+    if isinstance(error, AttributeError) and isinstance(error.name, str):
+        kind, owner = kind_of_attribute(error.name), _attributes(error.obj)
+        return Complaint(words, kind or "object", type(error.obj).__name__, error.name, owner)
+    if isinstance(error, KeyError):
+        tables = [key for _, frame, line in moments for key in _table_keys(frame, line)]
+        key = error.args[0] if error.args and isinstance(error.args[0], str) else ""
+        return Complaint(words, lacks=key, owner=_keys(moments, key), values=tuple(dict.fromkeys(tables))[:_MOST])
+    if isinstance(error, TypeError | ValueError | IndexError):
+        return _about_kind(error, text, words, values, moments)
+    return Complaint(words, values=values)
+
+
+def depth_of(error: BaseException | None) -> int:
+    """Return how far an attempt came, as the line of the outermost constructor that raised."""
+    traceback = error.__traceback__ if error is not None else None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_name == "__init__":
+            return traceback.tb_lineno
+        traceback = traceback.tb_next
+    return 0
+
+
+def _moments(traceback: TracebackType | None) -> Iterator[tuple[str, FrameType, str]]:
+    """Yield function, frame and source line of what an exception came through, innermost first."""
+    found: list[tuple[str, FrameType, str]] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        line = _whole_line(code.co_filename, traceback.tb_lineno)
+        found.append((code.co_name, traceback.tb_frame, line))
+        traceback = traceback.tb_next
+    yield from reversed(found)
+
+
+def _whole_line(path: str, line: int) -> str:
+    """Return the line of a file, with those after it that its brackets go on in."""
+    text = linecache.getline(path, line)
+    for following in range(line + 1, line + 8):
+        if text.count("(") + text.count("[") <= text.count(")") + text.count("]"):
+            break
+        text += linecache.getline(path, following)
+    return text
+
+
+def _words(text: str, moments: list[tuple[str, FrameType, str]]) -> Iterator[str]:
+    yield from dict.fromkeys([*_WORD.findall(text), *(word for *_, line in moments for word in _WORD.findall(line))])
+
+
+def _about_call(text: str, words: tuple[str, ...]) -> Complaint | None:
+    """Read a complaint about a call: arguments that it misses, or that it does not know."""
+    callee = re.match(r"(?:[\w.<>]*\.)?(\w+)\.__(?:init|new)__\(\)|(\w+)\(\)", text)
+    name = (callee[1] or callee[2]) if callee is not None else ""
+    if " missing " in text:
+        return Complaint(words, missing=tuple(re.findall(r"'(\w+)'", text.partition(" missing ")[2])), callee=name)
+    unexpected = re.search(
+        r"unexpected keyword argument '(\w+)'|multiple values for (?:keyword )?argument '(\w+)'", text
+    )
+    if unexpected is not None:
+        return Complaint(words, unexpected=unexpected[1] or unexpected[2], callee=name)
+    return None
+
+
+def _about_kind(
+    error: BaseException,
+    text: str,
+    words: tuple[str, ...],
+    values: tuple[str, ...],
+    moments: list[tuple[str, FrameType, str]],
+) -> Complaint:
+    """Read a complaint about what a value is, or how long."""
+    length = re.search(r"not enough values to unpack \(expected (\d+)|too many values to unpack \(expected (\d+)", text)
+    if length is not None:
+        return Complaint(words, "sequence", length=int(length[1] or length[2]))
+    if isinstance(error, IndexError):
+        return Complaint(words, "sequence", "sequence", length=-1)
+    if isinstance(error, TypeError) and "not subscriptable" in text:
+        got = re.search(r"'(\w+)' object is not subscriptable", text)
+        line = moments[0][2] if moments else ""
+        keys = re.findall(r"""\[["'](\w+)["']\]""", line)
+        kind: Kind = "mapping" if keys else "sequence"
+        return Complaint(words, kind, got[1] if got is not None else "", lacks=keys[0] if keys else "")
+    for pattern, kind in _WANTED if isinstance(error, TypeError) else ():
+        found = re.search(pattern, text)
+        if found is not None:
+            return Complaint(words, kind, next((each for each in found.groups() if each), ""), values=values)
+    return Complaint(words, values=values)
+
+
+def _quoted(text: str) -> list[str]:
+    """Return the names that a message has in quotes, or lists after a colon or `in`."""
+    quoted = _QUOTED.findall(text)
+    if not quoted:
+        listed = re.search(
+            r"(?:\bone of|\bin|supported|choices|available|either|:)[^\w]*([\w\-]+(?:(?:,| or| and|,? \|) *[\w\-]+)+)",
+            text,
+        )
+        quoted = re.findall(r"[A-Za-z][\w\-]*", listed[1]) if listed is not None else []
+        quoted = [each for each in quoted if each not in {"or", "and"}]
+    return [repr(each) for each in dict.fromkeys(quoted)][:_MOST]
+
+
+def _numbers(text: str) -> list[str]:
+    """Return the small numbers that a message names, as in `must be between 1 and 7`."""
+    found = [each for each in dict.fromkeys(re.findall(r"(?<![\w.])\d{1,3}(?![\w.])", text)) if each != "0"]
+    if "divisible" in text or "multiple" in text:
+        found += ["1", "64", "8", "4"]
+    return found[:_MOST]
+
+
+def _compared(moments: list[tuple[str, FrameType, str]]) -> list[str]:
+    """Return the constants that the innermost line compares something with, which did not fit."""
+    if not moments:
+        return []
+    line = moments[0][2].strip()
+    condition = re.sub(r"^(?:el)?if |:\s*(?:#.*)?$", "", line)
+    try:
+        tree = ast.parse(condition)
+    except (SyntaxError, ValueError):
+        return []
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            for each in node.comparators:
+                items = each.elts if isinstance(each, ast.Tuple | ast.List | ast.Set) else [each]
+                found += [
+                    ast.unparse(item) for item in items if isinstance(item, ast.Constant) and item.value is not None
+                ]
+    return found[:_MOST]
+
+
+def _table_keys(frame: FrameType, line: str) -> list[str]:
+    """Return the keys of the dictionaries that a line looks something up in."""
+    found: list[str] = []
+    for name in dict.fromkeys(_WORD.findall(line)):
+        table = frame.f_locals.get(name, frame.f_globals.get(name))
+        if isinstance(table, Mapping) and 0 < len(table) < 100:
+            found += [repr(each) for each in table if isinstance(each, str | int)]
+    return found[:_MOST]
+
+
+def _keys(moments: list[tuple[str, FrameType, str]], key: str) -> frozenset[str] | None:
+    """Return the keys of the mapping that a line asked for this key, None where there is none."""
+    for _, frame, line in moments:
+        for name in dict.fromkeys(_WORD.findall(line)):
+            table = frame.f_locals.get(name)
+            if type(table) is dict and key not in table:
+                return frozenset(each for each in table if isinstance(each, str))
+    return None
+
+
+def _attributes(value: Any) -> frozenset[str] | None:
+    """Return the attributes that a namespace has, None for another value."""
+    return frozenset(vars(value)) if type(value).__name__ == "SimpleNamespace" else None

@@ -1,0 +1,411 @@
+"""What an argument may be: proposals for a parameter, or for a field of a configuration, best first.
+
+They come from what it is compared with, its annotation, what the constructor does with it, the configurations and
+classes of the file, its name, and what parameters of that name have as default elsewhere.
+"""
+
+import ast
+import dataclasses
+import enum
+import inspect
+import re
+import types
+import typing
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torch import nn
+
+from fxworker.choices import Choice, Group, Value, literal, owner_of, parameters_of
+from fxworker.conventions import usual_values
+from fxworker.usage import Kind, Usage, Use, fields_of, usage_of
+
+PLAIN: Final[dict[Any, tuple[str, ...]]] = {
+    int: ("64", "4", "2"),
+    float: ("0.1", "1.0"),
+    bool: ("False", "True"),
+    str: ("''",),
+    list: ("[2, 2, 2, 2]", "[64, 64]", "[]"),
+    tuple: ("(2, 2)", "(64, 64)"),
+    dict: ("{}",),
+    set: ("set()",),
+    type(None): ("None",),
+}
+_OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
+    "number": ("64", "4", "2", "1", "8", "0.1"),
+    "string": ("'relu'", "'default'", "'same'", "''"),
+    "sequence": ("[64, 64]", "[2, 2, 2, 2]", "(2, 2)", "[64, 64, 64]", "[2, 2, 2, 2, 2]", "[]"),
+    "mapping": (Group("mapping"),),
+    "object": (Group("namespace"), Group("module"), Group("mapping")),
+    "callable": ("torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", Group("module")),
+    "class": ("torch.nn.Identity", "torch.nn.BatchNorm2d", "torch.nn.LayerNorm", "torch.nn.GELU"),
+    "tensor": ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(1, 64, 64)"),
+    "flag": ("False", "True"),
+}
+_UNKNOWN: Final[tuple[Value, ...]] = (
+    "64", "torch.nn.Identity()", "(64, 64)", "None", "0.1", "True", "'default'", "torch.nn.Identity",
+)  # fmt: skip
+_CONFIGURATION: Final = re.compile(r"(?i)(config|cfg|args|params|options|opts?|configuration|settings|hps)$")
+_CONFIGURING: Final = re.compile(
+    r"(.*_)?(config|cfg|conf|args|params|hparams|options|opt|opts|hps|configuration|settings)", re.IGNORECASE
+)
+_MODULE: Final = re.compile(
+    r".*(net|network|model|module|encoder|decoder|backbone|head|layer|block|body|stem|generator|transformer|wrapped|fn)\d*"
+)
+_MOST_LENGTHS: Final = (2, 4, 3, 5, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place for a value: a parameter or a field, with what is known of it."""
+
+    path: str
+    name: str
+    hint: Any
+    default: Any
+    use: Use
+    fields: tuple[str, ...]
+
+    @property
+    def kind(self) -> Kind | None:
+        """What its value must be, as far as the constructor shows."""
+        return self.use.kind
+
+
+class Proposals:
+    """Makes proposals for the places of one search. Mutable: what was found out about classes is kept.
+
+    Args:
+        scope: The names of the file.
+        root: The class that is searched for, which is never a part of itself.
+        inner: Whether other classes of the file use it.
+    """
+
+    def __init__(self, scope: Mapping[str, Any], root: Any, *, inner: bool) -> None:
+        self._scope = scope
+        self._root = root
+        self._inner = inner
+        self._usages: dict[int, Usage] = {}
+        self._hints: dict[int, dict[str, Any]] = {}
+        self._defaults = _defaults(scope, root)
+
+    def of(self, choice: Choice, path: str) -> list[Value]:
+        """Return what a place may hold, best first."""
+        slot = self.slot(choice, path)
+        found: list[Value] = [*self._said(slot)]
+        kind, plain = slot.kind, PLAIN.get(slot.hint, ())
+        known = self._known(slot)
+        if slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"} or not (known or plain):
+            found += self._of_file(slot)
+        # A name says how much, an annotation says what.
+        found += [each for each in known if (not plain or _is_of(each, slot.hint)) and fits(kind, each)]
+        found += [each for each in self._defaults.get(slot.name, ()) if fits(kind, each)]
+        found += [each for each in slot.use.defaults if fits(kind, each)]
+        found += plain
+        if kind == "sequence":
+            found += self._sequences(slot, choice)
+        if kind is not None:
+            found += _OF_KIND[kind]
+        found += [*known, *_UNKNOWN, *_OF_KIND["object"]]
+        usual = repr(slot.default)
+        return [each for each in dict.fromkeys(found) if each != usual]
+
+    def fields(self, choice: Choice, path: str) -> list[str]:
+        """Return the fields that a group needs: a constructor's required parameters, or what is read from an object."""
+        group = choice[path]
+        assert isinstance(group, Group)
+        if group.style != "call":
+            return [
+                each
+                for each in fields_of(self._usage_around(choice, path), "")
+                if group.style != "module" or not hasattr(nn.Module, each)
+            ]
+        return [name for name, each in parameters_of(group.cls).items() if each.default is each.empty]
+
+    def slot(self, choice: Choice, path: str) -> Slot:
+        """Return what is known of a place."""
+        around, name = owner_of(path)
+        group = choice.get(around)
+        hint: Any = inspect.Parameter.empty
+        default: Any = inspect.Parameter.empty
+        if isinstance(group, Group) and group.style == "call":
+            parameter = parameters_of(group.cls).get(name)
+            hint = self._hints_of(group.cls).get(name, parameter.annotation if parameter is not None else hint)
+            default = parameter.default if parameter is not None else default
+        usage = self._usage_around(choice, path)
+        return Slot(path, name, hint, default, usage.get("", Use()), tuple(fields_of(usage, "")))
+
+    def optional(self, group: Group) -> list[str]:
+        """Return the parameters of a constructor that need not be given."""
+        if group.style != "call":
+            return []
+        return [name for name, each in parameters_of(group.cls).items() if each.default is not each.empty]
+
+    def for_kind(self, kind: Kind, slot: Slot, choice: Choice) -> list[Value]:
+        """Return values of a kind for a place that turned out to need one."""
+        known: list[Value] = [each for each in self._known(slot) if fits(kind, each)]
+        if kind in {"object", "mapping", "callable", "class"}:
+            known += self._of_file(slot, kind)
+        if kind == "sequence":
+            known += self._sequences(slot, choice)
+        if kind == "object" and _is_module_name(slot.name):
+            known.append(Group("module"))
+        return list(dict.fromkeys([*known, *_OF_KIND[kind]]))
+
+    def _usage(self, cls: Any) -> Usage:
+        if id(cls) not in self._usages:
+            self._usages[id(cls)] = usage_of(cls)
+        return self._usages[id(cls)]
+
+    def _hints_of(self, cls: Any) -> dict[str, Any]:
+        if id(cls) not in self._hints:
+            self._hints[id(cls)] = _type_hints(cls)
+        return self._hints[id(cls)]
+
+    def _usage_around(self, choice: Choice, path: str) -> Usage:
+        """Return what is known of a value and its parts, relative to it, from all constructors that it passes."""
+        found: Usage = {}
+        around = path
+        while around:
+            around = around.rpartition(".")[0]
+            group = choice.get(around)
+            if isinstance(group, Group) and group.style == "call":
+                inner = path[len(around) + 1 :] if around else path
+                for other, use in self._usage(group.cls).items():
+                    if other == inner or other.startswith((f"{inner}.", f"{inner}[")):
+                        found.setdefault(other[len(inner) :], Use()).merge(use)
+        return found
+
+    def _known(self, slot: Slot) -> list[str]:
+        """Return what values of this name usually are, by its own name or that of a parameter which it becomes."""
+        for name in (slot.name, *slot.use.names):
+            known = usual_values(name)
+            if slot.use.count and known:
+                known = tuple(each for each in known if fits("sequence", each))
+            if self._inner and known[:1] == ("3",):
+                # Channels of an image enter the outermost model; a part of it takes what its neighbours give.
+                known = known[1:]
+            if known:
+                return list(known)
+        return []
+
+    def _said(self, slot: Slot) -> Iterator[Value]:
+        """Yield what the code says: literals it compares with, and what the annotation allows."""
+        if slot.kind not in {"sequence", "object", "mapping"}:
+            yield from dict.fromkeys(slot.use.literals)
+        yield from self._of_hint(slot.hint, slot.name)
+
+    def _of_hint(self, hint: Any, name: str) -> Iterator[Value]:
+        """Yield values for an annotation that is more than a plain type."""
+        origin = typing.get_origin(hint)
+        arguments = typing.get_args(hint)
+        if origin is typing.Annotated:
+            yield from self._of_hint(arguments[0], name)
+        elif origin is typing.Literal:
+            yield from map(repr, arguments)
+        elif origin in {typing.Union, types.UnionType}:
+            for each in arguments:
+                if each is not type(None):
+                    yield from _fitting(usual_values(name), each) or self._of_hint(each, name)
+                    yield from PLAIN.get(each, ())[:1]
+        elif origin is type or hint is type:
+            bound = arguments[0] if arguments else nn.Module
+            yield from (["torch.nn.Identity"] if _is_module(bound) else [])
+        elif origin in _SEQUENCES and arguments:
+            fitting = _fitting(usual_values(name), arguments[0]) or PLAIN.get(arguments[0], ())[:1]
+            inner = [each for each in fitting or self._of_hint(arguments[0], name) if isinstance(each, str)][:1]
+            count = len(arguments) if origin is tuple and Ellipsis not in arguments else 2
+            if inner:
+                items = ", ".join([inner[0]] * count)
+                yield f"({items},)" if origin is tuple else f"[{items}]"
+        elif isinstance(hint, type):
+            yield from self._of_class(hint)
+
+    def _of_class(self, hint: type) -> Iterator[Value]:
+        name = self._visible(hint)
+        if issubclass(hint, enum.Enum):
+            member = next(iter(hint), None)
+            if member is not None and name:
+                yield f"{name}.{member.name}"
+        elif hint is nn.Module:
+            yield "torch.nn.Identity()"
+        elif hint not in PLAIN and name and hint is not self._root:
+            yield f"{name}()" if is_bare(hint) else Group("call", name, hint)
+
+    def _visible(self, cls: type) -> str:
+        """Return the name that a class has in the file, "" if it has none."""
+        return next((name for name, value in self._scope.items() if value is cls), "")
+
+    def _of_file(self, slot: Slot, kind: Kind | None = None) -> list[Value]:
+        """Return what the file has for a place: configurations, their classes, and its modules."""
+        kind = kind or slot.kind
+        fields = list(slot.fields)
+        found: list[Value] = []
+        if kind in {"object", "mapping", None} and (fields or _CONFIGURING.fullmatch(slot.name)):
+            found += self._instances(slot.name, fields)
+            found += self._configurations(slot.name, fields) if kind != "mapping" else []
+        if kind in {"object", "callable", "class", None} and (_is_module_name(slot.name) or kind == "class"):
+            found += self._modules(slot.name, fields, called=kind == "class" or bool(slot.use.kinds.get("class")))
+            found += [Group("module")] if kind == "object" else []
+        return found
+
+    def _instances(self, name: str, fields: list[str]) -> list[Value]:
+        """Return the names of the file's objects that have what is read."""
+        found: list[Value] = []
+        for key, value in self._scope.items():
+            if inspect.ismodule(value) or inspect.isclass(value) or callable(value) or key.startswith("__"):
+                continue
+            have = value if isinstance(value, Mapping) else getattr(value, "__dict__", None)
+            if key.lower() == name.lower() or (have and fields and all(each in have for each in fields)):
+                found.append(key)
+        return found
+
+    def _configurations(self, name: str, fields: list[str]) -> list[Value]:
+        """Return constructions of the file's configuration classes that have what is read, the likeliest first."""
+        ranked: list[tuple[float, Value]] = []
+        for key, cls in self._scope.items():
+            if not isinstance(cls, type) or issubclass(cls, nn.Module | enum.Enum) or cls in PLAIN:
+                continue
+            share = sum(_has_field(cls, each) for each in fields) / len(fields) if fields else 0.0
+            if share < 0.5 and not (_CONFIGURATION.search(key) and _CONFIGURING.fullmatch(name)):
+                continue
+            likeness = _overlap(key, getattr(self._root, "__name__", "")) / 100
+            ranked.append((-share - likeness, f"{key}()" if is_bare(cls) else Group("call", key, cls)))
+        return [value for _, value in sorted(ranked, key=lambda each: each[0])][:4]
+
+    def _modules(self, name: str, fields: list[str], *, called: bool) -> list[Value]:
+        """Return the file's modules whose name is like that of the place, or that have what is read from it."""
+        words = [each for each in re.findall(r"[a-z]+", name.lower()) if len(each) > 2]
+        ranked: list[tuple[int, Value]] = []
+        for key, cls in self._scope.items():
+            if not _is_module(cls) or cls in {nn.Module, self._root} or self._root in getattr(cls, "__mro__", ()):
+                continue
+            alike = sum(each in key.lower() for each in words)
+            having = sum(hasattr(cls, each) and not hasattr(nn.Module, each) for each in fields)
+            if alike or having:
+                ranked.append((-alike - having, key if called else Group("call", key, cls)))
+        return [value for _, value in sorted(ranked, key=lambda each: each[0])][:3]
+
+    def _sequences(self, slot: Slot, choice: Choice) -> list[Value]:
+        """Return lists of what the items must be, of the lengths that are needed most."""
+        items = self._usage_around(choice, slot.path).get("[]", Use())
+        lengths = (slot.use.count,) if slot.use.count else _MOST_LENGTHS
+        known = [each for name in (slot.name, *slot.use.names) for each in usual_values(name)]
+        numbers = [each for each in known if fits("number", each)]
+        match items.kind:
+            case "sequence":
+                inner = ", ".join(["2"] * (items.count or 2))
+                values = [f"({inner})"]
+            case "string":
+                values = [*items.literals[:2], "'relu'"]
+            case "class":
+                values = ["torch.nn.Identity"]
+            case "callable":
+                values = ["torch.nn.Identity()"]
+            case _:
+                values = [*items.literals[:1], *numbers[:1], "64", "2"]
+        return [f"[{', '.join([value] * length)}]" for value in dict.fromkeys(values) for length in lengths]
+
+
+_SEQUENCES: Final = frozenset({tuple, list, set, frozenset, Sequence, Iterable, Collection})
+
+
+def fits(kind: Kind | None, value: Value) -> bool:
+    """Whether an expression may be of a kind; one that is not known is of any."""
+    if kind is None or isinstance(value, Group):
+        return True
+    found = literal(value)
+    match kind:
+        case "number":
+            return isinstance(found, int | float) and not isinstance(found, bool)
+        case "string":
+            return isinstance(found, str)
+        case "sequence":
+            return isinstance(found, list | tuple)
+        case "flag":
+            return isinstance(found, bool | type(None))
+        case "class":
+            return value.startswith("torch.") and not value.endswith(")") and "functional" not in value
+        case "callable":
+            return value.startswith("torch.nn.") and (value.endswith(")") or "functional" in value)
+        case _:
+            return False
+
+
+def is_bare(cls: type) -> bool:
+    """Whether a class can be made without arguments, as far as it says."""
+    if issubclass(cls, nn.Module):
+        return False
+    if dataclasses.is_dataclass(cls):
+        missing = dataclasses.MISSING
+        return all(
+            not each.init or each.default is not missing or each.default_factory is not missing
+            for each in dataclasses.fields(cls)
+        )
+    try:
+        parameters = inspect.signature(cls).parameters.values()
+    except (ValueError, TypeError):
+        return False
+    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return all(each.default is not each.empty or each.kind in fixed for each in parameters)
+
+
+def _has_field(cls: type, name: str) -> bool:
+    if hasattr(cls, name) or any(name in getattr(each, "__annotations__", {}) for each in cls.__mro__):
+        return True
+    return name in parameters_of(cls)
+
+
+def _is_module_name(name: str) -> bool:
+    return _MODULE.fullmatch(name) is not None
+
+
+def _fitting(values: tuple[str, ...], hint: Any) -> list[Value]:
+    return [each for each in values if _is_of(each, hint)]
+
+
+def _is_of(expression: str, hint: Any) -> bool:
+    """Whether a literal is of a plain type."""
+    return type(literal(expression)) is hint
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, nn.Module)
+
+
+def _overlap(name: str, other: str) -> int:
+    """Return how many letters two names have in common from their beginning."""
+    count = 0
+    for one, two in zip(name.lower(), other.lower(), strict=False):
+        if one != two:
+            break
+        count += 1
+    return count
+
+
+def _type_hints(cls: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls.__init__ if isinstance(cls, type) else cls)
+    except Exception:  # noqa: BLE001 — Annotations are user code; one that cannot be evaluated says nothing.
+        return {}
+
+
+def _defaults(scope: Mapping[str, Any], cls: Any) -> dict[str, list[str]]:
+    """Return the plain defaults that parameters of the same name have in other classes and functions of the file."""
+    found: dict[str, list[str]] = {}
+    module = getattr(cls, "__module__", None)
+    for value in scope.values():
+        if getattr(value, "__module__", None) != module or not (inspect.isclass(value) or inspect.isfunction(value)):
+            continue
+        for each in parameters_of(value).values():
+            if isinstance(each.default, bool | int | float | str | tuple | list) and _is_literal(each.default):
+                found.setdefault(each.name, []).append(repr(each.default))
+    return found
+
+
+def _is_literal(value: Any) -> bool:
+    try:
+        return ast.literal_eval(repr(value)) == value
+    except (ValueError, SyntaxError):
+        return False

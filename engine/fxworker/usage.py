@@ -1,0 +1,523 @@
+"""What a constructor's body says about its parameters: which kind of thing each must be, and what it is compared with.
+
+`config.width` makes `config` an object and `config.width` what `nn.Linear` takes there; `for depth in depths` makes
+`depths` a sequence; `{"relu": …}[act]` says what `act` may be. Values are followed through plain assignments, through
+`super().__init__(…)` and into the constructors of other classes, not further. Nothing is executed.
+"""
+
+import ast
+import inspect
+import textwrap
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from torch import nn
+
+Kind: TypeAlias = Literal["number", "string", "sequence", "mapping", "object", "callable", "class", "tensor", "flag"]
+
+_METHODS: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("lower", "upper", "startswith", "endswith", "split", "strip", "partition", "format"), "string"),
+    **dict.fromkeys(("get", "items", "keys", "values", "setdefault"), "mapping"),
+    **dict.fromkeys(("append", "extend", "index", "insert"), "sequence"),
+    **dict.fromkeys(("size", "dim", "view", "clone", "detach", "unsqueeze", "numel", "shape", "ndim"), "tensor"),
+    **dict.fromkeys(("bit_length", "is_integer"), "number"),
+}
+"""What has an attribute of such a name; `copy`, `pop` and `update` are left out, since several kinds have them."""
+
+_SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "weight", "bias"})
+
+_BUILTINS: Final[dict[str, Kind]] = {
+    **dict.fromkeys(
+        ("len", "enumerate", "zip", "sum", "list", "tuple", "set", "sorted", "reversed", "any", "all"), "sequence"
+    ),
+    **dict.fromkeys(("range", "int", "float", "round", "abs"), "number"),
+}
+_DEEPEST: Final = 3
+"""How many constructors a value is followed into."""
+
+
+@dataclass
+class Use:
+    """What is known of one value. Mutable: evidence is added.
+
+    Attributes:
+        kinds: What it is treated as, with how often.
+        literals: Expressions that it is compared with, or that a table has as keys.
+        count: Into how many variables it is unpacked.
+        names: What it is called elsewhere: parameters that it is handed to.
+        defaults: What those have as default.
+        optional: It may be None.
+    """
+
+    kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
+    literals: list[str] = field(default_factory=list[str])
+    count: int = 0
+    names: list[str] = field(default_factory=list[str])
+    defaults: list[str] = field(default_factory=list[str])
+    optional: bool = False
+
+    def note(self, kind: Kind) -> None:
+        """Add evidence for a kind."""
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+
+    @property
+    def kind(self) -> Kind | None:
+        """What it is, as far as one can tell; a test for truth alone says least."""
+        strong = {kind: count for kind, count in self.kinds.items() if kind != "flag"}
+        structured: tuple[Kind, ...] = ("mapping", "object", "sequence")
+        telling: list[Kind] = [kind for kind in structured if kind in strong] or sorted(
+            strong, key=lambda each: -strong[each]
+        )
+        if telling:
+            return telling[0]
+        return "flag" if self.kinds else None
+
+    def merge(self, other: "Use") -> None:
+        """Add the evidence for a value that is the same one."""
+        for kind, count in other.kinds.items():
+            self.kinds[kind] = self.kinds.get(kind, 0) + count
+        self.literals += other.literals
+        self.count = self.count or other.count
+        self.names += other.names
+        self.defaults += other.defaults
+        self.optional = self.optional or other.optional
+
+
+Usage: TypeAlias = dict[str, Use]
+"""Evidence by path: `dim`, `config.width`, `depths[]` for an item of a sequence."""
+
+
+def usage_of(cls: Any, depth: int = 0) -> Usage:
+    """Return what the constructors of a class, its own and those it inherits, say about the parameters."""
+    function = _constructor(cls)
+    tree = _tree(function)
+    if tree is None:
+        return {}
+    reader = _Reader(function.__globals__, cls, function, depth)
+    reader.read(tree)
+    reader.read_methods(_methods(cls))
+    return reader.usage
+
+
+def kind_of_attribute(name: str) -> Kind | None:
+    """Return what has an attribute of this name, None for a name that says nothing."""
+    return _METHODS.get(name)
+
+
+def fields_of(usage: Usage, path: str) -> list[str]:
+    """Return the names of the attributes or keys that are read from a value, in their order."""
+    prefix = f"{path}."
+    found = (each[len(prefix) :] for each in usage if each.startswith(prefix))
+    return list(dict.fromkeys(each.partition(".")[0].partition("[")[0] for each in found))
+
+
+def _constructor(cls: Any) -> Any:
+    """Return the function that constructs: the class's own or inherited `__init__`, or the callable itself."""
+    function = cls.__init__ if isinstance(cls, type) else cls
+    function = inspect.unwrap(function)
+    return function if inspect.isfunction(function) else None
+
+
+def _tree(function: Any) -> ast.FunctionDef | None:
+    if function is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError, ValueError, IndexError, RecursionError):
+        return None
+    return tree if isinstance(tree, ast.FunctionDef) else None
+
+
+def _methods(cls: Any) -> Iterator[ast.FunctionDef]:
+    """Yield the other methods of a class that its instances are used by."""
+    for name, value in vars(cls).items() if isinstance(cls, type) else ():
+        if name in {"forward", "reset_parameters", "encode", "decode"} and inspect.isfunction(value):
+            tree = _tree(value)
+            if tree is not None:
+                yield tree
+
+
+class _Reader(ast.NodeVisitor):
+    """Reads one constructor. Mutable."""
+
+    def __init__(self, scope: Mapping[str, Any], cls: Any, function: Any, depth: int) -> None:
+        self.usage: Usage = {}
+        self._scope = scope
+        self._cls = cls
+        self._function = function
+        self._depth = depth
+        self._paths: dict[str, str] = {}
+
+    def read(self, tree: ast.FunctionDef) -> None:
+        """Read the constructor."""
+        every = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
+        self._paths = {each.arg: each.arg for each in every if each.arg != "self"}
+        for statement in tree.body:
+            self.visit(statement)
+
+    def read_methods(self, trees: Iterable[ast.FunctionDef]) -> None:
+        """Read how attributes that hold parameters are called later."""
+        kept = {name: path for name, path in self._paths.items() if name.startswith("self.")}
+        for tree in trees:
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) in kept:
+                    use = self._use(kept[ast.unparse(node.func)])
+                    if "class" not in use.kinds:
+                        use.note("callable")
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Follow `self.x = x` and `a, b = pair`."""
+        self.visit(node.value)
+        path = self._path(node.value)
+        for target in node.targets:
+            if isinstance(target, ast.Tuple | ast.List) and path:
+                self._unpacked(target, path)
+            elif isinstance(target, ast.Name | ast.Attribute):
+                self._bind(ast.unparse(target), path)
+            else:
+                self.visit(target)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """Follow `self.x: int = x`."""
+        if node.value is not None:
+            self.visit(node.value)
+            self._bind(ast.unparse(node.target), self._path(node.value))
+
+    def visit_For(self, node: ast.For) -> None:
+        """A loop's variable is an item."""
+        self._loop(node.target, node.iter)
+        for statement in (*node.body, *node.orelse):
+            self.visit(statement)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        """As in a loop; `visit_ListComp` and its like come here first."""
+        self._loop(node.target, node.iter)
+        for test in node.ifs:
+            self.visit(test)
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
+        for generator in node.generators:
+            self.visit(generator)
+        for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+            self.visit(part)
+
+    def visit_ListComp(self, node: ast.ListComp) -> None:
+        """Its loops come before its items."""
+        self._comprehension(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> None:
+        """Likewise."""
+        self._comprehension(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        """Likewise."""
+        self._comprehension(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> None:
+        """Likewise."""
+        self._comprehension(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """`config.width` makes an object, `name.lower` a string."""
+        path = self._path(node.value)
+        if path:
+            kind = _METHODS.get(node.attr)
+            if kind is not None:
+                self._use(path).note(kind)
+            elif node.attr not in _SHARED:
+                self._use(path).note("object")
+                self._use(f"{path}.{node.attr}")
+        self.visit(node.value)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """`opt["dim"]` makes a mapping, `dims[0]` a sequence, `{"relu": …}[act]` says what `act` may be."""
+        path, index = self._path(node.value), node.slice
+        if path and isinstance(index, ast.Constant) and isinstance(index.value, str):
+            self._use(path).note("mapping")
+            self._use(f"{path}.{index.value}")
+        elif path:
+            self._use(path).note("sequence")
+            self._use(f"{path}[]")
+        key = self._path(index)
+        if key:
+            self._use(key).literals += self._keys(node.value)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """Note what is called, and what is handed on to it."""
+        path = self._path(node.func)
+        if path:
+            self._use(path).note("class" if not self._in_lambda else "callable")
+        name = ast.unparse(node.func)
+        match node:
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.expr() as key, *_]) if self._path(key):
+                self._use(self._path(key)).note("string")
+            case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[ast.Constant(value=str()), *_]):
+                if self._path(value):
+                    self._use(self._path(value)).note("mapping")
+            case ast.Call(func=ast.Name(id="isinstance" | "callable" | "hasattr" | "exists" | "type" | "default")):
+                pass
+            case _:
+                self._handed(node, name)
+        self.generic_visit(node)
+
+    _in_lambda = False
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """What is called later, not while it is constructed."""
+        before, self._in_lambda = self._in_lambda, True
+        self.generic_visit(node)
+        self._in_lambda = before
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        """Arithmetic is for numbers, unless a list or a string is on the other side."""
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            path = self._path(side)
+            if path:
+                adds = isinstance(node.op, ast.Add)
+                if adds and isinstance(other, ast.List | ast.Tuple | ast.ListComp):
+                    self._use(path).note("sequence")
+                elif isinstance(other, ast.JoinedStr) or (
+                    isinstance(other, ast.Constant) and isinstance(other.value, str)
+                ):
+                    self._use(path).note("string")
+                else:
+                    self._use(path).note("number")
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """`mode == "linear"` says what it may be, `x is None` that it may be missing."""
+        sides = [node.left, *node.comparators]
+        for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
+            for side, other in ((left, right), (right, left)):
+                path = self._path(side)
+                if path:
+                    self._compared(self._use(path), operator, other, reverse=side is right)
+        self.generic_visit(node)
+
+    def visit_Starred(self, node: ast.Starred) -> None:
+        """`*dims` is a sequence."""
+        path = self._path(node.value)
+        if path:
+            self._use(path).note("sequence")
+        self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        """`if flag:` is the least that one can say of something."""
+        self._tested(node.test)
+        self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        """As in a statement."""
+        self._tested(node.test)
+        self.generic_visit(node)
+
+    def visit_Match(self, node: ast.Match) -> None:
+        """The cases say what the subject may be."""
+        path = self._path(node.subject)
+        if path:
+            for case in node.cases:
+                self._use(path).literals += [
+                    ast.unparse(each.value) for each in ast.walk(case.pattern) if isinstance(each, ast.MatchValue)
+                ]
+        self.generic_visit(node)
+
+    def _use(self, path: str) -> Use:
+        return self.usage.setdefault(path, Use())
+
+    def _path(self, node: ast.expr) -> str:
+        """Return the path of a value that comes from a parameter, "" for another."""
+        match node:
+            case ast.Name(id=name):
+                return self._paths.get(name, "")
+            case ast.Attribute(value=value, attr=name):
+                known = self._paths.get(ast.unparse(node))
+                around = self._path(value)
+                return known or (f"{around}.{name}" if around and name not in _METHODS else "")
+            case ast.Subscript(value=value, slice=ast.Constant(value=key)):
+                around = self._path(value)
+                return "" if not around else f"{around}.{key}" if isinstance(key, str) else f"{around}[]"
+            case ast.Subscript(value=value):
+                around = self._path(value)
+                return f"{around}[]" if around and not isinstance(node.slice, ast.Slice) else around
+            case ast.BoolOp(op=ast.Or(), values=[first, *_]):
+                return self._path(first)
+            case _:
+                return ""
+
+    def _bind(self, name: str, path: str) -> None:
+        if path:
+            self._paths[name] = path
+        elif name not in self.usage:
+            # A parameter that is normalised (`x = x if … else (x, x)`) stays what was given.
+            self._paths.pop(name, None)
+
+    def _unpacked(self, target: ast.Tuple | ast.List, path: str) -> None:
+        use = self._use(path)
+        use.note("sequence")
+        if not any(isinstance(each, ast.Starred) for each in target.elts):
+            use.count = use.count or len(target.elts)
+        for each in target.elts:
+            if isinstance(each, ast.Name | ast.Attribute):
+                self._bind(ast.unparse(each), f"{path}[]")
+
+    def _loop(self, target: ast.expr, values: ast.expr) -> None:
+        """Bind a loop's variables to items of what it goes over."""
+        self.visit(values)
+        path = self._path(values)
+        if path:
+            self._use(path).note("sequence")
+            self._items(target, path)
+            return
+        match values:
+            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
+                self._loop(target.elts[-1], inner)
+            case ast.Call(func=ast.Name(id="zip"), args=parts) if isinstance(target, ast.Tuple):
+                for part, each in zip(parts, target.elts, strict=False):
+                    self._loop(each, part)
+            case ast.Call(func=ast.Name(id="reversed" | "list" | "tuple" | "sorted" | "range"), args=[inner]):
+                if values.func.id != "range":  # pyright: ignore[reportAttributeAccessIssue] — The pattern says a name.
+                    self._loop(target, inner)
+            case ast.Call(func=ast.Attribute(value=inner, attr="items" | "values" | "keys")) if self._path(inner):
+                self._use(self._path(inner)).note("mapping")
+            case _:
+                pass
+
+    def _items(self, target: ast.expr, path: str) -> None:
+        if isinstance(target, ast.Name):
+            self._paths[target.id] = f"{path}[]"
+            self._use(f"{path}[]")
+        elif isinstance(target, ast.Tuple | ast.List):
+            self._unpacked(target, f"{path}[]")
+
+    def _compared(self, use: Use, operator: ast.cmpop, other: ast.expr, *, reverse: bool) -> None:
+        if isinstance(operator, ast.Is | ast.IsNot):
+            use.optional = True
+        elif isinstance(operator, ast.In | ast.NotIn) and not reverse:
+            items = other.elts if isinstance(other, ast.Tuple | ast.List | ast.Set) else []
+            use.literals += [ast.unparse(each) for each in items if isinstance(each, ast.Constant)] or self._keys(other)
+        elif isinstance(operator, ast.In | ast.NotIn):
+            is_text = isinstance(other, ast.Constant) and isinstance(other.value, str)
+            use.note("string" if is_text else "sequence")
+        elif isinstance(other, ast.Constant) and isinstance(other.value, str):
+            use.note("string")
+            use.literals.append(repr(other.value))
+        elif isinstance(other, ast.Constant) and other.value is None:
+            use.optional = True
+        elif isinstance(other, ast.Constant) and isinstance(other.value, bool):
+            use.note("flag")
+        elif isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) or isinstance(other, ast.Constant):
+            use.note("number")
+            if isinstance(operator, ast.Eq) and isinstance(other, ast.Constant):
+                use.literals.append(ast.unparse(other))
+
+    def _tested(self, test: ast.expr) -> None:
+        tests = test.values if isinstance(test, ast.BoolOp) else [test]
+        for each in tests:
+            path = self._path(each.operand if isinstance(each, ast.UnaryOp) else each)
+            if path:
+                self._use(path).note("flag")
+
+    def _keys(self, table: ast.expr) -> list[str]:
+        """Return what a table may be asked for: the keys of a dictionary that is written out, or that is there."""
+        if isinstance(table, ast.Dict):
+            return [ast.unparse(each) for each in table.keys if isinstance(each, ast.Constant)]
+        found = self._value(table)
+        if isinstance(found, Mapping | list | tuple | set | frozenset):
+            return [repr(each) for each in found if isinstance(each, str | int)][:12]
+        return []
+
+    def _value(self, node: ast.expr) -> Any:
+        """Return what a name that does not come from the constructor stands for, None where that is not known."""
+        match node:
+            case ast.Name(id=name):
+                return self._scope.get(name)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                return getattr(self._cls, name, None)
+            case ast.Attribute(value=value, attr=name):
+                return getattr(self._value(value), name, None)
+            case _:
+                return None
+
+    def _handed(self, call: ast.Call, name: str) -> None:
+        """Note what a value is handed to: as which parameter, and what is known about that."""
+        kind = _BUILTINS.get(name)
+        named = [(each.arg, each.value) for each in call.keywords if each.arg is not None]
+        given: list[tuple[str | int, ast.expr]] = [*enumerate(call.args), *named]
+        for each in call.keywords:
+            if each.arg is None and self._path(each.value):
+                self._use(self._path(each.value)).note("mapping")
+        mine = [(at, self._path(value)) for at, value in given if self._path(value)]
+        if not mine:
+            return
+        if kind is not None:
+            for _, path in mine:
+                self._use(path).note(kind)
+            return
+        receiver = self._receiver(call, name)
+        parameters = _parameters(receiver)
+        known = usage_of(receiver, self._depth + 1) if self._is_followed(receiver) else {}
+        for at, path in mine:
+            found = parameters.get(at) if isinstance(at, str) else _positional(parameters, at)
+            use = self._use(path)
+            if found is None:
+                use.names += [at] if isinstance(at, str) else []
+                continue
+            self._received(use, found)
+            _merge(self.usage, path, known, found.name)
+
+    def _received(self, use: Use, parameter: inspect.Parameter) -> None:
+        use.names.append(parameter.name)
+        if isinstance(parameter.default, bool | int | float | str | tuple):
+            use.defaults.append(repr(parameter.default))
+        kinds: dict[Any, Kind] = {int: "number", float: "number", str: "string", bool: "flag"}
+        kind = kinds.get(parameter.annotation)
+        if kind is not None:
+            use.note(kind)
+
+    def _receiver(self, call: ast.Call, name: str) -> Any:
+        """Return the callable that a call calls, None where that is not known."""
+        if name == "super().__init__" or (name.endswith(".__init__") and isinstance(self._cls, type)):
+            lineage = self._cls.__mro__ if isinstance(self._cls, type) else ()
+            owner = next((at for at, each in enumerate(lineage) if _is_own(each, self._function)), -1)
+            return next((each for each in lineage[owner + 1 :] if "__init__" in vars(each)), None)
+        found = self._value(call.func)
+        return found if callable(found) else None
+
+    def _is_followed(self, receiver: Any) -> bool:
+        if self._depth >= _DEEPEST or receiver is None or receiver is self._cls:
+            return False
+        module = str(getattr(receiver, "__module__", ""))
+        return module.partition(".")[0] != "torch" and (
+            (isinstance(receiver, type) and issubclass(receiver, nn.Module)) or inspect.isfunction(receiver)
+        )
+
+
+def _is_own(cls: type, function: Any) -> bool:
+    own = vars(cls).get("__init__")
+    return own is not None and inspect.unwrap(own) is function
+
+
+def _parameters(receiver: Any) -> dict[str, inspect.Parameter]:
+    if receiver is None:
+        return {}
+    try:
+        return dict(inspect.signature(receiver).parameters)
+    except (ValueError, TypeError):
+        return {}
+
+
+def _positional(parameters: Mapping[str, inspect.Parameter], index: int) -> inspect.Parameter | None:
+    named = [each for each in parameters.values() if each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD}]
+    return named[index] if index < len(named) else None
+
+
+def _merge(usage: Usage, path: str, known: Usage, name: str) -> None:
+    """Add what is known of a receiver's parameter, and of its parts, to the value that it is given."""
+    for other, use in known.items():
+        if other == name or other.startswith((f"{name}.", f"{name}[")):
+            usage.setdefault(path + other[len(name) :], Use()).merge(use)
