@@ -77,7 +77,7 @@ class ModuleCalls(TracerBase):
         if leaf and not kwargs and _PROXIES.issuperset(map(type, args)):
             return self._record_leaf(module, args)
         if self._records_plainly:
-            return self._call(module, None, args, kwargs, leaf)
+            return self._enter(module, args, kwargs) if leaf is False else self._call(module, None, args, kwargs, leaf)
 
         def forward(*args: Any, **kwargs: Any) -> Any:
             return self._trace_through(module, self._path_or_nothing(module), args, kwargs, sys._getframe(1))
@@ -112,6 +112,32 @@ class ModuleCalls(TracerBase):
         stack = (self._stack, f"{path}@{calls}" if calls else path, called)
         self._describe(node, sys._getframe(3), called, stack)
         return Proxy(node, self)
+
+    def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what `_call` does for a module that is no leaf, as is known before."""
+        paths = self.submodule_paths
+        path = paths.get(module) if paths else None
+        if path is None:
+            path = self.path_of_module(module)
+        counts = self.num_calls
+        calls = counts.get(path, 0)
+        counts[path] = calls + 1
+        key = f"{path}@{calls}" if calls else path
+        called = (path, type(module))
+        # The frames of this function and of the two that led to it are ours.
+        site = ModuleSite(path, called[1], self._site, self._trail_from(sys._getframe(3)))
+        scope, stack, running = self.scope, self._stack, self.module_stack
+        previous = (scope.module_path, scope.module_type)
+        scope.module_path, scope.module_type = called
+        self._stack = (stack, key, called)
+        running[key] = called
+        try:
+            result = self._run(site, call_as_torch_does, (module, *args), kwargs)
+        finally:
+            scope.module_path, scope.module_type = previous
+        self._stack = stack
+        del running[key]
+        return result
 
     def _call(
         self,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 
 from fxengine._symbolic_trace import symbolic_trace
-from fxengine.graph import Graph
+from fxengine.graph import Graph, own_graph
 from fxengine.graph_module import GraphModule
 from fxengine.node import Node
 from fxengine.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
@@ -120,7 +120,7 @@ def _replace_pattern(
     matcher = SubgraphMatcher(pattern_graph, ignore_literals=ignore_literals)
     matches = [
         match
-        for match in matcher.match(gm.graph, node_name_match=node_name_match)
+        for match in matcher.match(own_graph(gm.graph), node_name_match=node_name_match)
         if all(accepts(match, gm.graph, pattern_graph) for accepts in match_filters)
     ]
     common = _graph_of(replacement) if replacement is not None else None

@@ -22,6 +22,7 @@ from fxengine.passes.infra.partitioner import CapabilityBasedPartitioner
 from fxengine.passes.operator_support import OperatorSupport
 from fxengine.passes.shape_prop import ShapeProp
 from fxengine.passes.split_module import split_module as split_by_ours
+from fxengine.passes.tools_common import legalize_graph
 
 
 class Block(nn.Module):
@@ -247,6 +248,7 @@ def test_graphs_that_reorder_their_leaves_cross():
         lambda module: fxengine.replace_pattern(module, lambda x: torch.relu(x), lambda x: torch.sigmoid(x)),
         lambda module: split_by_ours(module, module, lambda node: 0),
         lambda module: CapabilityBasedPartitioner(module, OperatorSupport()),
+        legalize_graph,
     ],
 )
 def test_graphs_of_torch_fx_are_refused_with_advice(use):

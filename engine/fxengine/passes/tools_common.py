@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from fxengine.graph import Graph
+from fxengine.graph import Graph, own_graph
 from fxengine.graph_module import GraphModule
 from fxengine.names import _get_qualified_name
 from fxengine.node import Node
@@ -188,7 +188,7 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
     Raises:
         RuntimeError: Nodes depend on each other in a circle.
     """
-    waiting = {node: len(node.all_input_nodes) for node in gm.graph.nodes}
+    waiting = {node: len(node.all_input_nodes) for node in own_graph(gm.graph).nodes}
     ready = collections.deque(node for node, count in waiting.items() if not count)
     ordered: list[Node] = []
     while ready:
