@@ -16,6 +16,9 @@ class Blindness:
     def __bool__(self) -> bool:
         return bool(self._nodes)
 
+    def __iter__(self) -> Iterator[torch.fx.Node]:
+        return iter(self._nodes)
+
     def add(self, node: torch.fx.Node) -> None:
         """Take a node for one whose value may be anything."""
         self._nodes.add(node)

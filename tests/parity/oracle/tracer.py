@@ -343,7 +343,12 @@ class OracleTracer(torch.fx.Tracer):
     def _symbols(self, stack: Sequence[Moment]) -> set[bool]:
         """For the symbolic values in the expression that the user's code has come to, whether they may be anything."""
         user = next((moment for moment in stack if is_user(moment.frame)), None)
-        return set() if user is None else self._blind.among(operands_of(user))
+        if user is None:
+            return set()
+        made = (self._made[node] for node in self._blind)
+        here = place_of(user.instruction)
+        inside = any(each is not None and place_of(each).within(here) != here for each in made)
+        return self._blind.among(operands_of(user)) | ({True} if inside else set())
 
     def _is_answerable(self, error: BaseException, stack: list[Moment]) -> bool:
         """Whether C code has failed that can be given what it asks for, and will be from the next run on."""
