@@ -15,7 +15,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from typing import Any, Final, NoReturn
@@ -110,20 +110,22 @@ def _unguarded() -> types.TracebackType | None:
         if path.startswith("<frozen importlib.util"):
             return None  # It only asks whether there is one.
         if not path.startswith("<frozen"):
-            if frame.f_code.co_exceptiontable and any(first <= line <= last for first, last in _guarded(path)):
+            # A module may be executed statement by statement, without the handlers that stand around them.
+            may_catch = frame.f_code.co_exceptiontable or frame.f_code.co_name == "<module>"
+            if may_catch and any(first <= line <= last for first, last in _guarded("".join(linecache.getlines(path)))):
                 return None
             way = types.TracebackType(way, frame, frame.f_lasti, line)
         frame = frame.f_back
     return way
 
 
-@cache
-def _guarded(path: str) -> tuple[tuple[int, int], ...]:
-    """Return the lines of a file, from and to, in which it catches that something cannot be imported."""
+@lru_cache(maxsize=256)
+def _guarded(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the lines of a text, from and to, in which it catches that something cannot be imported."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse("".join(linecache.getlines(path)))
+            tree = ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return ()
     found: list[tuple[int, int]] = []

@@ -65,7 +65,7 @@ class Use:
     @property
     def kind(self) -> Kind | None:
         """What it is, as far as one can tell; a test for truth alone says least."""
-        strong = {kind: count for kind, count in self.kinds.items() if kind != "flag"}
+        strong: dict[Kind, int] = {kind: count for kind, count in self.kinds.items() if kind != "flag"}
         structured: tuple[Kind, ...] = ("mapping", "object", "sequence")
         telling: list[Kind] = [kind for kind in structured if kind in strong] or sorted(
             strong, key=lambda each: -strong[each]
