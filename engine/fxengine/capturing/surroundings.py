@@ -6,12 +6,14 @@ looked at, they ask whether the model is being compiled or exported: it is, in t
 
 import importlib
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 import torch
 
-from fxengine.patching import Patches
+from fxengine.patching import Patches, code_with, copied
 from fxengine.running import running_tracer
+from fxengine.shims import loaded_shims
 
 __all__ = ["patch_surroundings"]
 
@@ -28,12 +30,38 @@ def patch_surroundings(patches: Patches) -> None:
     patches.attribute(torch._C.ScriptFunction, "__call__", _scripted)
     for name in (*_LEVELS, *_BATCHING):
         patches.attribute(_VMAP, name, _batching)
+    for shim in loaded_shims():
+        for function in shim.leaf_functions():
+            if isinstance(function, FunctionType):
+                patches.code(function, _leaf_code(function))
 
 
 def _recording() -> Any:
     """What records in this context, if a capture runs here and no leaf does."""
     recording = getattr(running_tracer.get(), "recording", None)
     return None if recording is None or recording.quiet else recording
+
+
+def _leaf(function: Callable[..., Any], original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What a leaf function returns: the value of a node, where it is given what depends on the inputs."""
+    recording = _recording()
+    if recording is None or not recording.is_symbolic(args, kwargs):
+        return original(*args, **kwargs)
+    return recording.call(function, original, args, kwargs)
+
+
+def _stand_in(*args: Any, **kwargs: Any) -> Any:
+    """The code that runs as a leaf function's. It has none of our globals, but brings along what it needs."""
+    leaf: Any = "<leaf>"
+    return leaf("<function>", "<original>", args, kwargs)
+
+
+def _leaf_code(function: FunctionType) -> CodeType:
+    """The code for a leaf function, with as many free variables as the function has."""
+    original = copied(function)
+    original.__kwdefaults__ = function.__kwdefaults__
+    code = code_with(_stand_in.__code__, leaf=_leaf, function=function, original=original)
+    return code.replace(co_freevars=function.__code__.co_freevars)
 
 
 def _scripted(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,6 +18,7 @@ from fxengine.node import Node
 from fxengine.proxy import Proxy
 from fxengine.recording import PLAIN_TYPES
 from fxengine.tracer import Tracer
+from fxengine.shims import loaded_shims
 
 __all__ = ["CaptureTracer"]
 
@@ -95,7 +96,9 @@ class CaptureTracer(Tracer):
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether a call of a module becomes a node: torch's own do, and those whose code is not Python."""
-        return isinstance(m, torch.jit.ScriptModule) or super().is_leaf_module(m, module_qualified_name)
+        if isinstance(m, torch.jit.ScriptModule) or super().is_leaf_module(m, module_qualified_name):
+            return True
+        return any(type(m).__module__.startswith(shim.modules) for shim in loaded_shims() if shim.modules)
 
     def _intercept_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what the tracer has to do at a call of a module."""
