@@ -33,6 +33,7 @@ class Options:
     strict: bool = False
     ignore: tuple[str, ...] = ()
     fixes: bool = False
+    no_run: bool = False
     timeout: float = 10.0
     color: str = "auto"
     device: str = "cpu"
@@ -69,6 +70,9 @@ def _parser(cores: int) -> argparse.ArgumentParser:
     )
     check.add_argument(
         "--fixes", action="store_true", help="propose fixes, each of which was tried out by tracing the changed file"
+    )
+    check.add_argument(
+        "--no-run", action="store_true", help="execute nothing; report, as hints, what the syntax alone lets expect"
     )
 
     code = _command(commands, "code", "print the generated code of a model")

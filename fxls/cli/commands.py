@@ -72,7 +72,7 @@ async def _run(options: Options, terminal: _Terminal) -> int:
         profile_timeout=options.timeout,
     )
     pool = WorkerPool()
-    tracing = Tracing(pool, settings, options.python, fixes=options.fixes)
+    tracing = Tracing(pool, settings, options.python, fixes=options.fixes, run=not options.no_run)
     try:
         if options.command == "check":
             return await _check(options, tracing, terminal)

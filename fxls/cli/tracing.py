@@ -59,12 +59,19 @@ class Tracing:
     """The workers and settings of one run of the command line. Mutable only in what it remembers of the project."""
 
     def __init__(
-        self, pool: WorkerPool, settings: Settings, python: tuple[str, ...] = (), *, fixes: bool = False
+        self,
+        pool: WorkerPool,
+        settings: Settings,
+        python: tuple[str, ...] = (),
+        *,
+        fixes: bool = False,
+        run: bool = True,
     ) -> None:
         self._pool = pool
         self._settings = settings
         self._python = python
         self._fixes = fixes
+        self._run = run
         self._environments: dict[str, PythonEnv] = {}
         self._configurations: dict[str, ProjectConfiguration] = {}
         self._told: set[str] = set()
@@ -114,7 +121,7 @@ class Tracing:
             self._told.add(configuration.path)
         traced = Traced(file, self._snapshot(file.path, text, index, settings), wrong)
         targets = tuple(each for each in index.targets if not only or each.qualname == only)
-        if not index.parsed or not targets:
+        if not index.parsed or not targets or not self._run:
             return traced
         worker = self._pool.client(self._environment(file.path, folder))
         environment = await worker.environment()
@@ -208,5 +215,5 @@ class Tracing:
             carry=Carry.identity(),
             environment=None,
             profiles=(),
-            trusted=True,
+            trusted=self._run,
         )

@@ -15,6 +15,7 @@ from fxls.features.wording import plural
 from fxls.rules import stops_torch_fx
 from fxls.settings import Settings
 from fxls.snapshot import Snapshot
+from fxls.syntactic import likely_problems
 from fxworker.wire import Location, Problem, Span, TargetReport
 
 
@@ -46,9 +47,10 @@ class Tally:
 
 
 def problems(snapshot: Snapshot) -> list[PlacedProblem]:
-    """Return what is wrong in a document and where, in the order of the text."""
-    if not snapshot.trusted:
-        return []
+    """Return what is wrong in a document and where, in the order of the text.
+
+    Where nothing can be executed it is what the syntax alone lets expect, as hints.
+    """
     found = [wanted for each in sifted(snapshot, _placed(snapshot)) if (wanted := _wanted(each, snapshot.settings))]
     return sorted(found, key=lambda each: (each.span.line, each.span.column, each.problem.code))
 
@@ -93,6 +95,9 @@ def _placed(snapshot: Snapshot) -> list[PlacedProblem]:
 
 
 def _reported(snapshot: Snapshot) -> Iterable[Problem]:
+    if not snapshot.trusted or (snapshot.environment is not None and snapshot.environment.problem):
+        yield from likely_problems(snapshot.path, snapshot.text)
+        return
     error = snapshot.index.syntax_error
     if error is not None and not _newer_python(snapshot):
         yield error
@@ -121,7 +126,7 @@ def _place(snapshot: Snapshot, problem: Problem) -> Span | None:
     if problem is snapshot.index.syntax_error:
         return problem.location.span
     if problem.location.path == snapshot.path:
-        return snapshot.located(problem.location.span)
+        return snapshot.located(problem.location.span) if snapshot.report is not None else problem.location.span
     target = snapshot.index.target(problem.target)
     if target is not None:
         return target.name

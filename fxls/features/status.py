@@ -9,6 +9,10 @@ from fxls.lsp_ext import State, Status
 from fxls.snapshot import Snapshot
 from fxworker.wire import Severity
 
+_RESTRICTED: Final = (
+    "The workspace is not trusted, so its models are not run and not traced. "
+    "Hints say what is likely to be wrong by the syntax alone."
+)
 _COUNTED: Final[frozenset[Severity]] = frozenset({"error", "warning"})
 
 
@@ -37,7 +41,7 @@ def _verdict(snapshot: Snapshot, found: int, *, tracing: bool) -> tuple[State, s
         return (
             "restricted",
             "fx ⏸ restricted",
-            "The workspace is not trusted, so its models are not run and not traced.",
+            _RESTRICTED,
         )
     if environment is not None and environment.problem:
         return "error", f"fx ! {_short(environment.problem)}", _no_environment(environment.problem)

@@ -163,9 +163,13 @@ def test_strict_makes_an_error_of_what_shapes_decide():
     assert diagnostics(other)[0].severity == lsp.DiagnosticSeverity.Warning
 
 
-def test_nothing_is_shown_where_nothing_may_run():
+def test_only_what_the_syntax_tells_is_shown_where_nothing_may_run():
     shot = replace(snapshot(TEXT, net(problem())), trusted=False)
-    assert diagnostics(shot) == []
+    (hint,) = diagnostics(shot)
+    assert (hint.severity, hint.message) == (
+        lsp.DiagnosticSeverity.Hint,
+        "`y.sum() > 0` seems to decide a branch (syntactic)",
+    )
     assert code_lenses(shot) == []
     assert inlay_hints(shot, everything(shot)) == []
 
