@@ -151,11 +151,14 @@ class Values:
         target: Any = node.target
         if node.op == "placeholder":
             return self._input(target)
-        if any(self._value(used) is UNKNOWN for used in _read_by(node)):
-            return UNKNOWN
+        is_known = all(self._value(used) is not UNKNOWN for used in _read_by(node))
         args, kwargs = map_arg(_arguments_of(node), self._value)
-        if is_change(node):
-            return self._quietly(lambda: changed(node, args, kwargs))
+        if is_change(node) and args[0] is not UNKNOWN:
+            made = self._quietly(lambda: changed(node, args, kwargs)) if is_known else UNKNOWN
+            # What it would have come to, nobody knows; a tensor has other data then.
+            return pytree.tree_map_only(Tensor, to_meta, args[0]) if made is UNKNOWN else made
+        if not is_known:
+            return UNKNOWN
         match node.op:
             case "call_function":
                 return self._quietly(lambda: target(*args, **kwargs))
