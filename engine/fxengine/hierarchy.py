@@ -7,7 +7,7 @@ identity.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
@@ -42,6 +42,10 @@ _NEVER_CONSTANT: Final[frozenset[type[Any]]] = frozenset(
     }
 )
 """The types of nearly all attributes of modules, none of which is a constant."""
+
+_FIRST_ATTRIBUTE: Final = next(iter(vars(nn.Module())))
+_ATTRIBUTES: Final = len(vars(nn.Module()))
+"""The attributes that every module has, and has first, are none either."""
 
 
 class Hierarchy:
@@ -90,7 +94,7 @@ class Hierarchy:
             # There are new modules.
             self._survey = survey(self.root)
             del self._registries
-        registered = chain.from_iterable(map(dict.values, filter(None, self._registries[kind])))
+        registered = chain.from_iterable(registry.values() for registry in self._registries[kind] if registry)
         return id(wanted) in set(map(id, registered))
 
     def _table_of(self, kind: str) -> dict[int, tuple[str, object]]:
@@ -129,31 +133,37 @@ class Survey:
 
 def survey(root: nn.Module) -> Survey:
     """Walk through the hierarchy of `root`, in the order of torch's own walks."""
-    found = Survey({}, {}, 0)
-    _visit(root, "", found)
+    paths: dict[nn.Module, str] = {}
+    constants: dict[Any, str] = {}
+    count = 0
+
+    def visit(module: nn.Module, path: str, prefix: str) -> None:
+        nonlocal count
+        is_new = module not in paths
+        if is_new:
+            paths[module] = path
+        attributes = module.__dict__
+        values: Iterable[object] = attributes.values()
+        if next(iter(attributes)) == _FIRST_ATTRIBUTE:
+            values = islice(values, _ATTRIBUTES, None)
+        if not _NEVER_CONSTANT.issuperset(map(type, values)):
+            for name, value in attributes.items():
+                if type(value) not in _NEVER_CONSTANT and isinstance(value, CONSTANT_TYPES):
+                    constants[value] = prefix + name
+        children = module._modules
+        if children:
+            count += len(children) if is_new else 0
+            # A child with two names in one module counts once, under the first.
+            for name, child in children.items():
+                if child is not None and (child not in paths or _is_first_name(children, name, child)):
+                    below = prefix + name
+                    visit(child, below, below + ".")
+
+    visit(root, "", "")
     ordinary = nn.Module.named_modules
-    if any(kind.named_modules is not ordinary for kind in set(map(type, found.paths))):
-        found.paths = {module: path for path, module in root.named_modules()}
-    return found
-
-
-def _visit(module: nn.Module, path: str, found: Survey) -> None:
-    paths = found.paths
-    if module not in paths:
-        paths[module] = path
-        found.children += len(module._modules)
-    attributes = module.__dict__
-    prefix = f"{path}." if path else ""
-    if not _NEVER_CONSTANT.issuperset(map(type, attributes.values())):
-        for name, value in attributes.items():
-            if type(value) not in _NEVER_CONSTANT and isinstance(value, CONSTANT_TYPES):
-                found.constants[value] = f"{prefix}{name}"
-    children = module._modules
-    if children:
-        # A child with two names in one module counts once, under the first.
-        for name, child in children.items():
-            if child is not None and (child not in paths or _is_first_name(children, name, child)):
-                _visit(child, f"{prefix}{name}", found)
+    if any(kind.named_modules is not ordinary for kind in set(map(type, paths))):
+        paths = {module: path for path, module in root.named_modules()}
+    return Survey(paths, constants, count)
 
 
 def _at(root: nn.Module, path: str) -> nn.Module | None:
