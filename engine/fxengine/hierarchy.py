@@ -147,9 +147,7 @@ def survey(root: nn.Module) -> Survey:
         if next(iter(attributes)) == _FIRST_ATTRIBUTE:
             values = islice(values, _ATTRIBUTES, None)
         if not _NEVER_CONSTANT.issuperset(map(type, values)):
-            for name, value in attributes.items():
-                if type(value) not in _NEVER_CONSTANT and isinstance(value, CONSTANT_TYPES):
-                    constants[value] = prefix + name
+            constants.update(_constants_among(attributes, prefix))
         children = module._modules
         if children:
             count += len(children) if is_new else 0
@@ -164,6 +162,15 @@ def survey(root: nn.Module) -> Survey:
     if any(kind.named_modules is not ordinary for kind in set(map(type, paths))):
         paths = {module: path for path, module in root.named_modules()}
     return Survey(paths, constants, count)
+
+
+def _constants_among(attributes: Mapping[str, Any], prefix: str) -> dict[Any, str]:
+    """The names of tensors and script objects among the attributes of a module; the last one of each."""
+    return {
+        value: prefix + name
+        for name, value in attributes.items()
+        if type(value) not in _NEVER_CONSTANT and isinstance(value, CONSTANT_TYPES)
+    }
 
 
 def _at(root: nn.Module, path: str) -> nn.Module | None:
