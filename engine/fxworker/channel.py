@@ -45,6 +45,12 @@ class Kind(Enum):
     PROGRESS = b"G"
     """A line of the wire protocol that comes before the answer."""
 
+    BUILT = b"B"
+    """Names of targets, separated by newlines, for which models were built."""
+
+    DECLINED = b"D"
+    """The process, which has executed an older text, cannot serve the request: another has to begin from nothing."""
+
     STALE = b"S"
     """The number of a request that this process cannot serve, for what it imported has changed."""
 

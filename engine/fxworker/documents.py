@@ -70,6 +70,14 @@ class Job:
     lost: dict[str, TargetReport] = field(default_factory=dict)
 
 
+@dataclass
+class _Prepared:
+    """A child that executes the last text ahead of need, and whether it has done so. Mutable."""
+
+    child: Child
+    ready: bool = False
+
+
 def live(ends: Ends) -> None:
     """Be a document template: import what the first request's file imports, then serve until the parent has gone."""
     frame = ends.receive()
@@ -104,6 +112,9 @@ class DocumentTemplate:
         self._loop = Loop()
         self._reader = FrameReader()
         self._spare: Child | None = None
+        self._prepared: _Prepared | None = None
+        self._built: frozenset[str] = frozenset()
+        self._last: handlers.Last | None = None
         self._job: Job | None = None
         self._late: list[str] = []
         self._traced: TraceRequest | None = None
@@ -114,9 +125,9 @@ class DocumentTemplate:
         self._loop.readable(self._ends.down, self._read)
         self._prepare()
         self._loop.run()
-        for child in (self._spare, self._job.child if self._job is not None else None):
-            if child is not None:
-                child.kill()
+        self._drop_spares()
+        if self._job is not None and self._job.child is not None:
+            self._job.child.kill()
 
     def _read(self) -> None:
         data, ended = drain(self._ends.down)
@@ -136,20 +147,26 @@ class DocumentTemplate:
         self._job = Job(request, line, request, time.monotonic())
         self._start(self._job, request.limits.seconds)
 
-    def _start(self, job: Job, seconds: float) -> None:
-        child, self._spare = self._spare or self._fork(), None
+    def _start(self, job: Job, seconds: float, *, anew: bool = False) -> None:
+        """Hand a job to the child that is prepared for it, or else, or if it is to begin `anew`, to one that is not."""
+        prepared = self._prepared
+        if prepared is not None and prepared.ready and not anew:
+            child, self._prepared = prepared.child, None
+        else:
+            child, self._spare = self._spare or self._fork(), None
         job.child, job.phase, job.guess, job.excess, job.begun = child, None, False, "", False
+        self._built = frozenset()
         # A child that was not forked ahead has to warm up first; its time runs from when it says so.
         job.timer = self._loop.after(_WARMING + seconds + GRACE, lambda: self._overdue(job))
         child.send(Frame(Kind.REQUEST, job.line))
         limits = job.request.limits
         watch(self._loop, os.getpid(), limits, lambda: job.child is child, lambda what: self._exceeded(job, what))
 
-    def _fork(self) -> Child:
+    def _fork(self, last: handlers.Last | None = None) -> Child:
         document = self._document
 
         def run(ends: Ends) -> None:
-            handlers.serve_trace(ends, document)
+            handlers.serve_trace(ends, document, last)
 
         child = fork(
             self._loop, run, lambda frame: self._framed(child, frame), lambda status: self._ended(child, status)
@@ -162,6 +179,8 @@ class DocumentTemplate:
             self._late = frame.payload.decode().split("\n")
         elif frame.kind is Kind.HINTS:
             self._document.hints |= handlers.unpack_hints(frame.payload)
+        elif frame.kind is Kind.READY and self._prepared is not None and self._prepared.child is child:
+            self._prepared.ready = True
         if job is None or job.child is not child:
             return
         match frame.kind:
@@ -177,7 +196,15 @@ class DocumentTemplate:
                 self._ends.send(Frame(Kind.STALE, str(job.request.id).encode()))
             case Kind.EARLY:
                 self._send(Kind.EARLY, job, frame.payload)
+            case Kind.BUILT:
+                self._built = frozenset(frame.payload.decode().split("\n")) - {""}
+            case Kind.DECLINED:
+                assert job.timer is not None
+                job.timer.cancel()
+                self._start(job, job.left.limits.seconds, anew=True)
             case Kind.ANSWER:
+                self._last = handlers.Last(job.left, self._built) if self._built else None
+                self._drop_prepared()
                 self._finish(job)
                 self._answer(job, frame.payload, child.printed())
             case _:
@@ -186,6 +213,9 @@ class DocumentTemplate:
     def _ended(self, child: Child, status: int) -> None:
         if child is self._spare:
             self._spare = None
+        if self._prepared is not None and child is self._prepared.child:
+            # It could do nothing ahead; another would not be able to, either.
+            self._prepared = self._last = None
         job = self._job
         if job is not None and job.child is child:
             self._lost(job, End(child.box.read(), status, excess=job.excess))
@@ -225,7 +255,7 @@ class DocumentTemplate:
         if job.guess:
             # No fault of the file: once more, and without guessing. The waiting child does not know that yet.
             self._document.fear(job.request, target.qualname)
-            self._drop_spare()
+            self._drop_spares()
         else:
             job.lost[target.qualname] = postmortem.target_report(job.request, target, end)
             others = tuple(each for each in others if each.qualname != target.qualname)
@@ -277,7 +307,7 @@ class DocumentTemplate:
         if self._job is not None:
             return
         if self._late:
-            self._drop_spare()
+            self._drop_spares()
             self._document.import_late(self._late)
             self._late = []
         if self._traced is not None:
@@ -285,11 +315,31 @@ class DocumentTemplate:
             self._traced = None
         if self._spare is None:
             self._spare = self._fork()
+        if self._prepared is None and self._last is not None:
+            self._prepare_for(self._last)
 
-    def _drop_spare(self) -> None:
+    def _prepare_for(self, last: handlers.Last) -> None:
+        """Fork a child that does ahead of need what the next request, if it changes little, would have to do again."""
+        child = self._fork(last)
+        prepared = self._prepared = _Prepared(child)
+
+        def prepares() -> bool:
+            return self._prepared is prepared and not prepared.ready
+
+        limits = last.request.limits
+        watch(self._loop, os.getpid(), limits, prepares, lambda _excess: child.kill())
+        self._loop.after(_WARMING + limits.seconds, lambda: child.kill() if prepares() else None)
+
+    def _drop_spares(self) -> None:
+        self._drop_prepared()
         if self._spare is not None:
             self._spare.kill()
             self._spare = None
+
+    def _drop_prepared(self) -> None:
+        if self._prepared is not None:
+            self._prepared.child.kill()
+            self._prepared = None
 
 
 def numbered(payload: bytes) -> tuple[int, bytes]:

@@ -4,13 +4,15 @@ import dataclasses
 import json
 import os
 import traceback
+from dataclasses import dataclass
 
 from fxworker import spans, tampering
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, flush_output
 from fxworker.limits import bound
-from fxworker.loading import Document, Hint, modules_since, newest_module
+from fxworker.loading import Document, Hint, Loaded, modules_since, newest_module
 from fxworker.measuring import failed, measure
+from fxworker.prepared import Prepared, prepare
 from fxworker.rules import WorkerDied
 from fxworker.tracing import trace, warm_up
 from fxworker.wire import (
@@ -33,10 +35,29 @@ _LATE_MILLISECONDS = 10.0
 """Imports that a trace had to do itself are repeated in the template if loading took longer than this."""
 
 
-def serve_trace(ends: Ends, document: Document) -> None:
-    """Take one request, answer it, and say what saves the next one work."""
+@dataclass(frozen=True, slots=True)
+class Last:
+    """A request that was answered, and the targets for which models were built."""
+
+    request: TraceRequest
+    built: frozenset[str]
+
+
+def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> None:
+    """Take one request, answer it, and say what saves the next one work.
+
+    With `last` the text of that request is executed and its models are built ahead, and the process says when it is
+    ready; it declines a request to which that is of no use.
+    """
     # This process was forked ahead of need: it touches now the memory that a trace will touch.
     warm_up()
+    prepared: Prepared | None = None
+    if last is not None:
+        bound(last.request.limits)
+        prepared = _prepared(last, document)
+        if prepared is None:
+            return
+        ends.send(Frame(Kind.READY))
     frame = ends.receive()
     if frame is None:
         return
@@ -50,7 +71,11 @@ def serve_trace(ends: Ends, document: Document) -> None:
         ends.send(Frame(Kind.STALE))
         return
     newest = newest_module()
-    report = _traced(request, document, ends)
+    loaded = prepared.taken(request) if prepared is not None else None
+    if prepared is not None and loaded is None:
+        ends.send(Frame(Kind.DECLINED))
+        return
+    report = _traced(request, document, ends, prepared, loaded)
     if os.getpid() != mine:
         return  # User code forked, and its child came back here as well.
     # The answer goes out with what was printed before it.
@@ -87,15 +112,27 @@ def unpack_hints(payload: bytes) -> dict[str, Hint]:
     return {name: Hint(**values) for name, values in found.items()}
 
 
-def _traced(request: TraceRequest, document: Document, ends: Ends) -> TraceReport:
+def _prepared(last: Last, document: Document) -> Prepared | None:
+    """Return what was done ahead, None where that went wrong: the trace itself will tell of it."""
+    try:
+        return prepare(last.request, document, last.built)
+    except BaseException:  # noqa: BLE001 — User code runs here, whose faults are told by whoever traces.
+        return None
+
+
+def _traced(
+    request: TraceRequest, document: Document, ends: Ends, prepared: Prepared | None, loaded: Loaded | None
+) -> TraceReport:
     def on_target(index: int, guess: bool) -> None:
         ends.send(Frame(Kind.PHASE, b"%d%s" % (index, b"?" if guess else b"")))
 
-    def on_early(report: TraceReport) -> None:
-        ends.send(Frame(Kind.EARLY, encode(EarlyReport(request.id, report))))
+    def on_traced(report: TraceReport, built: frozenset[str]) -> None:
+        if request.early and built:
+            ends.send(Frame(Kind.EARLY, encode(EarlyReport(request.id, report))))
+        ends.send(Frame(Kind.BUILT, "\n".join(built).encode()))
 
     try:
-        return trace(request, document, on_target, on_early if request.early else None)
+        return trace(request, document, on_target, on_traced, prepared=prepared, loaded=loaded)
     except BaseException as error:  # noqa: BLE001 — The request loop of a worker: a fault of ours is told like any other.
         fault = _fault(request, error, ends.box.read().at)
         return TraceReport(request.id, request.path, digest(request.text), "not traced", problems=(fault,))

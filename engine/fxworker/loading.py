@@ -96,7 +96,7 @@ class Loaded:
     """A file's models, executed.
 
     `broken` are the names that statements would have bound that failed, or that were left out because they need such
-    a name. `mentions` are the names that each definition looks up.
+    a name. `slice` is what was executed.
     """
 
     module: types.ModuleType
@@ -104,11 +104,17 @@ class Loaded:
     failures: tuple[Failure, ...] = ()
     missing: tuple[Missing, ...] = ()
     broken: frozenset[str] = frozenset()
-    mentions: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    slice: Slice = Slice((), ())
 
     def definition(self, qualname: str) -> str:
         """Return the digest of a target's definition, "" where the file has none."""
         return definition_digest(self.tree, linecache.getlines(str(self.module.__file__)), qualname)
+
+    @property
+    def mentions(self) -> Mapping[str, frozenset[str]]:
+        """The names that each definition looks up."""
+        statements = (each for each in self.slice.statements if isinstance(each.node, Definition))
+        return {name: each.later for each in statements for name in each.binds}
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -183,7 +189,7 @@ class Document:
         """Parse and compile a text that was traced, for the next one is mostly the same. Nothing is executed."""
         try:
             slice_ = self.slice(request)
-            for statement, flags in _with_flags(slice_):
+            for statement, flags in with_flags(slice_):
                 self.code(statement, flags)
         except _NO_PROGRAM:
             return
@@ -347,10 +353,15 @@ def load(request: Source, document: Document) -> Loaded:
     module.__doc__ = ast.get_docstring(tree, clean=False)
     failures, broken, lacking = _execute(slice_, document, module.__dict__)
     missing = (*lacking, *(each for node in slice_.unneeded_imports for each in _not_installed(node)))
-    mentions = {
-        name: each.later for each in slice_.statements for name in each.binds if isinstance(each.node, Definition)
-    }
-    return Loaded(module, tree, failures, missing, broken, mentions)
+    return Loaded(module, tree, failures, missing, broken, slice_)
+
+
+def kept(loaded: Loaded, slice_: Slice) -> Loaded:
+    """Return what was executed as the slice of another text, in which it does the same and fails nowhere."""
+    tree = tree_of(str(loaded.module.__file__))
+    loaded.module.__doc__ = ast.get_docstring(tree, clean=False) if tree is not None else None
+    missing = tuple(each for node in slice_.unneeded_imports for each in _not_installed(node))
+    return Loaded(loaded.module, tree, missing=missing, slice=slice_)
 
 
 def wanted(request: Source) -> frozenset[str]:
@@ -401,7 +412,7 @@ def import_key(request: Source) -> str:
     return digest("\n".join(ast.dump(node) for node in imports_of(slice_.statements)))
 
 
-def _with_flags(slice_: Slice) -> Iterator[tuple[Statement, int]]:
+def with_flags(slice_: Slice) -> Iterator[tuple[Statement, int]]:
     """Yield the statements of a slice, each with the flags that it is compiled with."""
     flags = 0  # Of the future statements, none but this one is still to come.
     for statement in slice_.statements:
@@ -420,7 +431,7 @@ def _execute(
     failures: list[Failure] = []
     missing: list[Missing] = []
     broken = set[str]()
-    for statement, flags in _with_flags(slice_):
+    for statement, flags in with_flags(slice_):
         if statement.now & broken:
             broken |= statement.binds
             continue

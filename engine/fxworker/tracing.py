@@ -21,6 +21,7 @@ from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
 from fxworker.feeding import Fed, Feeder, Finder, Sources
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation, no_downloads
+from fxworker.prepared import Prepared
 from fxworker.reporting import Reporter
 from fxworker.wire import (
     ModuleFacts,
@@ -40,21 +41,37 @@ from fxworker.wire import (
 OnTarget: TypeAlias = Callable[[int, bool], None]
 """Is told the index of the target whose turn it is, and whether what follows is only a guess about it."""
 
-OnEarly: TypeAlias = Callable[[TraceReport], None]
-"""Is told what is known when every model was traced, before shapes are looked for and graphs are printed."""
+OnTraced: TypeAlias = Callable[[TraceReport, frozenset[str]], None]
+"""Is told when every model was traced, before shapes are looked for and graphs are printed, what is known by then, and
+the names of the targets for which models were built."""
 
 
 def trace(
-    request: TraceRequest, document: Document, on_target: OnTarget, on_early: OnEarly | None = None
+    request: TraceRequest,
+    document: Document,
+    on_target: OnTarget,
+    on_traced: OnTraced | None = None,
+    *,
+    prepared: Prepared | None = None,
+    loaded: Loaded | None = None,
 ) -> TraceReport:
-    """Return the report of a file's targets, and leave in `document` what the next trace need not find out again."""
+    """Return the report of a file's targets, and leave in `document` what the next trace need not find out again.
+
+    Args:
+        request: What to trace.
+        document: The file's surroundings.
+        on_target: Is told what is worked on.
+        on_traced: Is told what is known before it is all known.
+        prepared: Models that were built ahead.
+        loaded: The file's module with the text of the request, if it was executed ahead.
+    """
     clock = _Clock()
-    loaded = load(request, document)
+    loaded = loaded or load(request, document)
     load_ms = clock.lap()
     reporter = Reporter(document.path, request.text)
     problems = [reporter.import_failed(failure) for failure in loaded.failures]
     problems += [reporter.not_installed(missing) for missing in loaded.missing]
-    session = _Session(request, loaded, reporter, document.hints, on_target)
+    session = _Session(request, loaded, reporter, document.hints, on_target, prepared)
 
     def report() -> TraceReport:
         targets = tuple(session.reports.get(each.qualname) or reporter.untraced(each) for each in request.targets)
@@ -70,8 +87,8 @@ def trace(
 
     if loaded.tree is not None:
         session.diagnose_all()
-        if on_early is not None and session.traces:
-            on_early(report())
+        if on_traced is not None:
+            on_traced(report(), frozenset(each.target.qualname for each in session.traces))
         session.describe_all()
     document.hints = session.found
     return replace(report(), dependencies=document.dependencies(loaded.failures))
@@ -147,6 +164,7 @@ class _Session:
     reporter: Reporter
     hints: Mapping[str, Hint]
     on_target: OnTarget
+    prepared: Prepared | None = None
     enclosed: dict[type, _Enclosed] = field(default_factory=dict[type, _Enclosed])
     reports: dict[str, TargetReport] = field(default_factory=dict[str, TargetReport])
     found: dict[str, Hint] = field(default_factory=dict[str, Hint])
@@ -216,7 +234,8 @@ class _Session:
                 self.reporter.untraced(target), status=status, enclosed_by=inside.by, module_path=inside.module_path
             )
         clock = _Clock()
-        built = build(target, self.loaded, self._hint(target).construct, lambda: self._may_search(target))
+        ahead = self.prepared.model(target) if self.prepared is not None else None
+        built = ahead or build(target, self.loaded, self._hint(target).construct, lambda: self._may_search(target))
         self.on_target(self.request.targets.index(target), False)
         if isinstance(built, Unbuilt):
             return replace(self.reporter.untraced(target, self._unbuilt(target, built)), construct=built.construct)

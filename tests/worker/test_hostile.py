@@ -390,8 +390,8 @@ def test_documents_are_bounded(own_worker, model):
     for number in range(12):
         assert own_worker.trace(model(net(), f"net{number}.py")).status == "complete"
     time.sleep(0.3)
-    # The template, and for each of eight documents its template and a spare.
-    assert eventually(lambda: len(below(own_worker.process.pid)) <= 17)
+    # The template, and for each of eight documents its template, a spare, and one that has done the last work ahead.
+    assert eventually(lambda: len(below(own_worker.process.pid)) <= 25)
     assert own_worker.close() == 0
 
 

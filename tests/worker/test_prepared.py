@@ -1,0 +1,251 @@
+"""What a child does ahead of its request: which edits are put in place, and which ask for a child that begins anew."""
+
+import sys
+import time
+
+import pytest
+
+from fxls.discovery import discover
+from fxworker.loading import Document
+from fxworker.prepared import prepare
+from fxworker.tracing import trace
+from fxworker.wire import Limits, TraceRequest
+from tests.worker.harness import Worker, all_problems, of
+
+NET = """\
+import functools
+
+import torch
+from torch import nn
+
+SCALE = 2
+
+
+def helper(x):
+    return x * SCALE
+
+
+def at_import():
+    return 3
+
+
+COUNT = at_import()
+
+
+def keeping(function):
+    @functools.wraps(function)
+    def kept(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return kept
+
+
+class Block(nn.Module):
+    def __init__(self, width: int = 4):
+        super().__init__()
+        self.layer = nn.Linear(width, self.width_of(width))
+
+    def width_of(self, width):
+        return width
+
+    @keeping
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Net(nn.Module):
+    '''A model.'''
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(4) for _ in range(COUNT))
+
+    @staticmethod
+    def half(x):
+        return x / 2
+
+    @property
+    def scale(self):
+        return 1
+
+    def forward(self, x):
+        '''Go through it.'''
+        for block in self.blocks:
+            x = block(x)
+        return helper(x) * self.scale + self.half(x)
+"""
+
+PUT_IN_PLACE = {
+    "a statement": ("            x = block(x)", "            x = block(x) + 1"),
+    "a line": ("        for block in", "        y = 1\n        for block in"),
+    "a line above": ("SCALE = 2", "\n\nSCALE = 2"),
+    "a docstring of a function": ("Go through it.", "Go."),
+    "a function": ("return x * SCALE", "return x - SCALE"),
+    "a static method": ("return x / 2", "return x.relu()"),
+    "a property": ("return 1", "return 2"),
+    "a wrapper": ("        return function(*args, **kwargs)", "        return function(*args, **kwargs) * 3"),
+    "a wrapped method": ("return self.layer(x)", "return self.layer(x).relu()"),
+    "a problem": ("            x = block(x)", "            x = block(x) if x.sum() > 0 else x"),
+}
+
+DONE_ANEW = {
+    "a constant": ("SCALE = 2", "SCALE = 5"),
+    "a constructor": ("self.blocks = nn", "self.modules_ = 1\n        self.blocks = nn"),
+    "what a constructor calls": ("        return width\n", "        return width * 1\n"),
+    "what the file runs": ("return 3", "return 2"),
+    "what a decorator runs": ("    @functools.wraps", "    function = function or None\n\n    @functools.wraps"),
+    "parameters": ("    def forward(self, x):\n        '''", "    def forward(self, x, y=None):\n        '''"),
+    "a name": ("def helper(x):", "def other(x):"),
+    "a new method": ("    @property", "    def more(self, x):\n        return x\n\n    @property"),
+    "a base class": ("class Block(nn.Module)", "class Block(nn.Identity)"),
+    "a docstring of a class": ("A model.", "The model."),
+    "a decorator": ("    @keeping\n", ""),
+    "a default": ("width: int = 4", "width: int = 8"),
+    "an import": ("import functools\n", "import functools\nimport math\n"),
+    "no program": ("return x * SCALE", "return x *"),
+}
+
+
+def request(path, text):
+    return TraceRequest(1, str(path), text, discover(str(path), text).targets, (str(path.parent),), (), Limits(60))
+
+
+def traced(request, document, prepared=None, loaded=None):
+    built = set()
+    report = trace(request, document, lambda *_: None, lambda _, names: built.update(names), prepared=prepared,
+                   loaded=loaded)  # fmt: skip
+    return report, frozenset(built)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    path = tmp_path / "prepared_net.py"
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+    monkeypatch.chdir(tmp_path)
+    yield path
+    sys.modules.pop("prepared_net", None)
+
+
+def ready(path, text=NET):
+    first = request(path, text)
+    document = Document.of(first)
+    document.enter(first)
+    document.import_ahead(first)
+    _, built = traced(first, document)
+    assert built == {"Net"}
+    prepared = prepare(first, document, built)
+    assert prepared is not None
+    return document, prepared
+
+
+def same_but_for_time(report):
+    targets = [
+        (each.qualname, each.status, each.name, each.construct, each.inputs, each.facts, each.nodes, each.code,
+         each.problems, each.guards, each.enclosed_by)
+        for each in report.targets
+    ]  # fmt: skip
+    return report.digest, report.status, targets, report.problems
+
+
+@pytest.mark.parametrize("what", PUT_IN_PLACE)
+def test_an_edit_of_bodies_is_put_in_place_and_the_report_is_that_of_the_text(place, what):
+    document, prepared = ready(place)
+    assert NET.count(PUT_IN_PLACE[what][0]) == 1
+    edited = request(place, NET.replace(*PUT_IN_PLACE[what]))
+    loaded = prepared.taken(edited)
+    assert loaded is not None
+    report, built = traced(edited, document, prepared, loaded)
+    assert built >= {"Net"}
+    afresh, _ = traced(edited, document)
+    assert same_but_for_time(report) == same_but_for_time(afresh)
+    assert of(report, "Net").nodes
+
+
+@pytest.mark.parametrize("what", DONE_ANEW)
+def test_an_edit_that_may_matter_to_what_was_done_is_not_taken(place, what):
+    _, prepared = ready(place)
+    assert NET.count(DONE_ANEW[what][0]) == 1
+    assert prepared.taken(request(place, NET.replace(*DONE_ANEW[what]))) is None
+
+
+def test_a_function_that_something_was_made_of_is_not_changed(place):
+    text = NET.replace("    @keeping\n", "    @torch.jit.ignore\n").replace(
+        "def helper(x):", "@torch.jit.script\ndef helper(x):\n    # SCALE is not known to it\n"
+    ).replace("x * SCALE", "x * 2")  # fmt: skip
+    _, prepared = ready(place, text)
+    assert prepared.taken(request(place, text.replace("x * 2", "x * 3"))) is None
+
+
+@pytest.mark.parametrize(
+    "fault", [("SCALE = 2", "SCALE = 1 / 0"), ("return width\n", "return width / 0\n"), ("return 3", "return 3 +")]
+)
+def test_a_text_that_fails_is_not_prepared(place, fault):
+    document, _ = ready(place)
+    assert prepare(request(place, NET.replace(*fault)), document, frozenset({"Net"})) is None
+
+
+def test_a_text_that_traces_itself_is_not_prepared(place):
+    document, _ = ready(place)
+    text = NET.replace("    return 3", "    import sys\n\n    sys.settrace(None)\n    return 3")
+    with pytest.raises(ValueError, match="somebody else"):
+        prepare(request(place, text), document, frozenset({"Net"}))
+
+
+def test_what_a_model_of_another_construction_was_built_for_is_not_used(place):
+    document, prepared = ready(place)
+    edited = request(place, NET.replace("class Block", "# fx: Block(width=6)\nclass Block"))
+    loaded = prepared.taken(edited)
+    assert loaded is not None
+    (block,) = (each for each in edited.targets if each.qualname == "Block")
+    assert prepared.model(block) is None
+    report, built = traced(edited, document, prepared, loaded)
+    assert built == {"Block", "Net"}
+    assert of(report, "Block").construct.expression == "Block(width=6)"
+
+
+# Through a worker.
+
+SLOW = NET.replace("        self.blocks", "        import time\n\n        time.sleep(0.4)\n        self.blocks")
+
+
+@pytest.fixture
+def worker():
+    worker = Worker()
+    yield worker
+    assert worker.close() == 0
+
+
+def test_what_was_done_ahead_is_not_paid_for_again(worker, tmp_path):
+    path = tmp_path / "net.py"
+    worker.trace(path, SLOW)
+    time.sleep(2.0)
+    start = time.monotonic()
+    report = worker.trace(path, SLOW.replace("block(x)", "block(x) + 1"))
+    assert time.monotonic() - start < 0.4
+    assert of(report, "Net").timings.build < 100
+    assert sum(node.target == "operator.add" for node in of(report, "Net").nodes) == 4
+
+
+def test_an_edit_that_is_declined_is_traced_by_another_child(worker, tmp_path):
+    path = tmp_path / "net.py"
+    worker.trace(path, NET)
+    time.sleep(1.0)
+    report = worker.trace(path, NET.replace("range(COUNT)", "range(COUNT + 2)"))
+    assert report.status == "complete"
+    assert sum(node.op == "call_module" for node in of(report, "Net").nodes) == 5
+
+
+def test_a_constructor_that_hangs_when_nobody_asked_harms_no_trace(worker, tmp_path):
+    path, mark = tmp_path / "net.py", tmp_path / "mark"
+    text = NET.replace(
+        "    return 3",
+        f"    import pathlib, threading\n    mark = pathlib.Path({str(mark)!r})\n"
+        "    while mark.exists() and mark.read_text() == 'hang':\n        threading.Event().wait()\n"
+        "    mark.write_text('hang')\n    return 3",
+    )
+    assert not all_problems(worker.trace(path, text))
+    time.sleep(0.5)
+    mark.write_text("go on")
+    report = worker.trace(path, text.replace("block(x)", "block(x) + 1"))
+    assert report.status == "complete"
