@@ -422,7 +422,7 @@ class Session:
         self._answered(document, request, await self._asked(document, request, asyncio.Event()))
 
     async def _asked(self, document: Document, request: TraceRequest, heard: asyncio.Event) -> TraceReport:
-        """Return the report of a document's text; its problems are shown as soon as they are known."""
+        """Return the report of a document's text; after an edit its problems are shown as soon as they are known."""
 
         def early(report: TraceReport) -> None:
             known = document.early(report, self._view(document).settings_of(document.path))
@@ -432,7 +432,8 @@ class Session:
 
         document.asked()
         try:
-            return await self._pool.client(self._environment(document)).trace(request, early)
+            worker = self._pool.client(self._environment(document))
+            return await worker.trace(request, early if document.report is not None else None)
         finally:
             heard.set()
 
