@@ -1,4 +1,4 @@
-"""Which models can be captured with the inputs that were inferred for them: for each library how many, and at what cost.
+"""Which models can be captured with the inputs that were inferred for them: how many of each library, at what cost.
 
 A model is *fed* if eager runs on the inputs that were found (`feed.py` says more about that), and *captured* if the
 graph module gives eager's outputs on fresh inputs of the same shape, NaN equal to NaN. Nothing is said about any model;
@@ -175,9 +175,8 @@ def difference(root: nn.Module, module: Any, make: Make, *, real: bool) -> str:
         return f"{len(found)} outputs for {len(wanted)}"
     for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
         try:
-            if not real:
-                one, other = one.to("meta"), other.to("meta")
-            torch.testing.assert_close(other, one, equal_nan=True)
+            device = one.device if real else "meta"
+            torch.testing.assert_close(other.to(device), one.to(device), equal_nan=True)
         except AssertionError as error:
             return f"output {index}: {told(error)}"
     return ""

@@ -85,7 +85,11 @@ def _place_at(path: tuple[Any, ...], places: dict[tuple[Any, ...], Place]) -> Pl
     if known is None:
         parent = _place_at(path[:-1], places)
         step = path[-1]
-        known = places[path] = _AttributeOf(parent, step.name) if isinstance(step, Name) else Place(None, parent, step)
+        if isinstance(step, Name):
+            known = Place(None, made=("call_function", getattr, (parent, step.name), {}))
+        else:
+            known = Place(None, parent, step)
+        places[path] = known
     return known
 
 
@@ -94,10 +98,6 @@ class Name:
     """A step of a path that is the name of an attribute."""
 
     name: str
-
-
-def _AttributeOf(parent: Place, name: str) -> Place:  # noqa: N802
-    return Place(None, made=("call_function", getattr, (parent, name), {}))
 
 
 def _rebuilt(

@@ -99,7 +99,7 @@ def _set_item(x: Tensor, key: Any, value: Any) -> None:
         Tensor.__setitem__(x, key, value)
 
 
-def _gradients(outputs: Any, inputs: Any, *_: Any, **__: Any) -> tuple[Tensor, ...]:
+def _gradients(_: Any, inputs: Any, *__: Any, **___: Any) -> tuple[Tensor, ...]:
     return tuple(torch.empty_like(each) for each in ([inputs] if isinstance(inputs, Tensor) else inputs))
 
 

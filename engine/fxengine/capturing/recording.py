@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch._C._functorch import is_batchedtensor
+from torch._functorch.autograd_function import custom_function_call
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -81,7 +83,7 @@ class Recording(TorchFunctionMode):
             return self._quietly(func, args, kwargs)
         if func in DATA:
             return self._data(func, args, kwargs)
-        if func is _CUSTOM_FUNCTION:
+        if func is custom_function_call:  # An `autograd.Function` inside `vmap`.
             with self:
                 return args[0].forward(*args[1:], **kwargs)
         if self._is_recorded(func, args, kwargs):
@@ -142,26 +144,31 @@ class Recording(TorchFunctionMode):
     def _is_symbolic(self, values: Iterable[Any]) -> bool:
         """Whether anything among the values depends on inputs or parameters."""
         for value in values:
+            kind = type(value)
+            if kind in PLAIN_TYPES or kind is torch.Size:
+                continue
             if isinstance(value, Tensor):
-                held = self._held.get(id(value))
-                if held is not None:
-                    if not held.constant:
-                        return True
-                elif value.is_meta or isinstance(value, nn.Parameter):
-                    return True
-                elif value._base is not None:
-                    held = self._held.get(id(value._base))
-                    if held is not None and not held.constant:
-                        return True
+                found = self._is_variable(value)
             elif isinstance(value, list | tuple):
-                if type(value) is not torch.Size and self._is_symbolic(value):
-                    return True
+                found = self._is_symbolic(value)
             elif isinstance(value, dict):
-                if self._is_symbolic(value.values()):
-                    return True
-            elif type(value) is slice and self._is_symbolic((value.start, value.stop, value.step)):
+                found = self._is_symbolic(value.values())
+            else:
+                found = kind is slice and self._is_symbolic((value.start, value.stop, value.step))
+            if found:
                 return True
         return False
+
+    def _is_variable(self, tensor: Tensor) -> bool:
+        """Whether a tensor depends on inputs or parameters."""
+        held = self._held.get(id(tensor))
+        if held is not None:
+            return not held.constant
+        if tensor.is_meta or isinstance(tensor, nn.Parameter):
+            return True
+        base = tensor._base
+        owner = None if base is None else self._held.get(id(base))
+        return owner is not None and not owner.constant
 
     def _is_state(self, tensor: Tensor) -> bool:
         hierarchy = self._tracer._hierarchy
@@ -372,24 +379,31 @@ class Recording(TorchFunctionMode):
         return held.node or self._node_at(held)
 
     def _node_at(self, place: Place) -> Node:
-        if place.node is None:
+        """The node of a place; it is made now if it was not needed before."""
+        node = place.node
+        if node is None:
             if place.parent is not None:
                 parent = self._node_at(place.parent)
-                made: Any = ("call_function", operator.getitem, (parent, place.key), _NO_KWARGS)
-                place.node = self.append(*made, "getitem", (parent,))
+                item = (parent, place.key)
+                node = self.append("call_function", operator.getitem, item, _NO_KWARGS, "getitem", (parent,))
             else:
-                assert place.made is not None
-                opcode, target, args, kwargs = place.made
-                if opcode == "get_attr":
-                    label = str(target).replace(".", "_")
-                    place.node = self.append(opcode, target, (), _NO_KWARGS, label, ())
-                else:
-                    _, target, args, label = spelled(target, args, dict(kwargs))  # type: ignore[arg-type]
-                    used = tuple(arg for arg in args if isinstance(arg, Node))
-                    place.node = self.append(opcode, target, args, immutable_dict(kwargs), label, used)
+                node = self._made(place)
+            place.node = node
             if isinstance(place, Held):
-                place.node.tensor = TensorFacts(tuple(place.value.shape), place.value.dtype, self._device)
-        return place.node
+                node.tensor = TensorFacts(tuple(place.value.shape), place.value.dtype, self._device)
+        return node
+
+    def _made(self, place: Place) -> Node:
+        assert place.made is not None
+        opcode, target, args, kwargs = place.made
+        if not callable(target):
+            return self.append(opcode, target, (), _NO_KWARGS, target.replace(".", "_"), ())
+        args = tuple(self._node_at(each) if isinstance(each, Place) else each for each in args)
+        used = tuple(each for each in args if isinstance(each, Node))
+        if target is getattr:
+            return self.append(opcode, target, args, _NO_KWARGS, args[1], used)
+        opcode, function, args, label = spelled(target, args, dict(kwargs))
+        return self.append(opcode, function, args, immutable_dict(kwargs), label, used)
 
     def _hold(self, tensor: Tensor) -> Held:
         """What is known of a tensor; one that is not known yet belongs to the model, or is a constant."""
@@ -432,9 +446,9 @@ class Recording(TorchFunctionMode):
 
     def _alias(self, tensor: Tensor) -> Held | None:
         """What is known of a tensor that was made, behind our back, of another one."""
-        storage = tensor.untyped_storage()._cdata
+        storage = _storage(tensor)
         for held in reversed(self._held.values()):
-            if not held.constant and held.value.untyped_storage()._cdata == storage:
+            if storage is not None and not held.constant and _storage(held.value) == storage:
                 return self._view(tensor, held)
         return None
 
@@ -536,8 +550,6 @@ class Recording(TorchFunctionMode):
             return self._is_symbolic(args) or self._is_symbolic(kwargs.values())
 
 
-_CUSTOM_FUNCTION: Final = torch._functorch.autograd_function.custom_function_call
-"""An `autograd.Function` inside `vmap`."""
 _NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 _KEEP_MASKS: Final = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 _FACTORIES: Final = frozenset({torch.arange, torch.zeros, torch.ones, torch.full, torch.eye, torch.linspace})
@@ -547,6 +559,11 @@ _FACTORIES: Final = frozenset({torch.arange, torch.zeros, torch.ones, torch.full
 def values_on_meta(values: Iterable[Any]) -> bool:
     """Whether there is a tensor among the values."""
     return any(isinstance(value, Tensor) for value in values)
+
+
+def _storage(tensor: Tensor) -> int | None:
+    """What identifies the memory that a tensor has or would have; None for one that stands for a batch."""
+    return None if is_batchedtensor(tensor) else tensor.untyped_storage()._cdata
 
 
 def _has_no_hooks(module: nn.Module) -> bool:

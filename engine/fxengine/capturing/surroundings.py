@@ -1,7 +1,7 @@
 """What has to be replaced while a capture runs, beside modules: the ways round `TorchFunctionMode`.
 
 Scripted functions and `vmap` hand tensors to C++ that asks no mode. And where libraries ask whether the data may be
-looked at, they ask whether the model is being compiled or exported: it is, in the sense of the question.
+looked at, they ask whether the model is being compiled: it is, in the sense of the question.
 """
 
 import importlib
@@ -24,9 +24,7 @@ _BATCHING: Final = ("_add_batch_dim", "_remove_batch_dim")
 
 def patch_surroundings(patches: Patches) -> None:
     """Replace what this module is about, as long as the patches are held."""
-    for flag in ("_is_compiling_flag", "_is_exporting_flag"):
-        if hasattr(torch.compiler, flag):
-            patches.attribute(torch.compiler, flag, lambda _: True)
+    patches.attribute(torch.compiler, "_is_compiling_flag", lambda _: True)
     patches.attribute(torch._C.ScriptFunction, "__call__", _scripted)
     for name in (*_LEVELS, *_BATCHING):
         patches.attribute(_VMAP, name, _batching)

@@ -10,15 +10,14 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils import _pytree as pytree
 
 from fxengine.capturing.objects import argument_of
-
 from fxengine.capturing.recording import Recording
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import call_as_torch_does
 from fxengine.node import Node
 from fxengine.proxy import Proxy
 from fxengine.recording import PLAIN_TYPES
-from fxengine.tracer import Tracer
 from fxengine.shims import loaded_shims
+from fxengine.tracer import Tracer
 
 __all__ = ["CaptureTracer"]
 

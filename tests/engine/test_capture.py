@@ -1,0 +1,406 @@
+"""Capturing with inputs: one run without data gives eager's outputs on fresh inputs of the same shapes."""
+
+import copy
+import dataclasses
+import functools
+import itertools
+from typing import NamedTuple
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+from torch.nn.utils import parametrizations
+from torch.utils import checkpoint
+
+import fxengine
+
+
+def captured(root, *args, **kwargs):
+    """What capturing gives; it must succeed, and do on fresh inputs what eager mode does."""
+    found = fxengine.capture(root, (args, kwargs))
+    assert not found.problems, found.problems[0].headline
+    found.graph.lint()
+    for fresh in ((args, kwargs), _fresh((args, kwargs))):
+        outputs = []
+        for run in (root, found.graph_module):
+            given, named = copy.deepcopy(fresh)
+            torch.manual_seed(0)
+            has_state = isinstance(run, nn.Module) and next(run.buffers(), None) is not None
+            outputs.append((copy.deepcopy(run) if has_state else run)(*given, **named))
+        torch.testing.assert_close(_plain(outputs[1]), _plain(outputs[0]), equal_nan=True)
+        assert type(outputs[1]) is type(outputs[0])
+    return found
+
+
+def _fresh(value):
+    """The same with other numbers."""
+    if isinstance(value, torch.Tensor):
+        return torch.randn_like(value) if value.is_floating_point() else value.flip(0)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(_fresh, value))
+    if isinstance(value, list | tuple):
+        return type(value)(map(_fresh, value))
+    if isinstance(value, dict):
+        return {key: _fresh(item) for key, item in value.items()}
+    return value
+
+
+def _plain(value):
+    """Records as dicts, so that they can be compared."""
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, torch.Tensor | int | float):
+        return value
+    return _plain(vars(value)) if hasattr(value, "__dict__") and not isinstance(value, type) else len(repr(value))
+
+
+def targets(found):
+    return [getattr(node.target, "__name__", node.target) for node in found.graph.nodes]
+
+
+X = torch.randn(2, 4)
+
+
+def test_metadata_are_known_and_become_guards():
+    def f(x, mask=None, *, scale: float = 2.0):
+        assert isinstance(x, torch.Tensor)
+        assert type(x) is torch.Tensor
+        assert torch.is_tensor(x)
+        assert str(x.device) == "cpu" and not x.is_cuda and not x.is_meta
+        if x.dtype is torch.float32 and x.ndim == 2 and x.shape[0] < 3 and x.size(-1) == 4 and len(x) == 2:
+            x = x.reshape(x.shape[0], -1) / f"{x.shape[1]}".count("4")
+        rows, columns = x.shape
+        positions = torch.arange(columns, device=x.device).float()
+        for row in x:
+            positions = positions + row
+        return positions * rows * scale + (0 if mask is None else mask)
+
+    found = captured(f, X)
+
+    guards = {guard.expression: guard.value for guard in found.guards}
+    assert guards == {"x.shape": (2, 4), "x.dtype": torch.float32, "x.device": torch.device("cpu")}
+    first = next(guard for guard in found.guards if guard.expression == "x.dtype")
+    assert first.frame.text == "x.dtype"
+
+
+def test_a_model_that_asks_nothing_has_no_guards():
+    found = captured(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), X)
+
+    assert found.guards == ()
+    assert found.graph_module(torch.randn(7, 4)).shape == (7, 2)
+
+
+def test_guards_tell_what_other_inputs_violate():
+    def f(x, flag, items):
+        return x.reshape(x.shape[0] * 2, -1) if flag else items[0]
+
+    found = captured(f, X, True, [X, 3])
+
+    assert found.check_guards((X + 1, True, [X, 3])) == []
+    violated = found.check_guards((torch.ones(3, 4), False, [X]))
+    assert [(guard.expression, reason) for guard, reason in violated] == [
+        ("x.shape", "x.shape is (3, 4); the graph was made for (2, 4)"),
+        ("flag", "flag is False; the graph was made for True"),
+        ("items[1]", "items[1] is not given; the graph was made for 3"),
+    ]
+
+
+def test_operators_are_written_as_operators():
+    def f(x):
+        return (1 - x) * 2 / 3 + x**2 - x // 2 + x % 3 + (-x) @ x.T + (x > 0) * (~(x < 1) | (x != 2)) + 2 / x
+
+    found = captured(f, torch.randn(4, 4))
+
+    assert "call_method" not in {node.op for node in found.graph.nodes if node.target != "T"}
+    assert "getattr" in targets(found)
+
+
+def test_attributes_of_tensors_and_changes_in_place_are_repeated():
+    def f(x):
+        x += 1
+        x[0, :2] = x.T[0, 0]
+        table = torch.zeros(3, 4)
+        row = table[1]
+        row += x[0]
+        table[2, x[0] > 0] = 7
+        y = x.clone()
+        y.masked_fill_(y > 0.5, -1).relu_()
+        return table, y, x.data
+
+    captured(f, X)
+
+
+def test_constants_are_computed_and_random_numbers_are_drawn_in_each_run():
+    def f(x):
+        lengths = torch.tensor([2, 1, 1])
+        if lengths.max().item() > 1 and bool((lengths > 0).all()):
+            x = x.repeat_interleave(lengths, 1)[:, : int(lengths.sum())] if len(lengths) > 3 else x
+        return x + torch.rand(4) + torch.rand_like(x) * F.dropout(x) + torch.linspace(0, 1, 4) + lengths[0]
+
+    found = captured(f, X)
+
+    assert {"rand", "rand_like", "dropout", "linspace"} <= set(targets(found))
+
+
+@pytest.mark.parametrize(
+    ("ask", "word"),
+    [
+        (lambda x: x if x.sum() > 0 else -x, "bool"),
+        (lambda x: x[x > 0], "getitem"),
+        (lambda x: x * x.sum().item(), "item"),
+        (lambda x: torch.nonzero(x), "nonzero"),
+        (lambda x: torch.zeros(int(x[0, 0])), "int"),
+        (lambda x: x.numpy(), "numpy"),
+        (lambda x: 3 in x, "contains"),
+    ],
+)
+def test_what_only_data_can_tell_is_a_problem(ask, word):
+    found = fxengine.capture(ask, X)
+
+    assert found.graph_module is None
+    (problem,) = found.problems
+    assert isinstance(problem.exception, fxengine.capturing.DataDependent)
+    assert f"`{word}`" in problem.message
+    assert problem.site.path == __file__
+    found.graph.lint()
+
+
+class Record(NamedTuple):
+    a: torch.Tensor
+    b: int
+
+
+@dataclasses.dataclass
+class Box:
+    value: torch.Tensor
+    more: dict
+
+
+class Cache:
+    def __init__(self, tensor):
+        self.layers = [Box(tensor, {"n": tensor * 2})]
+        self.seen = 3
+        self.name = object
+
+
+def test_inputs_and_outputs_may_be_any_structure():
+    def f(record, *rest, box, **named):
+        total = record.a * record.b + rest[1]["k"][0] + box.value + box.more["z"] + named["extra"]
+        return {"record": Record(total, 2), "list": [total, (1, "a", None)], "box": Box(total, {"n": -total})}
+
+    box = Box(X, {"z": X + 1})
+    found = fxengine.capture(f, ((Record(X, 3), 1, {"k": [X]}), {"box": box, "extra": X}))
+
+    assert not found.problems
+    given = (Record(X + 1, 3), 1, {"k": [X * 3]})
+    wanted = f(*given, box=Box(X, {"z": X}), extra=X)
+    result = found.graph_module(*given, box=Box(X, {"z": X}), extra=X)
+    torch.testing.assert_close(_plain(result), _plain(wanted))
+    assert isinstance(result["record"], Record)
+    assert isinstance(result["box"], Box)
+
+
+def test_objects_that_only_their_code_can_make_come_out_rebuilt():
+    captured(lambda x: Cache(x + 1), X)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = parametrizations.weight_norm(nn.Linear(4, 4))
+        self.scale = nn.Parameter(torch.ones(4))
+        self.norm = nn.BatchNorm1d(4)
+        self.register_buffer("mean", torch.zeros(4))
+        self.seen = 0
+        self.last = None
+
+    def forward(self, x):
+        self.seen += 1
+        self.last = x
+        self.mean.mul_(0.9).add_(x.detach().mean(0), alpha=0.1)
+        with torch.no_grad():
+            offset = x.mean()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.linear(x)
+        assert y.dtype is torch.bfloat16
+        return self.norm(y.float()) * self.scale + self.mean - offset
+
+
+def test_the_model_is_left_alone_and_its_buffers_are_updated_by_the_graph():
+    block = Block().train()
+    before = copy.deepcopy(block.state_dict())
+
+    found = captured(block, X)
+
+    assert block.seen == 0 and block.last is None
+    for name, value in block.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert {"_set_grad_enabled", "_enter_autocast", "_exit_autocast", "mean", "scale"} <= set(targets(found))
+    assert [name for name, _ in found.graph_module.named_parameters()].count("scale") == 1
+    assert not [name for name in vars(block) if name.startswith("_tensor_constant")]
+    loss = found.graph_module(X).sum()
+    loss.backward()
+    assert block.scale.grad is not None
+
+
+def test_a_failure_leaves_no_trace_in_the_model():
+    class Failing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kept = []
+
+        def forward(self, x):
+            self.kept.append(x)
+            self.other = x
+            raise ValueError("enough")
+
+    failing = Failing()
+    found = fxengine.capture(failing, X)
+
+    assert found.problems[0].message == "enough"
+    assert failing.kept == [] and not hasattr(failing, "other")
+
+
+@torch.jit.script
+def scripted(x, n: int):
+    return x.relu() + n
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def test_the_ways_round_modes_are_watched():
+    def f(x):
+        y = scripted(x, 2) + Doubled.apply(x)
+        z = torch.vmap(lambda row: row * y[0] + row.sum())(x)
+        w = checkpoint.checkpoint(torch.sin, z, use_reentrant=False)
+        return w + torch.ops.aten.relu(x) + torch.ops.aten.mul.Tensor(x, x) + nn.Parameter(x)
+
+    captured(f, X)
+
+
+def test_leaves_are_torchs_own_modules_and_compiled_ones():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(4, 4, batch_first=True)
+            self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+            self.compiled = torch.jit.script(nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
+            self.convolutions = nn.Sequential(nn.Conv1d(5, 6, 3, padding="same"), nn.ConvTranspose1d(6, 5, 2))
+
+        def forward(self, x):
+            y, (h, _) = self.lstm(x)
+            z, _ = self.attention(y, y, y)
+            return self.convolutions(self.compiled(z)), h
+
+    found = captured(Net().eval(), torch.randn(2, 5, 4))
+
+    modules = [node.target for node in found.graph.nodes if node.op == "call_module"]
+    assert modules == ["lstm", "attention", "compiled", "convolutions.0", "convolutions.1"]
+
+
+def test_helpers_that_remember_tensors_do_not_confuse_it():
+    @functools.lru_cache
+    def table(size, device):
+        return torch.arange(size, device=device)
+
+    def f(x):
+        return x + table(x.shape[1], x.device)
+
+    captured(f, X)
+    captured(f, X)
+
+
+def test_modules_and_parameters_from_outside_come_along():
+    outside = nn.Linear(4, 4)
+    weight = nn.Parameter(torch.ones(4))
+
+    found = captured(lambda x: outside(x) * weight, X)
+
+    assert found.graph_module.state_dict().keys() >= {"_module0.weight"}
+
+
+def test_inputs_may_be_without_data():
+    found = fxengine.capture(nn.Linear(4, 2, device="meta"), torch.empty(3, 4, device="meta"))
+
+    assert next(node for node in found.graph.nodes if node.op == "output").args[0].tensor.shape == (3, 2)
+
+
+@pytest.mark.parametrize("inputs", [X, (X,), [X], {"x": X}, ((X,), {}), ([], {"x": X})], ids=str)
+def test_inputs_are_given_in_any_of_these_ways(inputs):
+    assert fxengine.capture(lambda x: x + 1, inputs).graph_module(X).shape == X.shape
+
+
+def test_nodes_know_their_source_and_their_shapes():
+    def f(x):
+        y = x.sum(1)
+        return torch.stack([y, y])
+
+    found = captured(f, X)
+
+    stack = next(node for node in found.graph.nodes if node.name == "stack")
+    assert stack.origin.frames[-1].text == "torch.stack([y, y])"
+    assert stack.tensor.shape == (2, 2)
+
+
+MODULES = [
+    (nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2), (2, 4, 9)),
+    (nn.Conv2d(4, 6, (3, 1), padding="same", padding_mode="circular"), (2, 4, 5, 6)),
+    (nn.Conv2d(4, 6, 3, padding="valid"), (4, 5, 6)),
+    (nn.Conv3d(4, 4, 2, groups=2, stride=(1, 2, 1)), (1, 4, 4, 5, 6)),
+    (nn.Linear(4, 3), (4,)),
+    (nn.LayerNorm((3, 4)), (2, 3, 4)),
+    (nn.LayerNorm(4, elementwise_affine=False), (2, 4)),
+    (nn.BatchNorm2d(4), (2, 4, 3, 3)),
+    (nn.BatchNorm3d(4, affine=False), (2, 4, 3, 3, 1)),
+    (nn.Flatten(), (2, 3, 4)),
+    (nn.Softmax(-1), (2, 3)),
+    (nn.GELU("tanh"), (2, 3)),
+    (nn.ReLU(inplace=True), (2, 3)),
+    (nn.Dropout(0.2), (2, 3)),
+    (nn.Dropout2d(0.2, inplace=True), (2, 3, 3, 3)),
+    (nn.Identity(4, "anything"), (2, 3)),
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "training"),
+    [(*case, training) for case, training in itertools.product(MODULES, (False, True))],
+    ids=lambda value: str(value),
+)
+def test_rules_of_modules_say_what_torch_does(module, shape, training):
+    module.train(training)
+    found = captured(nn.Sequential(copy.deepcopy(module)), torch.randn(shape))
+
+    node = next(node for node in found.graph.nodes if node.op == "call_module")
+    result = module(torch.randn(shape))
+    assert node.tensor.shape == tuple(result.shape)
+    assert node.tensor.dtype is result.dtype
+
+
+def test_embeddings_take_integers():
+    captured(nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 2)), torch.randint(0, 9, (2, 3)))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [nn.Conv2d(3, 4, 3), nn.Linear(5, 4), nn.LayerNorm(7), nn.BatchNorm2d(3), nn.Embedding(4, 4)],
+    ids=lambda module: type(module).__name__,
+)
+def test_rules_of_modules_leave_errors_to_torch(module):
+    found = fxengine.capture(module, torch.randn(2, 4, 2, 2))
+
+    with pytest.raises(Exception) as error:
+        module(torch.randn(2, 4, 2, 2))
+    assert type(found.problems[0].exception) is error.type or isinstance(error.value, RuntimeError)
