@@ -14,7 +14,6 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.types import py_sym_types
 
 from fxengine import verify
 from fxengine.arguments import ATOMS, freeze, warn_of_symbolic_numbers
@@ -101,6 +100,9 @@ __all__ = [
     "py_sym_types",
     "reflectable_magic_methods",
 ]
+
+py_sym_types = (torch.SymInt, torch.SymFloat, torch.SymBool)
+"""The types of symbolic numbers."""
 
 found_in(__name__, CodeGen, PythonCode, _BoxedCodeGen, _ExportCodeGen, _PyTreeCodeGen, _PyTreeInfo)
 found_in(__name__, _FindNodesLookupTable, _InsertPoint, _Namespace, _node_list)

@@ -36,6 +36,9 @@ from fxengine.tracer import Tracer
 
 __all__ = ["Interpreter", "Transformer"]
 
+_TELLS_THE_PASS = "pass_name" in inspect.signature(set_current_meta).parameters
+"""Whether this torch notes what replays a node."""
+
 _MORE = (
     "\nUse tlparse to see full graph. "
     "(https://github.com/pytorch/tlparse?tab=readme-ov-file#tlparse-parse-structured-pt2-logs)"
@@ -200,7 +203,8 @@ class Interpreter(_OnModule):
     @contextmanager
     def _set_current_node(self, node: Node) -> Generator[None]:
         """Let the nodes that are traced within the ``with`` statement inherit the ``meta`` of ``node``."""
-        with set_current_meta(node, f"Interpreter_{type(self).__name__}"):
+        origin = (f"Interpreter_{type(self).__name__}",) if _TELLS_THE_PASS else ()
+        with set_current_meta(node, *origin):
             yield
 
     def placeholder(self, target: "Target", args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:

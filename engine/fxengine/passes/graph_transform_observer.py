@@ -9,17 +9,23 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from torch._inductor import config as compiler_config
-from torch._inductor.compiler_bisector import CompilerBisector
 
+from fxengine import traceback
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.node import Node
 from fxengine.passes.graph_drawer import DotGraph, FxGraphDrawer
-from fxengine.traceback import NodeSource, NodeSourceAction
+
+try:
+    from torch._inductor.compiler_bisector import CompilerBisector as _CompilerBisector
+except ImportError:  # torch before 2.7 calls it otherwise.
+    _CompilerBisector = None
 
 __all__ = ["GraphTransformObserver"]
 
 _Result = TypeVar("_Result")
+_NodeSource: Any = getattr(traceback, "NodeSource", None)
+"""What torch's traceback module says of a node's origin; torch before 2.7 has no such thing, and nothing is said."""
 
 
 class GraphTransformObserver:
@@ -94,9 +100,9 @@ class GraphTransformObserver:
         """Whether the compiler's settings, or the search for a pass that is at fault, switch this one off."""
         if self.passname.upper() in str(getattr(compiler_config, "disabled_passes", "")).upper():
             return True
-        if self.subsystem is None:
+        if self.subsystem is None or _CompilerBisector is None:
             return False
-        return CompilerBisector.disable_subsystem("inductor", self.subsystem, lambda: self.passname)
+        return _CompilerBisector.disable_subsystem("inductor", self.subsystem, lambda: self.passname)
 
     def __enter__(self) -> Self:
         if not self.active:
@@ -130,7 +136,9 @@ class GraphTransformObserver:
         def on_node_creation(node: Node) -> None:
             self.created_nodes.add(node.name)
             self.name_to_node[node.name] = node
-            node.meta.setdefault("from_node", []).append(NodeSource(None, self.passname, NodeSourceAction.CREATE))
+            if _NodeSource is not None:
+                source = _NodeSource(None, self.passname, traceback.NodeSourceAction.CREATE)
+                node.meta.setdefault("from_node", []).append(source)
 
         return on_node_creation
 
@@ -148,21 +156,21 @@ class GraphTransformObserver:
 
         def on_node_replace(old: Node, new: str, user: Node) -> None:  # noqa: ARG001 - a hook's parameters.
             node = self.name_to_node.get(new)
-            if node is None:
+            if node is None or _NodeSource is None:
                 return
             sources: list[Any] = node.meta.get("from_node", [])
             if old.name in {source.name for source in sources}:
                 return  # Said for another user of the same node.
-            action = [NodeSourceAction.REPLACE]
+            action = [traceback.NodeSourceAction.REPLACE]
             if node.name in self.created_nodes:
-                action.append(NodeSourceAction.CREATE)
+                action.append(traceback.NodeSourceAction.CREATE)
             # That it was created is part of what is said now.
             kept = [
                 source
                 for source in sources
-                if source.pass_name != self.passname or source.action != [NodeSourceAction.CREATE]
+                if source.pass_name != self.passname or source.action != [traceback.NodeSourceAction.CREATE]
             ]
-            node.meta["from_node"] = [*kept, NodeSource(old, self.passname, action)]
+            node.meta["from_node"] = [*kept, _NodeSource(old, self.passname, action)]
 
         return on_node_replace
 

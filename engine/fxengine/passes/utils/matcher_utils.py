@@ -245,7 +245,7 @@ def _comparable_arguments(pn: Node, gn: Node) -> tuple[list[Any], list[Any]] | N
     return None
 
 
-def _all_arguments(node: Node, target: torch._ops.OpOverload[..., Any]) -> list[Any]:
+def _all_arguments(node: Node, target: "torch._ops.OpOverload[..., Any]") -> list[Any]:
     """Return an operator's arguments in the order of its schema, defaults included."""
     found: list[Any] = []
     for place, argument in enumerate(target._schema.arguments):
