@@ -36,8 +36,9 @@ DROPPING: Final = frozenset(
 PROBABILITIES: Final = frozenset({"p", "drop_prob"})
 """What that argument is called."""
 
-_MOST_SINGLE_RUNS: Final = 4
-"""So many places of the user's own are tried one by one; of more of them all count."""
+_A_FEW: Final = 3
+_MOST_TOLD_APART: Final = 8
+"""So many places of the user's own are told apart, by halves; of more of them all count."""
 
 _PLAIN: Final = (bool, int, float, str, torch.dtype, torch.device)
 
@@ -78,7 +79,8 @@ def decisive(
         watched, follower = observer(opposite_at), _Follower(graph)
         watched.watch = follower.follow
         again = scene.observation.replay(watched)
-        return follower.has_seen_another or (again is not None and not _is_same(graph, again, root))
+        # Where there was no time to see it, all of them count.
+        return follower.has_seen_another or again is None or not _is_same(graph, again, root)
 
     asked = observer(places)
     again = scene.observation.replay(asked)
@@ -87,26 +89,30 @@ def decisive(
     found = [place for place in asked.reads if place in places]
     paths = scene.observation.user_paths
     own = [place for place in found if paths is None or place[0] in paths]
-    if len(found) > 1 and len(own) <= _MOST_SINGLE_RUNS:
+    if len(found) > 1 and len(own) <= _MOST_TOLD_APART:
         # Of a library's places, which nobody can mend from here, the first one stands for all.
-        found = list(_deciding(own, differs)) or found[:1]
+        found = _deciding(own, differs, known=len(own) == len(found)) or found[:1]
     for place in found:
         yield place, asked.reads[place]
 
 
-def _deciding(
-    places: Sequence[Place], differs: Callable[[Collection[Place]], bool], *, known: bool = False
-) -> Iterator[Place]:
-    """The places that matter on their own, found by halves; `known` if it is known that some of them do."""
-    if not places or not (known or differs(places)):
-        return
-    if len(places) == 1:
-        yield places[0]
-        return
-    first, second = places[: len(places) // 2], places[len(places) // 2 :]
-    found = list(_deciding(first, differs))
-    yield from found
-    yield from _deciding(second, differs, known=not found)
+def _deciding(places: Sequence[Place], differs: Callable[[Collection[Place]], bool], *, known: bool) -> list[Place]:
+    """The places that matter on their own; `known` if it is known that some of them do.
+
+    Of a few each is tried, of more those halves in which there are any.
+    """
+    found: list[Place] = []
+    if len(places) <= _A_FEW:
+        for place in places:
+            is_last = known and not found and place is places[-1]
+            if is_last or differs((place,)):
+                found.append(place)
+        return found
+    for half in (places[: len(places) // 2], places[len(places) // 2 :]):
+        is_last = known and not found and half[-1] is places[-1]
+        if is_last or differs(half):
+            found += _deciding(half, differs, known=True)
+    return found
 
 
 class _Follower:
