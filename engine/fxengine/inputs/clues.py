@@ -33,6 +33,8 @@ _IMAGE_SIZE_NAMES = (
     "image_size", "img_size", "input_size", "input_resolution", "img_resolution", "image_resolution", "resolution",
     "crop_size", "sample_size",
 )  # fmt: skip
+_HEIGHT_NAMES = ("image_height", "img_height", "sample_height", "input_height", "img_h", "image_h", "height")
+_WIDTH_OF_IMAGE_NAMES = ("image_width", "img_width", "sample_width", "input_width", "img_w", "image_w", "width")
 _LENGTH_NAMES = (
     "max_position_embeddings", "max_seq_len", "max_seq_length", "max_sequence_length", "seq_len", "seq_length",
     "sequence_length", "max_len", "max_length", "block_size", "context_length", "context_size", "n_positions", "n_ctx",
@@ -47,7 +49,7 @@ _WIDTH_NAMES = (
     "hidden_size", "d_model", "embed_dim", "dim", "n_embd", "hidden_dim", "model_dim", "in_features", "input_dim",
     "in_dim", "input_size", "emb_dim", "embedding_dim", "width",
 )  # fmt: skip
-_FRAME_NAMES = ("num_frames", "frames", "n_frames", "clip_len", "frame_size")
+_FRAME_NAMES = ("num_frames", "frames", "n_frames", "clip_len", "frame_size", "sample_frames", "max_frames")
 _CLASS_NAMES = ("num_classes", "n_classes", "num_labels", "class_dropout_prob", "classes")
 _CONFIGURATION_NAMES = ("config", "cfg", "hparams", "args", "opt", "options", "params", "pretrained_cfg", "default_cfg")
 
@@ -77,6 +79,8 @@ class Clues:
     def image_sizes(self) -> list[tuple[int, int]]:
         """Heights and widths of images that the model names, then those that are usual."""
         named = [size for value in self._named(_IMAGE_SIZE_NAMES) if (size := _height_and_width(value))]
+        sides = zip(self._named(_HEIGHT_NAMES), self._named(_WIDTH_OF_IMAGE_NAMES), strict=False)
+        named += [size for pair in sides if (size := _height_and_width(pair))]
         usual = [(size, size) for size in (_IMAGE, 256, 32, 64, 28, 128, 96, 299, 384, 512, 112, 448)]
         return list(dict.fromkeys([*named, *usual]))
 
@@ -236,7 +240,9 @@ class Clues:
             return self.frames
         if name in {"d", "depth"} and has_sides and not is_last:
             return self.frames
-        if place and (name in _FEATURES or (is_last and name.endswith(("dim", "size", "features", "hidden", "embed")))):
+        if place and (
+            name in _FEATURES or (is_last and name.endswith(("dim", "dims", "size", "features", "hidden", "embed")))
+        ):
             return features if len(re.findall(r"[A-Za-z_]+", axis)) == 1 else _VOLUME
         if place and re.search(r"class|vocab", name):
             return self.classes

@@ -90,6 +90,8 @@ def _booleans(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
 def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``index 17 is out of bounds for dimension 0 with size 4``: smaller integers."""
     numbers = [int(number) for number in match.groups() if number is not None]
+    if len(numbers) == 2:  # Or more to choose from.
+        yield from moves.resize(_all(moves), numbers[1], numbers[0] + 1, 0.5)
     for place, recipe in moves.tensors():
         if recipe.fill == "integers":
             for high in dict.fromkeys([*numbers[-1:], 2, 1]):
@@ -129,7 +131,7 @@ def _multiple(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 
 
 def _too_small(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    yield from moves.grow(frozenset(moves.parts))
+    yield from moves.grow(frozenset(moves.parts), 0.6)
 
 
 def _too_large(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
@@ -186,7 +188,7 @@ def _shapes(moves: Moves, message: str, proposer: Proposer) -> Iterator[Change]:
         if named and place not in named:
             continue
         for text in found[:3]:
-            axes = [axis.strip().removesuffix("_size").removeprefix("num_") for axis in re.split(r"[,x×]", text)]
+            axes = [axis.strip().removesuffix("_size").removeprefix("num_") for axis in re.split(r",|×| x ", text)]
             axes = [axis for axis in axes if axis.isidentifier() or axis.isdigit()]
             shape = proposer.clues.shape_of_pattern(" ".join(axes))
             if shape and shape not in given and 0 < len(shape) <= 6:
@@ -210,7 +212,9 @@ def _numbers(moves: Moves, message: str) -> Iterator[Change]:
                 yield from moves.resize(frozenset({place}), a, b, cost=1.0)
 
 
-_SHAPE: Final = re.compile(r"[(\[]((?:[A-Za-z_]\w*|\d+)(?:\s*[,x×]\s*(?:[A-Za-z_]\w*|\d+|\.\.\.))+)\s*,?\s*[)\]]")
+_SHAPE: Final = re.compile(
+    r"[(\[]((?:[A-Za-z_]\w*|\d+)(?:(?:\s*[,×]\s*|\s+x\s+)(?:[A-Za-z_]\w*|\d+|\.\.\.))+)\s*,?\s*[)\]]"
+)
 
 _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
     (re.compile(pattern), act)

@@ -81,7 +81,10 @@ class Proposer:
         kind = _KINDS.get(_name_of(without_none(parameter.annotation)))
         if kind is not None:
             recipes = [self._of_kind(recipe, *kind) for recipe in recipes]
-        return list(dict.fromkeys(recipes))
+        unique: dict[str, Recipe] = {}
+        for recipe in recipes:
+            unique.setdefault(recipe.expression, recipe)
+        return list(unique.values())
 
     def named(self, name: str) -> list[Recipe]:
         """Return recipes for what is known by its name alone: a key, an attribute."""

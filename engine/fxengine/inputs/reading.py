@@ -16,12 +16,12 @@ from torch import nn
 
 __all__ = ["patterns_said"]
 
-_SHAPE: Final = re.compile(
-    r"[(\[{]\s*((?:[A-Za-z_][\w/*+ -]*?|\d+)(?:\s*[,x×]\s*(?:[A-Za-z_][\w/*+ -]*?|\d+|\.\.\.))+)\s*,?\s*[)\]}]"
-)
+_SEPARATOR: Final = r"(?:\s*[,×]\s*|\s+x\s+|(?<=[A-Z0-9])x(?=[A-Z0-9]))"
+_AXIS: Final = r"(?:[A-Za-z_][\w/*+ -]*?|\d+|\.\.\.)"
+_SHAPE: Final = re.compile(rf"[(\[{{]\s*({_AXIS}(?:{_SEPARATOR}{_AXIS})+)\s*,?\s*[)\]}}]")
 """``(B, C, H, W)``, ``[batch, seq, dim]``, ``(N x C x H x W)``, ``{batch_size, length}``."""
 
-_BARE: Final = re.compile(r"\b([BN](?:\s*[,x×]\s*(?:[A-Z]\w?|\d+)){1,4})\b")
+_BARE: Final = re.compile(rf"\b([BN](?:{_SEPARATOR}(?:[A-Z]\w?|\d+)){{1,4}})\b")
 """``B, C, H, W`` or ``B x N x C`` without brackets."""
 
 _PATTERN_FUNCTIONS: Final = frozenset({"rearrange", "reduce", "repeat", "einsum", "parse_shape"})
@@ -75,14 +75,19 @@ def _of_comments(source: str, names: list[str]) -> Iterator[tuple[str, str]]:
 
 def _of_docstring(text: str, names: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what the paragraphs of a docstring say that begin with a parameter: ``x (Tensor): ... (B, N, C)``."""
-    for name in names:
-        entry = re.search(
-            rf"(?m)^[ \t]*(?:[-*] |:param )?`{{0,2}}{re.escape(name)}`{{0,2}}\s*(?::|\(|--|-)(.*(?:\n(?![ \t]*[-*]?[ \t]*`?\w+`?\s*(?:\([^)]*\))?\s*:)[ \t]+\S.*)*)",
-            text,
-        )
-        shape = _shape_in(entry[0]) if entry else ""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        entry = re.match(r"(\s*)(?:[-*]\s+|:param\s+)?`{0,2}(\w+)`{0,2}\s*(?::|\(|--|-\s)", line)
+        if entry is None or entry[2] not in names:
+            continue
+        own = [line]
+        for following in lines[number + 1 :]:
+            if following.strip() and len(following) - len(following.lstrip()) <= len(entry[1]):
+                break
+            own.append(following)
+        shape = _shape_in(" ".join(own).partition("(")[2] if "(" in line else " ".join(own)) or _shape_in(" ".join(own))
         if shape:
-            yield name, shape
+            yield entry[2], shape
 
 
 def _of_code(definition: ast.AST, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -143,7 +148,7 @@ def _shape_in(text: str) -> str:
     match = _SHAPE.search(text) or _BARE.search(text)
     if match is None:
         return ""
-    axes = [axis.strip() for axis in re.split(r"[,×]|(?<=[\w)])\s*x\s*(?=[\w(])", match[1])]
+    axes = [axis.strip() for axis in re.split(_SEPARATOR, match[1])]
     if "..." in axes or not all(axes) or len(axes) > 7 or any(len(axis.split()) > 3 for axis in axes):
         return ""
     first = axes[0].lower()

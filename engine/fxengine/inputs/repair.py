@@ -180,6 +180,10 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
                         yield from moves.scale(first_places, a, b, 0.5)
                     if len(second_places) > 1:
                         yield from moves.scale(second_places, b, a, 0.5)
+        if first_places & second_places and first.dim() == second.dim() >= 3:
+            # What was halved and doubled again does not fit what was not: a size is odd on the way.
+            for factor in (32, 64, 16):
+                yield from moves.multiple(factor, 0.5)
         if first.dim() != second.dim():
             yield from moves.rerank(first_places - second_places, first.dim(), second.dim())
             yield from moves.rerank(second_places - first_places, second.dim(), first.dim())

@@ -7,6 +7,7 @@ variables, so the parts of a condition can be evaluated; only such as read names
 
 import ast
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ _FRAMES: Final = 6
 
 _MAPPING: Final = frozenset({"get", "items", "keys", "values", "update", "pop", "setdefault"})
 _SEQUENCE: Final = frozenset({"append", "extend", "insert"})
+_MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
 _UNKNOWN: Final = object()
 _NEGATED: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Eq: ast.NotEq,
@@ -42,6 +44,7 @@ _NEGATED: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
 
 def by_scene(moves: Moves, proposer: Proposer) -> Iterator[Change]:
     """Yield changes for what the code wanted that raised, the innermost first."""
+    yield from _missing_entries(moves, proposer)
     for depth, moment in enumerate(moves.outcome.moments[:_FRAMES]):
         scene = _Scene(moves, proposer, moment, depth)
         yield from scene.changes()
@@ -54,6 +57,17 @@ def absent_names(moments: tuple[Moment, ...]) -> Iterator[str]:
             for each in ast.walk(node):
                 if isinstance(each, ast.Name) and moment.frame.f_locals.get(each.id, _UNKNOWN) is None:
                     yield each.id
+
+
+def _missing_entries(moves: Moves, proposer: Proposer) -> Iterator[Change]:
+    """Give dictionaries among the inputs what the code looked for and found None."""
+    records = [(name, recipe) for name, recipe in moves.recipes.items() if isinstance(recipe, Record)]
+    wanted = [*_MISSING.findall(str(moves.outcome.error)), *absent_names(moves.outcome.moments)] if records else []
+    for cost, key in enumerate(dict.fromkeys(wanted)):
+        for name, recipe in records:
+            if key not in dict(recipe.items) and key not in moves.recipes:
+                entry = proposer.named(key)[0]
+                yield moves.put((name,), Record((*recipe.items, (key, entry))), 0.5 + 0.2 * cost)
 
 
 class _Scene:

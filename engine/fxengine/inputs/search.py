@@ -9,6 +9,7 @@ import heapq
 import itertools
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import log2
@@ -34,6 +35,14 @@ _MAX_SECOND_CHOICES = 4
 
 _MAX_REPAIRS = 24
 """How many repairs of one failure are kept."""
+
+_KEPT_PROGRESS = 0.5
+_AGAIN = 0.25
+_MOST_AGAIN = 6.0
+"""What a complaint adds to the cost of its repairs each time that it has been heard before, and at most."""
+
+_HOPELESS = 40
+"""Trials that all end with one and the same complaint, after which there are no more."""
 
 _KEPT_ATTEMPTS = 5
 _SHORTEST_TRIAL = 0.5
@@ -117,6 +126,7 @@ class _Candidate:
     serial: int
     recipes: dict[str, Recipe] = field(compare=False)
     cost: float = field(compare=False)
+    progress: float = field(compare=False)
 
 
 class _Search:
@@ -132,6 +142,7 @@ class _Search:
         self.serials = itertools.count()
         self.seen: set[str] = set()
         self.attempts: list[tuple[Outcome, dict[str, Recipe]]] = []
+        self.complaints = Counter[str]()
 
     def run(self) -> InferredInputs:
         """Try candidates until one fits or the time is over."""
@@ -144,11 +155,16 @@ class _Search:
             if outcome.accepted:
                 return self._finish(candidate.recipes, outcome)
             self.attempts.append((outcome, candidate.recipes))
-            if time.monotonic() > self.deadline:
+            if time.monotonic() > self.deadline or self._is_hopeless():
                 break
             self._push_repairs(candidate, outcome)
+            self.complaints[_complaint(outcome)] += 1
         best = max(self.attempts, key=lambda attempt: attempt[0].calls)
         return self._finish(best[1], best[0])
+
+    def _is_hopeless(self) -> bool:
+        """Whether nothing that was tried has changed anything about what the model says."""
+        return len(self.complaints) == 1 and self.complaints.total() >= _HOPELESS
 
     def _first_choice(self) -> dict[str, Recipe]:
         return {parameter.name: self._proposals(parameter)[0] for parameter in self._wanted()}
@@ -175,12 +191,15 @@ class _Search:
                 self._push({**first, parameter.name: recipe}, 1.5 * rank, 0)
 
     def _push_repairs(self, candidate: _Candidate, outcome: Outcome) -> None:
+        # What is right may fail earlier, as another check speaks up: that counts for something, but not for long.
+        progress = max(float(outcome.calls), candidate.progress * _KEPT_PROGRESS)
+        again = min(_AGAIN * self.complaints[_complaint(outcome)], _MOST_AGAIN)
         for parameter in self._named_in(outcome, candidate.recipes):
             recipes = {**candidate.recipes, parameter.name: self._proposals(parameter)[0]}
-            self._push(self._ordered(recipes), candidate.cost + 0.5, outcome.calls)
+            self._push(self._ordered(recipes), candidate.cost + 0.5 + again, progress)
         changes = repairs(candidate.recipes, outcome, self.clues, self.proposer)
         for change in itertools.islice(changes, _MAX_REPAIRS):
-            self._push(dict(change.recipes), candidate.cost + change.cost, outcome.calls)
+            self._push(dict(change.recipes), candidate.cost + change.cost + again, progress)
 
     def _named_in(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[Parameter]:
         """Return the optional parameters that an error asks for: by name, or by None where a value was wanted."""
@@ -210,12 +229,12 @@ class _Search:
             count += 1
         return count
 
-    def _push(self, recipes: dict[str, Recipe], cost: float, progress: int) -> None:
+    def _push(self, recipes: dict[str, Recipe], cost: float, progress: float) -> None:
         key = call_expression((), recipes)
         if key not in self.seen:
             self.seen.add(key)
             priority = cost - 2.0 * log2(1 + progress)
-            heapq.heappush(self.queue, _Candidate(priority, next(self.serials), recipes, cost))
+            heapq.heappush(self.queue, _Candidate(priority, next(self.serials), recipes, cost, progress))
 
     def _finish(self, recipes: dict[str, Recipe], outcome: Outcome) -> InferredInputs:
         positional = self._positional(recipes)
@@ -245,6 +264,13 @@ def _reason(recipes: Mapping[str, Recipe]) -> str:
     if len({because for _, because in reasons}) == 1 and len(recipes) == 1:
         return reasons[0][1]
     return "; ".join(f"{name}: {because}" for name, because in reasons)
+
+
+def _complaint(outcome: Outcome) -> str:
+    """Return what a model complained about, numbers apart, and where."""
+    where = outcome.moments[0].source if outcome.moments else None
+    text = re.sub(r"\d+", "", _first_line(outcome.error))
+    return f"{text} {outcome.module} {where.path if where else ''} {where.line if where else 0}"
 
 
 def _first_line(error: Any) -> str:
