@@ -38,8 +38,7 @@ from fxls.discovery import discover
 from fxls.discovery.roots import roots_of
 from fxworker.building import Built, Unbuilt, build
 from fxworker.loading import Document, Loaded, load
-from fxworker.meta import idle_initialisation, no_downloads
-from fxworker.tracing import outermost_first, trace
+from fxworker.tracing import outermost_first, trace, warm_up
 from fxworker.wire import TraceReport, TraceRequest, TraceTarget
 from tests.support.corpus import CORPUS
 
@@ -82,6 +81,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--each", action="store_true", help="print how each class was built")
     options = parser.parse_args(arguments)
     sys.path.append(str(CORPUS))
+    warm_up()
     total: list[FileOutcome] = []
     for place in options.places:
         chosen = sampled(list(files_of(place)), options.files, options.seed)
@@ -242,8 +242,6 @@ def _built(request: TraceRequest, loaded: Loaded, *, alone: bool) -> dict[str, O
     """Build a file's targets, outermost first."""
     found: dict[str, Outcome] = {}
     inside: dict[type, str] = {}
-    idle_initialisation()
-    no_downloads()
     for target in outermost_first(request.targets, loaded.mentions):
         name = target.qualname
         holder = inside.get(_class_of(target, loaded))

@@ -20,11 +20,12 @@ _WANTED: Final[tuple[tuple[str, Kind], ...]] = (
     (r"'(\w+)' object is not iterable|argument after \* must be an iterable, not (\w+)", "sequence"),
     (r"object of type '(\w+)' has no len|'(\w+)' object is not reversible", "sequence"),
     (r"'(\w+)' object is not callable", "class"),
+    (r"(Identity|Module|GELU)\.forward\(\) takes", "class"),
     (r"argument after \*\* must be a mapping, not (\w+)", "mapping"),
     (r"unsupported operand type.* for .*'(NoneType|str|type|Identity|tuple|list|dict|SimpleNamespace)'", "number"),
     (r"'(\w+)' object cannot be interpreted as an integer|must be real number, not (\w+)", "number"),
     (r"can't multiply sequence by non-int of type '(\w+)'", "number"),
-    (r"not supported between instances of .*'(NoneType|str)'", "number"),
+    (r"not supported between instances of .*'(NoneType|str|tuple|list|Identity|type)'", "number"),
     (r"argument of type '(\w+)' is not iterable", "sequence"),
     (r"expected str.*|attribute name must be string, not '(\w+)'|must be str, not (\w+)", "string"),
 )
@@ -188,7 +189,9 @@ def _compared(moments: list[tuple[str, FrameType, str]]) -> list[str]:
         return []
     found: list[str] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Compare):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            found += ["64", "4", "1", "8"]
+        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name | ast.Attribute | ast.Subscript):
             for each in node.comparators:
                 items = each.elts if isinstance(each, ast.Tuple | ast.List | ast.Set) else [each]
                 found += [

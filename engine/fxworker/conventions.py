@@ -51,6 +51,18 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             ("0.1",),
         ),
         (r"(n|num|spatial)_?dims?|ndims?|rank", ("2", "3", "1")),
+        (
+            r"(n|num)_?(embd?|emb|embeds?|hid(den)?s?|feat(ure)?s?|model|inner|states?|channels?|filters?|units|ch|in|out)",
+            ("64", "8", "4"),
+        ),
+        (
+            r"(n|num)_?(inputs?|outputs?|neurons|nodes|mels?|bins|dims?|hidden_\w+|input_\w+|output_\w+)",
+            ("64", "8", "4"),
+        ),
+        (
+            r"(model|backbone|encoder|base_model|timm|arch|net)_?(name|type|arch|variant)|arch(itecture)?|variant",
+            ("'resnet18'", "'base'", "'small'", "'tiny'", "'vit_tiny_patch16_224'"),
+        ),
         (r"(n|num|number_of)_\w+|\w*(repeats?|iters?|iterations|steps|count|cells|hierarchies)", ("2", "4", "1")),
         (
             r".*(channels?|planes|filters?|width|features?|dims?|size|units|hidden|nf|ngf|ndf|embd?|embed(ding)?s?|d_model|d_ff|inner|mlp)(_?\d+)?|(in|out|hidden|latent|embed|model|z|x|y|c|t|d|n)?_?dim\d?|[cdnmx]\d?",
@@ -74,7 +86,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             r"(use|is|with|has|do|no|enable|return|add|share|causal|bias|learn).*|.*_bias|residual|bidirectional|causal|training|inplace",
             ("True", "False"),
         ),
-        (r"mode|type|kind|name|variant|.*_(mode|type|name)|padding_mode", ("'default'",)),
+        (r"mode|type|kind|name|.*_(mode|type|name)|padding_mode", ("'default'", "'resnet18'")),
     )
 )
 """The first pattern that fits the whole name counts."""

@@ -8,7 +8,10 @@ import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Final
+
+_LATER: Final = 0.05
+"""Seconds after which an import that was going on is looked at again."""
 
 
 class OutOfPatience(BaseException):
@@ -31,6 +34,13 @@ def patience(seconds: float) -> Generator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _give_up(number: int, frame: FrameType | None) -> NoReturn:
-    del number, frame
+def _give_up(number: int, frame: FrameType | None) -> None:
+    del number
+    around = frame
+    while around is not None:
+        if around.f_code.co_filename.startswith("<frozen importlib"):
+            # A module that is left half imported stays so for good.
+            signal.setitimer(signal.ITIMER_REAL, _LATER)
+            return
+        around = around.f_back
     raise OutOfPatience

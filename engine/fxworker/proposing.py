@@ -53,7 +53,7 @@ _CONFIGURING: Final = re.compile(
 _MODULE: Final = re.compile(
     r".*(net|network|model|module|encoder|decoder|backbone|head|layer|block|body|stem|generator|transformer|wrapped|fn)\d*"
 )
-_MOST_LENGTHS: Final = (2, 4, 3, 5, 1)
+_LENGTHS: Final = (2, 4, 3, 5, 8, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +181,8 @@ class Proposals:
         """Return what values of this name usually are, by its own name or that of a parameter which it becomes."""
         for name in (slot.name, *slot.use.names):
             known = usual_values(name)
-            if slot.use.count and known:
-                known = tuple(each for each in known if fits("sequence", each))
+            if slot.use.count or slot.use.least:
+                known = tuple(each for each in known if _has_length(each, slot.use))
             if self._inner and known[:1] == ("3",):
                 # Channels of an image enter the outermost model; a part of it takes what its neighbours give.
                 known = known[1:]
@@ -290,7 +290,7 @@ class Proposals:
     def _sequences(self, slot: Slot, choice: Choice) -> list[Value]:
         """Return lists of what the items must be, of the lengths that are needed most."""
         items = self._usage_around(choice, slot.path).get("[]", Use())
-        lengths = (slot.use.count,) if slot.use.count else _MOST_LENGTHS
+        lengths = (slot.use.count,) if slot.use.count else tuple(each for each in _LENGTHS if each >= slot.use.least)
         known = [each for name in (slot.name, *slot.use.names) for each in usual_values(name)]
         numbers = [each for each in known if fits("number", each)]
         match items.kind:
@@ -331,6 +331,12 @@ def fits(kind: Kind | None, value: Value) -> bool:
             return value.startswith("torch.nn.") and (value.endswith(")") or "functional" in value)
         case _:
             return False
+
+
+def _has_length(expression: str, use: Use) -> bool:
+    """Whether an expression is a sequence with as many items as are taken from it."""
+    found = literal(expression)
+    return isinstance(found, list | tuple) and len(found) >= use.least and use.count in {0, len(found)}
 
 
 def is_bare(cls: type) -> bool:

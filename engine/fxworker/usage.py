@@ -21,10 +21,13 @@ _METHODS: Final[dict[str, Kind]] = {
     **dict.fromkeys(("lower", "upper", "startswith", "endswith", "split", "strip", "partition", "format"), "string"),
     **dict.fromkeys(("get", "items", "keys", "values", "setdefault"), "mapping"),
     **dict.fromkeys(("append", "extend", "index", "insert"), "sequence"),
-    **dict.fromkeys(("size", "dim", "view", "clone", "detach", "unsqueeze", "numel", "shape", "ndim"), "tensor"),
+    **dict.fromkeys(("size", "dim", "view", "clone", "detach", "unsqueeze", "numel"), "tensor"),
     **dict.fromkeys(("bit_length", "is_integer"), "number"),
 }
 """What has an attribute of such a name; `copy`, `pop` and `update` are left out, since several kinds have them."""
+
+_PROPERTIES: Final = frozenset({"shape", "ndim"})
+"""What only tensors have, and arrays."""
 
 _SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "weight", "bias"})
 
@@ -34,6 +37,9 @@ _BUILTINS: Final[dict[str, Kind]] = {
     ),
     **dict.fromkeys(("range", "int", "float", "round", "abs"), "number"),
 }
+_TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torch.as_tensor", "torch.stack")
+"""How functions end whose first argument is a tensor."""
+
 _DEEPEST: Final = 3
 """How many constructors a value is followed into."""
 
@@ -46,6 +52,7 @@ class Use:
         kinds: What it is treated as, with how often.
         literals: Expressions that it is compared with, or that a table has as keys.
         count: Into how many variables it is unpacked.
+        least: How many items it has at least.
         names: What it is called elsewhere: parameters that it is handed to.
         defaults: What those have as default.
         optional: It may be None.
@@ -54,6 +61,7 @@ class Use:
     kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
     literals: list[str] = field(default_factory=list[str])
     count: int = 0
+    least: int = 0
     names: list[str] = field(default_factory=list[str])
     defaults: list[str] = field(default_factory=list[str])
     optional: bool = False
@@ -66,7 +74,7 @@ class Use:
     def kind(self) -> Kind | None:
         """What it is, as far as one can tell; a test for truth alone says least."""
         strong: dict[Kind, int] = {kind: count for kind, count in self.kinds.items() if kind != "flag"}
-        structured: tuple[Kind, ...] = ("mapping", "object", "sequence")
+        structured: tuple[Kind, ...] = ("tensor", "mapping", "object", "sequence")
         telling: list[Kind] = [kind for kind in structured if kind in strong] or sorted(
             strong, key=lambda each: -strong[each]
         )
@@ -80,6 +88,7 @@ class Use:
             self.kinds[kind] = self.kinds.get(kind, 0) + count
         self.literals += other.literals
         self.count = self.count or other.count
+        self.least = max(self.least, other.least)
         self.names += other.names
         self.defaults += other.defaults
         self.optional = self.optional or other.optional
@@ -89,13 +98,19 @@ Usage: TypeAlias = dict[str, Use]
 """Evidence by path: `dim`, `config.width`, `depths[]` for an item of a sequence."""
 
 
-def usage_of(cls: Any, depth: int = 0) -> Usage:
-    """Return what the constructors of a class, its own and those it inherits, say about the parameters."""
+def usage_of(cls: Any, depth: int = 0, owner: Any = None) -> Usage:
+    """Return what the constructors of a class, its own and those it inherits, say about the parameters.
+
+    Args:
+        cls: The class, or a function.
+        depth: In how many constructors this one is called.
+        owner: The class whose method the function is.
+    """
     function = _constructor(cls)
     tree = _tree(function)
     if tree is None:
         return {}
-    reader = _Reader(function.__globals__, cls, function, depth)
+    reader = _Reader(function.__globals__, owner or cls, function, depth)
     reader.read(tree)
     reader.read_methods(_methods(cls))
     return reader.usage
@@ -151,11 +166,13 @@ class _Reader(ast.NodeVisitor):
         self._function = function
         self._depth = depth
         self._paths: dict[str, str] = {}
+        self._keywords = ""
 
     def read(self, tree: ast.FunctionDef) -> None:
         """Read the constructor."""
         every = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
         self._paths = {each.arg: each.arg for each in every if each.arg != "self"}
+        self._keywords = tree.args.kwarg.arg if tree.args.kwarg is not None else ""
         for statement in tree.body:
             self.visit(statement)
 
@@ -222,15 +239,13 @@ class _Reader(ast.NodeVisitor):
         self._comprehension(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """`config.width` makes an object, `name.lower` a string."""
+        """`config.width` makes an object; what is called says more (`visit_Call`)."""
         path = self._path(node.value)
-        if path:
-            kind = _METHODS.get(node.attr)
-            if kind is not None:
-                self._use(path).note(kind)
-            elif node.attr not in _SHARED:
-                self._use(path).note("object")
-                self._use(f"{path}.{node.attr}")
+        if path and node.attr in _PROPERTIES:
+            self._use(path).note("tensor")
+        elif path and node.attr not in _SHARED:
+            self._use(path).note("object")
+            self._use(f"{path}.{node.attr}")
         self.visit(node.value)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
@@ -240,7 +255,10 @@ class _Reader(ast.NodeVisitor):
             self._use(path).note("mapping")
             self._use(f"{path}.{index.value}")
         elif path:
-            self._use(path).note("sequence")
+            use = self._use(path)
+            use.note("sequence")
+            if isinstance(index, ast.Constant) and isinstance(index.value, int):
+                use.least = max(use.least, index.value + 1)
             self._use(f"{path}[]")
         key = self._path(index)
         if key:
@@ -250,15 +268,20 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """Note what is called, and what is handed on to it."""
         path = self._path(node.func)
+        method = node.func if isinstance(node.func, ast.Attribute) else None
+        owner = self._path(method.value) if method is not None else ""
+        if method is not None and owner and (method.attr in _METHODS or method.attr in _SHARED):
+            if method.attr in _METHODS:
+                self._use(owner).note(_METHODS[method.attr])
+            for part in (*node.args, *(each.value for each in node.keywords)):
+                self.visit(part)
+            return
         if path:
             self._use(path).note("class" if not self._in_lambda else "callable")
         name = ast.unparse(node.func)
         match node:
             case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.expr() as key, *_]) if self._path(key):
                 self._use(self._path(key)).note("string")
-            case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[ast.Constant(value=str()), *_]):
-                if self._path(value):
-                    self._use(self._path(value)).note("mapping")
             case ast.Call(func=ast.Name(id="isinstance" | "callable" | "hasattr" | "exists" | "type" | "default")):
                 pass
             case _:
@@ -337,7 +360,7 @@ class _Reader(ast.NodeVisitor):
             case ast.Attribute(value=value, attr=name):
                 known = self._paths.get(ast.unparse(node))
                 around = self._path(value)
-                return known or (f"{around}.{name}" if around and name not in _METHODS else "")
+                return known or (f"{around}.{name}" if around and name not in _PROPERTIES else "")
             case ast.Subscript(value=value, slice=ast.Constant(value=key)):
                 around = self._path(value)
                 return "" if not around else f"{around}.{key}" if isinstance(key, str) else f"{around}[]"
@@ -445,30 +468,44 @@ class _Reader(ast.NodeVisitor):
 
     def _handed(self, call: ast.Call, name: str) -> None:
         """Note what a value is handed to: as which parameter, and what is known about that."""
-        kind = _BUILTINS.get(name)
         named = [(each.arg, each.value) for each in call.keywords if each.arg is not None]
         given: list[tuple[str | int, ast.expr]] = [*enumerate(call.args), *named]
-        for each in call.keywords:
-            if each.arg is None and self._path(each.value):
-                self._use(self._path(each.value)).note("mapping")
         mine = [(at, self._path(value)) for at, value in given if self._path(value)]
-        if not mine:
+        spread = [each.value for each in call.keywords if each.arg is None]
+        for each in spread:
+            if self._path(each):
+                self._use(self._path(each)).note("mapping")
+        passes_on = any(isinstance(each, ast.Name) and each.id == self._keywords for each in spread)
+        if not mine and not passes_on:
             return
+        kind = _BUILTINS.get(name)
         if kind is not None:
             for _, path in mine:
                 self._use(path).note(kind)
-            return
-        receiver = self._receiver(call, name)
+        elif name == "self.register_buffer" or name.endswith(_TAKING_TENSORS):
+            for at, path in mine:
+                if at in {"tensor", "data"} or at == int(name == "self.register_buffer"):
+                    self._use(path).note("tensor")
+        else:
+            self._received_by(self._receiver(call, name), mine, passes_on=passes_on)
+
+    def _received_by(self, receiver: Any, mine: list[tuple[str | int, str]], *, passes_on: bool) -> None:
+        """Note what a receiver says about the parameters that it is given."""
         parameters = _parameters(receiver)
-        known = usage_of(receiver, self._depth + 1) if self._is_followed(receiver) else {}
+        is_method = inspect.isfunction(receiver) and next(iter(parameters), "") == "self"
+        owner = self._cls if is_method else None
+        known = usage_of(receiver, self._depth + 1, owner) if self._is_followed(receiver) else {}
         for at, path in mine:
-            found = parameters.get(at) if isinstance(at, str) else _positional(parameters, at)
+            found = parameters.get(at) if isinstance(at, str) else _positional(parameters, at + is_method)
             use = self._use(path)
             if found is None:
                 use.names += [at] if isinstance(at, str) else []
                 continue
             self._received(use, found)
             _merge(self.usage, path, known, found.name)
+        if passes_on:
+            for name in parameters:
+                _merge(self.usage, name, known, name)
 
     def _received(self, use: Use, parameter: inspect.Parameter) -> None:
         use.names.append(parameter.name)
