@@ -1,7 +1,8 @@
 """Which models can be captured with the inputs that were inferred for them: how many of each library, at what cost.
 
 A model is *fed* if eager runs on the inputs that were found (`feed.py` says more about that), and *captured* if the
-graph module gives eager's outputs on fresh inputs of the same shape, NaN equal to NaN. Nothing is said about any model;
+graph module gives eager's outputs on fresh inputs of the same shape, NaN equal to NaN. One whose code
+asks for data that depend on the inputs is captured up to there only, and named with the line. Nothing is said about any model;
 each gets 30 seconds in a process of its own. What was not captured is listed with the reason. Models with more
 parameters than `_REAL` are run for their shapes alone, and outputs are compared by shape and type.
 
@@ -39,7 +40,7 @@ from fxworker.feeding import Arguments, arguments_of
 _SECONDS: Final = 3.0
 """The budget of one search for inputs."""
 
-_REAL: Final = 150_000_000
+_REAL: Final = 100_000_000
 """The most parameters of a model that is run on real data."""
 
 
@@ -96,12 +97,15 @@ def outcome(options: Options, case: Case) -> Outcome | str:
         captured = fxengine.capture(root, make(0))
     except BaseException as error:  # noqa: BLE001 - a failure of ours.
         return Outcome(expression, f"capture: {told(error)}")
-    if captured.graph_module is None:
+    if captured.problems:
         problem = captured.problems[0]
         place = (
             f" ({problem.site.path}:{problem.site.line} {problem.site.text.splitlines()[0]})" if problem.site else ""
         )
         reason = f"{type(problem.exception).__name__}: {problem.message.splitlines()[0][:200]}{place}"
+        if captured.graph_module is not None:
+            wrong = difference(root, captured.graph_module, make, real=real)
+            reason += f", captured up to there ({wrong or 'outputs equal'})"
     else:
         reason = difference(root, captured.graph_module, make, real=real)
     fx = export = None

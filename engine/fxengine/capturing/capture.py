@@ -12,7 +12,8 @@ from torch.utils import _pytree as pytree
 from fxengine.capturing.arguments import Leaf, Parameters, leaves_of, replaced
 from fxengine.capturing.guards import InputGuard, fact_of
 from fxengine.capturing.held import Place
-from fxengine.capturing.recording import Recording
+from fxengine.capturing.recording import DataDependent, Recording
+from fxengine.capturing.rest import Rest
 from fxengine.capturing.surroundings import patch_surroundings
 from fxengine.capturing.tracer import CaptureTracer
 from fxengine.diagnosis import TracingProblem
@@ -21,6 +22,7 @@ from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.interception import call_as_torch_does, intercept_modules
 from fxengine.module_snapshot import Snapshot
+from fxengine.node import Node
 from fxengine.patching import Patches
 from fxengine.running import running_tracer
 from fxengine.source import ModuleSite, OriginRecord, SourceFrame, frame_at, parameter_place, resolve_trail
@@ -40,12 +42,15 @@ class Capture:
         graph: The graph, as far as it came. It is valid in any case.
         guards: What the graph was specialised on.
         problems: What stopped the capture, empty if nothing did.
+        rest: The node that stands for the rest of the run, where that depends on data; None if everything was captured
+            or nothing can be done. The graph module works all the same, the rest is just not looked into.
     """
 
     graph_module: GraphModule | None
     graph: Graph
     guards: tuple[InputGuard, ...]
     problems: tuple[TracingProblem, ...]
+    rest: Node | None
     _signature: inspect.Signature | None
 
     def check_guards(self, inputs: Inputs) -> list[tuple[InputGuard, str]]:
@@ -126,7 +131,7 @@ class _Capturing:
         tracer._enter_root(self._root)
         tracer._records_plainly = True
         problems: tuple[TracingProblem, ...] = ()
-        module = None
+        module = rest = None
         token = running_tracer.set(tracer)
         try:
             with Patches() as patches:
@@ -137,13 +142,17 @@ class _Capturing:
             module = self._graph_module()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code raises whatever it likes.
             problems = (self._problem(error),)
-            _close(tracer.graph)
+            if isinstance(error, DataDependent) and self._parameters is not None:
+                rest = self._rest(self._parameters)
+                module = self._graph_module()
+            else:
+                _close(tracer.graph)
         finally:
             tracer._patches = None
             running_tracer.reset(token)
             snapshot.restore()
         signature = None if self._parameters is None else self._parameters.signature
-        return Capture(module, tracer.graph, self._guards(), problems, signature)
+        return Capture(module, tracer.graph, self._guards(), problems, rest, signature)
 
     def _run(self) -> None:
         tracer, root = self._tracer, self._root
@@ -178,6 +187,26 @@ class _Capturing:
         bound = parameters.signature.bind_partial()
         bound.arguments.update(given)
         return bound.args, bound.kwargs
+
+    def _rest(self, parameters: Parameters) -> Node:
+        """Let the graph end with a call of the model's own code, for what depends on data."""
+        tracer, graph = self._tracer, self._tracer.graph
+        tracer._site = ModuleSite("", type(self._root), None, ())
+        finished = tracer.finished
+        if self._recording.changed:
+            # What was changed already must not be changed twice.
+            finished = []
+            for node in reversed([node for node in graph.nodes if node.op != "placeholder"]):
+                graph.erase_node(node)
+        results = [tracer.create_arg(result) for _, result in finished]
+        self._recording.end()
+        inputs = {str(node.target).lstrip("*"): node for node in graph.nodes if node.op == "placeholder"}
+        given = {name: inputs[name] for name in parameters.bound.arguments}
+        path = tracer.get_fresh_qualname("_rest")
+        tracer.root.add_module(path, Rest(self._root, [path for path, _ in finished]))
+        rest = tracer.create_node("call_module", path, (given, results), {})
+        graph.output(rest)
+        return rest
 
     def _graph_module(self) -> GraphModule:
         root = self._root

@@ -49,9 +49,10 @@ class Held(Place):
         sources: The inputs that it depends on, as bits.
         constant: Whether its data are known, so that what is computed from it alone need not be recorded.
         version: How often a constant had been changed in place when it became known.
+        is_given: Whether it is an input.
     """
 
-    __slots__ = ("constant", "sources", "tensor", "value", "version")
+    __slots__ = ("constant", "is_given", "sources", "tensor", "value", "version")
 
     def __init__(self, tensor: Tensor, value: Tensor, place: Place, sources: int) -> None:
         super().__init__(place.node, place.parent, place.key, place.made)
@@ -60,3 +61,4 @@ class Held(Place):
         self.sources = sources
         self.constant = False
         self.version = 0
+        self.is_given = False

@@ -47,6 +47,7 @@ class Recording(TorchFunctionMode):
     Attributes:
         asked: For each question that was answered by metadata, as inputs in bits and kind, where it was first asked.
         quiet: How many leaves are running: what they call is carried out and not recorded.
+        changed: Whether inputs or the model's own tensors were changed in place.
     """
 
     def __init__(self, tracer: "CaptureTracer", device: torch.device) -> None:
@@ -54,6 +55,7 @@ class Recording(TorchFunctionMode):
         super().__init__()
         self.asked: dict[tuple[int, str], Trail] = {}
         self.quiet = 0
+        self.changed = False
         self._tracer = tracer
         self._device = device
         self._held: dict[int, Held] = {}
@@ -368,7 +370,8 @@ class Recording(TorchFunctionMode):
             twin = tensor.detach()
         if twin.requires_grad is not tensor.requires_grad and tensor.is_leaf:
             twin.requires_grad_(tensor.requires_grad)
-        self._held[id(twin)] = Held(twin, twin, place, sources)
+        held = self._held[id(twin)] = Held(twin, twin, place, sources)
+        held.is_given = True
         if place.node is not None:
             place.node.tensor = TensorFacts(tuple(tensor.shape), tensor.dtype, self._device)
         return twin
@@ -401,7 +404,7 @@ class Recording(TorchFunctionMode):
         args = tuple(self._node_at(each) if isinstance(each, Place) else each for each in args)
         used = tuple(each for each in args if isinstance(each, Node))
         if target is getattr:
-            return self.append(opcode, target, args, _NO_KWARGS, args[1], used)
+            return self.append(opcode, target, args, _NO_KWARGS, str(args[1]), used)
         opcode, function, args, label = spelled(target, args, dict(kwargs))
         return self.append(opcode, function, args, immutable_dict(kwargs), label, used)
 
@@ -467,9 +470,12 @@ class Recording(TorchFunctionMode):
         """Prepare a constant for being changed by what depends on the inputs: each run needs one of its own."""
         held = self._held.get(id(tensor))
         if held is not None and not held.constant:
+            owner = held if tensor._base is None else self._held.get(id(tensor._base), held)
+            self.changed |= owner.is_given
             return
         if tensor._base is not None and not self._is_state(tensor):
             self._make_variable(tensor._base)
+        self.changed |= self._is_state(tensor)
         held = self._hold(tensor)
         if held.constant:
             held.constant = False

@@ -29,6 +29,7 @@ class CaptureTracer(Tracer):
 
     Attributes:
         recording: What watches the tensors.
+        finished: The calls of modules that have returned, the outermost ones: paths and results, in order.
     """
 
     recording: Recording
@@ -36,6 +37,7 @@ class CaptureTracer(Tracer):
     def __init__(self) -> None:
         super().__init__()
         self._kept_objects: dict[int, tuple[Any, Node]] = {}
+        self.finished: list[tuple[str, Any]] = []
 
     def create_arg(self, a: Any) -> Any:
         """Return what stands for a value in a node's arguments; for a tensor, the node that computes it."""
@@ -106,21 +108,26 @@ class CaptureTracer(Tracer):
         leaf = self._leaves.get(type(module))
         if leaf is None:
             leaf = self._leaves[type(module)] = self.is_leaf_module(module, "")
-        if not leaf:
-            return self._call(module, None, args, kwargs, leaf=False)
         path = self.path_of_module(module)
+        if not leaf:
+            outer = len(self.finished)
+            result = self._call(module, None, args, kwargs, leaf=False)
+            self.finished[outer:] = [(path, result)]
+            return result
         calls = self.num_calls.get(path, 0)
         self.num_calls[path] = calls + 1
         called = (path, type(module))
-        outer, scope = self._stack, self.scope
+        stack, scope = self._stack, self.scope
         previous = scope.module_path, scope.module_type
-        self._stack = (outer, f"{path}@{calls}" if calls else path, called)
+        self._stack = (stack, f"{path}@{calls}" if calls else path, called)
         scope.module_path, scope.module_type = called
         try:
-            return self.recording.leaf(module, path, call_as_torch_does, args, kwargs)
+            result = self.recording.leaf(module, path, call_as_torch_does, args, kwargs)
         finally:
-            self._stack = outer
+            self._stack = stack
             scope.module_path, scope.module_type = previous
+        self.finished.append((path, result))
+        return result
 
     def capture(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], site: Any) -> Any:
         """Run the function that is captured, and return its result."""
