@@ -8,6 +8,7 @@ which every refusal is answered. Example inputs are not given. The budget is the
 
 import argparse
 import contextlib
+import gc
 import statistics
 import sys
 import time
@@ -81,6 +82,9 @@ def measured(name: str, root: Any) -> Cost:
     """The cost of one model: the best of three, the three things taking turns."""
     trace = straight = diagnosis = float("inf")
     problems, cut = 0, False
+    # As in the worker, what is there before is not looked at again by the garbage collector.
+    gc.collect()
+    gc.freeze()
     for _ in range(3):
         trace = min(trace, seconds(lambda: traced(root)))
         straight = min(straight, seconds(lambda: fxengine.diagnose(root, budget=Budget(0.0))))

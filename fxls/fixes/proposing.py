@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from fxls.fixes import expressions
+from fxls.fixes import expressions, silent
 from fxls.fixes.leaves import extraction
 from fxls.fixes.source import Proposal, Source
 from fxworker.wire import Problem
@@ -18,13 +18,27 @@ _PROPOSERS: Final[Mapping[str, _Proposer]] = {
     "FX005": expressions.item,
     "FX006": expressions.call,
 }
-CODES: Final = frozenset(_PROPOSERS)
-"""The codes that something is proposed for. All of them are of what a function that is not looked into may do."""
+_SILENT: Final[Mapping[str, _Proposer]] = {
+    "FX301": silent.mode,
+    "FX302": silent.constructor,
+    "FX303": silent.draw,
+    "FX304": silent.wrapped,
+    "FX305": silent.unused,
+    "FX306": silent.question,
+    "FX307": silent.change,
+}
+CODES: Final = frozenset(_PROPOSERS) | frozenset(_SILENT)
+"""The codes that something is proposed for."""
 
 
 def proposals(source: Source, problem: Problem) -> Iterator[Proposal]:
     """Yield changes that may mend a problem of the text, best first."""
-    node = source.expression(problem.location.span) if problem.location.path == source.path else None
-    if node is not None and problem.code in CODES:
+    if problem.location.path != source.path:
+        return
+    node = source.expression(problem.location.span)
+    if problem.code in _SILENT:
+        yield from _SILENT[problem.code](source, problem)
+    elif node is not None and problem.code in _PROPOSERS:
         yield from _PROPOSERS[problem.code](source, node, problem)
+        # Whatever stops a trace may be done in a function that is not looked into.
         yield from extraction(source, node)

@@ -45,6 +45,11 @@ class Source:
         found = (node for node in ast.walk(self.tree) if isinstance(node, ast.expr) and span_of(node) == span)
         return next(found, None)
 
+    def statement_at(self, span: Span) -> ast.stmt | None:
+        """Return the statement that stands at a span."""
+        found = (node for node in ast.walk(self.tree) if isinstance(node, ast.stmt) and span_of(node) == span)
+        return next(found, None)
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Return what a node is a part of."""
         return self._parents.get(node)

@@ -113,6 +113,15 @@ def _viewed(node: Node) -> Node | None:
     return first if name in _VIEWS else None
 
 
+def _views_of(owner: Node, before: Node) -> list[Node]:
+    """A value and what shares its memory and was made before a node."""
+    found = [owner]
+    for each in found:
+        # The list grows while it is walked: views have views.
+        found.extend(user for user in each.users if user < before and _viewed(user) is each)
+    return found
+
+
 def _repeated(scene: Scene, node: Node, changed: Node) -> Iterator[TracingProblem]:
     owner = root_of(changed, scene.observation.tracer.root)
     origin = node.origin
@@ -141,13 +150,12 @@ def _lost(scene: Scene, node: Node) -> Iterator[TracingProblem]:
     left = node.args[0] if node.args else None
     if not isinstance(left, Node):
         return
-    owner = root_of(left, scene.observation.tracer.root)
-    users = [user for each in {left: None, owner: None} for user in each.users if node < user]
-    if not users and owner.op not in {"placeholder", "get_attr"}:
-        return
     place = innermost(node._origin)
     if place is None or not augments(*place) or kind_of(left) != "data-dependent":
         return
+    owner = root_of(left, scene.observation.tracer.root)
+    seen_by = dict.fromkeys((left, *_views_of(owner, node)))
+    users = sorted({user for each in seen_by for user in each.users if node < user})
     late = next((user for user in users if kind_of(user) != "metadata"), None)
     origin = node.origin
     if origin is None or (late is None and owner.op not in {"placeholder", "get_attr"}):

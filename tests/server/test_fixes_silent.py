@@ -1,0 +1,166 @@
+"""Fixes of silent errors: what is proposed, and that tracing the changed text says nothing of the error any more."""
+
+import linecache
+import textwrap
+from types import ModuleType
+
+import pytest
+import torch
+
+from fxengine import diagnose
+from fxls.fixes.proposing import proposals
+from fxls.fixes.source import Source
+from fxls.fixes.verifying import changed
+from fxworker.wire import Location, Problem, Span
+
+HEAD = """import torch
+import torch.nn.functional as F
+from torch import nn
+
+"""
+
+
+def diagnosed(path: str, text: str):
+    """What the engine says of the model `Net` in a text."""
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    module = ModuleType("model")
+    module.__file__ = path
+    exec(compile(text, path, "exec"), vars(module))
+    return diagnose(module.Net(), user_paths=(path,)), module
+
+
+def mended(name: str, body: str, code: str) -> list[tuple[str, str]]:
+    """The first silent error's proposals that hold: titles, and the text after each."""
+    path = f"<silent {name}>"
+    text = f"{HEAD}{textwrap.dedent(body)}"
+    diagnosis, _ = diagnosed(path, text)
+    found = next(each for each in diagnosis.silent if each.code == code)
+    problem = Problem(code, "warning", found.headline, Location(path, Span(*found.site.span)))
+    source = Source.of(path, text)
+    assert source is not None
+    held = []
+    for each in proposals(source, problem):
+        after, _ = changed(source.mapper, each)
+        again, _ = diagnosed(f"{path} after", after)
+        if not again.problems and code not in {other.code for other in again.silent}:
+            held.append((each.title, after))
+    return held
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "expected"),
+    [
+        (
+            "FX301",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.p = 0.5
+
+                def forward(self, x):
+                    return F.dropout(x + 1, self.p, training=self.training)
+            """,
+            ["self.p = 0.5\n        self.dropout = torch.nn.Dropout(self.p)\n", "return self.dropout(x + 1)"],
+        ),
+        (
+            "FX302",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer("scale", torch.ones(3))
+
+                def forward(self, x):
+                    return x + torch.zeros(3, device=self.scale.device)
+            """,
+            ["return x + x.new_zeros(3, dtype=torch.float32)"],
+        ),
+        (
+            "FX303",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    return x + torch.randn(2, 8)
+            """,
+            ["return x + x.new_empty(2, 8).normal_()"],
+        ),
+        (
+            "FX305",
+            """
+            class Net(nn.Module):
+                def forward(self, x, mask=None):
+                    return x + 1
+            """,
+            ["def forward(self, x, _mask=None):"],
+        ),
+        (
+            "FX306",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    if isinstance(x, torch.Tensor):
+                        return x + 1
+                    return x[0]
+            """,
+            ["if not isinstance(x, (tuple, list)):"],
+        ),
+        (
+            "FX307",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    y = x.relu()
+                    z = y.view(-1)
+                    y += 1
+                    return z
+            """,
+            ["y.add_(1)"],
+        ),
+    ],
+)
+def test_a_silent_error_is_mended(code: str, body: str, expected: list[str]) -> None:
+    titles = mended(code, body, code)
+    assert titles
+    for part in expected:
+        assert part in titles[0][1]
+
+
+def test_a_function_is_registered_where_it_is_called() -> None:
+    text = "import torch\n\nfrom helpers import clip\n\n\ndef forward(x):\n    return clip(x)\n"
+    source = Source.of("a.py", text)
+    assert source is not None
+    problem = Problem("FX304", "warning", "", Location("a.py", Span(7, 11, 7, 18)))
+    (proposal,) = proposals(source, problem)
+    assert changed(source.mapper, proposal)[0].startswith(
+        'import torch\n\nfrom helpers import clip\nimport torch.fx\n\ntorch.fx.wrap("clip")\n'
+    )
+
+
+def test_what_has_no_other_form_gets_no_proposal() -> None:
+    line = "        return F.dropout(x, x.size(0), self.training)"
+    text = f"{HEAD}\nclass Net(nn.Module):\n    def forward(self, x):\n{line}\n"
+    source = Source.of("a.py", text)
+    assert source is not None
+    column = line.index("self.training")
+    span = Span(8, column, 8, column + len("self.training"))
+    assert source.expression(span) is not None
+    assert not list(proposals(source, Problem("FX301", "warning", "", Location("a.py", span))))
+
+
+def test_a_mended_dropout_follows_the_mode() -> None:
+    body = """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+
+        def forward(self, x):
+            return F.dropout(x, 0.5, self.training)
+    """
+    ((_, text),) = mended("mode", body, "FX301")
+    diagnosis, module = diagnosed("<mode after>", text)
+    model = module.Net()
+    assert diagnosis.complete
+    x = torch.ones(100)
+    assert torch.equal(model.eval()(x), x)
+    assert not torch.equal(model.train()(x), x)
