@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum, auto
-from typing import Final
 
 from lsprotocol import types as lsp
 
@@ -17,6 +16,7 @@ from fxls.text.mapper import Mapper
 from fxls.text.uris import to_path
 from fxls.trivia import same_code
 from fxworker.wire import (
+    LATER,
     EnvironmentReport,
     Location,
     Problem,
@@ -26,9 +26,6 @@ from fxworker.wire import (
     TraceReport,
     digest,
 )
-
-SHAPES: Final = "FX201"
-"""The code of what is only found when a graph is run on inputs."""
 
 
 class Effect(Enum):
@@ -133,16 +130,18 @@ class Document:
     def early(self, report: TraceReport, settings: Settings) -> Snapshot | None:
         """Return the document with what is known before its report, for diagnostics alone; None if that came too late.
 
-        Problems that only shapes tell of are those of the last report until the next one says whether they are there.
+        Problems that are found later are those of the last report until the next one says whether they are there.
         """
         if report.digest != self._asked_digest:
             return None
         # Their places are known where the text is still the one that was asked about.
         last = () if self.report is None or self._asked.replacements else self.report.targets
-        misfits = {each.qualname: tuple(self._misfits(each)) for each in last}
-        targets = [replace(each, problems=(*each.problems, *misfits.get(each.qualname, ()))) for each in report.targets]
-        known = self.snapshot(settings, trusted=True)
-        return replace(known, report=replace(report, targets=tuple(targets)), carry=self._asked, current=True)
+        known = {each.qualname: tuple(self._known_later(each)) for each in last}
+        targets = [
+            replace(each, problems=_with(each.problems, known.get(each.qualname, ()))) for each in report.targets
+        ]
+        snapshot = self.snapshot(settings, trusted=True)
+        return replace(snapshot, report=replace(report, targets=tuple(targets)), carry=self._asked, current=True)
 
     def answer(self, report: TraceReport) -> bool:
         """Take a report, if it is that of the text that was asked about last; says whether it was."""
@@ -200,11 +199,11 @@ class Document:
         """Whether the last trace came to no end by itself: any edit may ask for another then."""
         return self.report is not None and any(each.code in {"FX104", "FX105"} for each in self.report.problems)
 
-    def _misfits(self, report: TargetReport) -> Iterator[Problem]:
-        """Yield the problems of shapes of a report, at the places where they are now."""
+    def _known_later(self, report: TargetReport) -> Iterator[Problem]:
+        """Yield the problems of a report that an early one does not tell, at the places where they are now."""
         for problem in report.problems:
-            here = problem.code == SHAPES and problem.location.path == self.path
-            span = self._carry.span(problem.location.span) if here else None
+            later = problem.code.startswith(LATER) and problem.location.path == self.path
+            span = self._carry.span(problem.location.span) if later else None
             if span is not None:
                 yield replace(problem, location=Location(self.path, span), origin=None, related=())
 
@@ -215,6 +214,12 @@ class Document:
         self._carry = self._carry.then(changes)
         self._asked = self._asked.then(changes)
         self._profiles = {key: _moved(profile, self.path, step) for key, profile in self._profiles.items()}
+
+
+def _with(problems: tuple[Problem, ...], known: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Return problems with those that are known and not among them."""
+    told = {(each.code, each.location.span) for each in problems}
+    return (*problems, *(each for each in known if (each.code, each.location.span) not in told))
 
 
 def _moved(profile: ProfileReport, path: str, step: Carry) -> ProfileReport:

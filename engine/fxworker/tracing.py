@@ -7,7 +7,7 @@ user code left behind (patches, threads, children) has to be cleaned up here.
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ from torch import nn
 from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
-from fxworker.feeding import Fed, Feeder, Finder, Sources
+from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation, no_downloads
 from fxworker.prepared import Prepared
@@ -147,11 +147,13 @@ class _Traced:
     Attributes:
         report: What is known of it so far: no nodes, no code, no shapes.
     """
+        silent: Yields the diagnosis once more, with what the trace gets wrong without stopping.
+        feed: Makes what feeds the model.
 
     target: TraceTarget
     built: Built
-    diagnosis: Diagnosis
-    feeder: Feeder
+    silent: Iterator[Diagnosis]
+    feed: Callable[[Diagnosis], Feeder]
     report: TargetReport
 
 
@@ -189,7 +191,8 @@ class _Session:
         facts = _facts(built.root)
         sources = self._sources(target, built.root)
         finder = Finder(sources, lambda: self.on_target(self.request.targets.index(target), False))
-        diagnosis = diagnose(built.root, inputs=finder.find, user_paths=(self.reporter.path,))
+        steps = diagnose_in_steps(built.root, inputs=finder.find, user_paths=(self.reporter.path,))
+        diagnosis = next(steps)
         if isinstance(built.root, nn.Module):
             self._note_enclosed(target, built.root, diagnosis)
         report = TargetReport(
@@ -205,13 +208,16 @@ class _Session:
             reached_end=diagnosis.reached_end,
             timings=Timings(0.0, build_ms, clock.lap()),
         )
-        return _Traced(target, built, diagnosis, Feeder(sources, finder, diagnosis), report)
+        return _Traced(target, built, steps, partial(Feeder, sources, finder), report)
 
     def described(self, traced: _Traced) -> TargetReport:
         """Return the whole report of a target that was traced: with its graph, and the shapes if it can be fed."""
         clock = _Clock()
-        graph, report = traced.diagnosis.graph, traced.report
-        fed = self._fed(traced.target, traced.built, traced.feeder)
+        report = traced.report
+        diagnosis = next(traced.silent)
+        graph, problems = diagnosis.graph, self._problems(traced.target, diagnosis)
+        trace_ms = report.timings.trace + clock.lap()
+        fed = self._fed(traced.target, traced.built, traced.feed(diagnosis))
         shapes_ms = clock.lap()
         code = graph.python_code("self")
         return replace(
@@ -220,8 +226,9 @@ class _Session:
             facts=replace(report.facts, flops=fed.flops) if report.facts is not None else None,
             nodes=self.reporter.nodes(graph, node_lines(code)),
             code=code.src,
-            problems=(*report.problems, *self._misfits(traced.target, fed)),
-            timings=replace(report.timings, shapes=shapes_ms, report=clock.lap()),
+            problems=(*problems, *self._misfits(traced.target, traced.built.root, fed)),
+            cut=diagnosis.cut,
+            timings=replace(report.timings, trace=trace_ms, shapes=shapes_ms, report=clock.lap()),
         )
 
     def _report(self, target: TraceTarget) -> TargetReport:
@@ -261,7 +268,8 @@ class _Session:
         hint = self._hint(target)
         definition = self.loaded.definition(target.qualname)
         search = not definition or hint.unfed != definition
-        return Sources(target, root, self.loaded, hint.inputs, partial(self._may_guess, target), search)
+        known = None if search else Unknown(tuple(filter(None, hint.doubtful.split(","))), hint.guess, hint.complaint)
+        return Sources(target, root, self.loaded, hint.inputs, partial(self._may_guess, target), search, known)
 
     def _fed(self, target: TraceTarget, built: Built, feeder: Feeder) -> Fed:
         """Feed a traced model, and note what the next trace may begin with."""
@@ -270,11 +278,15 @@ class _Session:
         construct, inputs = built.construct, fed.inputs
         self.found[target.qualname] = Hint(
             construct.expression if construct is not None and construct.source == "inferred" else "",
+        unknown = fed.unknown or Unknown((), "", "")
             inputs.expression if inputs is not None and inputs.source == "inferred" else "",
             unfed=definition if fed.searched else "",
             feared=definition if fed.feared else "",
         )
         return fed
+            doubtful=",".join(unknown.parameters),
+            guess=unknown.guess,
+            complaint=unknown.complaint,
 
     def _may_guess(self, target: TraceTarget) -> bool:
         """Say that what follows is a guess; False where one went badly before and the definition is the same."""
@@ -302,9 +314,9 @@ class _Session:
             ]
         )
 
-    def _misfits(self, target: TraceTarget, fed: Fed) -> tuple[Problem, ...]:
+    def _misfits(self, target: TraceTarget, root: Any, fed: Fed) -> tuple[Problem, ...]:
         if fed.inputs is None:
-            return ()
+            return self._unfed(target, root, fed.unknown)
         inputs = fed.inputs
         return self.reporter.merged(
             [self.reporter.shape_problem(each, inputs, target.qualname) for each in fed.failures]
@@ -312,6 +324,12 @@ class _Session:
 
     def _is_told(self, error: BaseException | None) -> bool:
         """Whether an error only says that a name or a package is missing, and the import of it is a problem already."""
+    def _unfed(self, target: TraceTarget, root: Any, unknown: Unknown | None) -> tuple[Problem, ...]:
+        """Return what is told of a model that nothing was found for to feed it with."""
+        if unknown is None or any(inputs.source in SAID for inputs in target.inputs):
+            return ()
+        return (self.reporter.unfed(target, root, unknown.parameters, unknown.guess, unknown.complaint),)
+
         if isinstance(error, ModuleNotFoundError):
             return any(each.needed and each.name == error.name for each in self.loaded.missing)
         return isinstance(error, NameError) and error.name in self.loaded.broken

@@ -316,9 +316,10 @@ class TraceReport:
 
 @dataclass(frozen=True, slots=True)
 class EarlyReport:
-    """What is known of a trace before its graphs are printed and shapes are known: every problem of tracing.
+    """What is known of a trace before its graphs are printed and shapes are known: everything that stops it.
 
-    Its report has no nodes and no code, and no problem of shapes. No answer: that follows, and says all of it again.
+    Its report has no nodes and no code, and neither problems of shapes nor those that no trace tells (`LATER`).
+    No answer: that follows, and says all of it again.
     """
 
     id: int
@@ -411,6 +412,9 @@ def digest(text: str) -> str:
     """Return the name of a text: 32 hexadecimal digits, equal for equal texts."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
+
+LATER: tuple[str, ...] = ("FX2", "FX3")
+"""How the codes begin of problems that may be missing in an `EarlyReport`."""
 
 def encode(message: Message) -> bytes:
     """Return `message` as one line of ASCII JSON with its newline."""

@@ -5,7 +5,7 @@ traces is run once.
 """
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,9 +73,29 @@ def diagnose(
     Returns:
         A diagnosis. Whatever the model raises is a problem in it, `SystemExit` and `KeyboardInterrupt` too.
     """
+    *_, diagnosis = diagnose_in_steps(
+        root, concrete_args, inputs=inputs, tracer=tracer, user_paths=user_paths, budget=budget
+    )
+    return diagnosis
+
+
+def diagnose_in_steps(
+    root: nn.Module | Callable[..., Any],
+    concrete_args: ConcreteArgs = None,
+    *,
+    inputs: Source = None,
+    tracer: Tracer | None = None,
+    user_paths: Collection[str] | None = None,
+    budget: Budget | None = None,
+) -> Iterator[Diagnosis]:
+    """Yield a model's diagnosis twice: first with what stops a trace alone, then as `diagnose` returns it.
+
+    The arguments are those of `diagnose`. Between the two the model is as it was; the time that passes there is not
+    counted.
+    """
     tracer = Tracer() if tracer is None else tracer
     describer = Describer(root, tracer.traced_func_name, user_paths)
-    return _Exploration(describer, concrete_args, tracer, inputs, budget or Budget()).diagnosis()
+    return _Exploration(describer, concrete_args, tracer, inputs, budget or Budget()).diagnoses()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +142,8 @@ class _Exploration:
         self._runs = 0
         self._cut = ""
 
-    def diagnosis(self) -> Diagnosis:
-        """Make the runs."""
+    def diagnoses(self) -> Iterator[Diagnosis]:
+        """Make the runs; yield what they tell, then that with what no run tells by itself."""
         best = self._follow(Way(), explores=False)
         assert best is not None  # The first run goes on however long it takes.
         cut = ""
@@ -136,21 +156,24 @@ class _Exploration:
                 best = found
         vars(self._tracer).update(best.tracer)
         findings = self._knowledge.findings
-        silent = self._silent(best)
-        cut = cut or self._cut
-        for path, value in best.belongings.items():
-            _put(best.root, path, value)
-        return Diagnosis(
+        explored = Diagnosis(
             best.graph,
             findings.problems(),
             (*self._guards(), *best.guards),
             best.root,
-            silent=(*findings.swallowed(), *silent),
-            cut=cut,
+            silent=findings.swallowed(),
+            cut=cut or self._cut,
             reached_end=best.reached_end,
             captured=best.reached_end and not best.assumed,
             stand_ins=best.stand_ins,
         )
+        paused = time.monotonic()
+        yield explored
+        self._deadline += time.monotonic() - paused
+        silent = self._silent(best)
+        for path, value in best.belongings.items():
+            _put(best.root, path, value)
+        yield replace(explored, silent=(*explored.silent, *silent), cut=cut or self._cut)
 
     def _follow(self, way: Way, *, explores: bool) -> _Outcome | None:
         """Run a way, again and again while that leads further, and return how it came furthest.
