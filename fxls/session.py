@@ -32,7 +32,6 @@ from fxls.workers.client import OnProgress, WorkerClient
 from fxls.workers.pool import WorkerPool
 from fxls.workers.python_env import PythonEnv
 from fxworker.wire import (
-    Limits,
     Overlay,
     Problem,
     ProfileReport,
@@ -144,6 +143,8 @@ class Session:
         self._trials: dict[str, asyncio.Task[None]] = {}
         self._mistakes: dict[str, tuple[Problem, ...]] = {}
         self._edited: set[str] = set()
+        self._own: set[str] = set()
+        self._free: set[str] = set()
         self._shown: dict[str, tuple[int | None, list[lsp.Diagnostic]]] = {}
         # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
         self._beside = ThreadPoolExecutor(1, "fxls discovery")
@@ -228,6 +229,7 @@ class Session:
                 pass
             case _:
                 self._edited.add(uri)
+                self._own.add(uri)
                 self._submit(document)
 
     def activate(self, uri: str) -> None:
@@ -313,7 +315,7 @@ class Session:
             device=device,
             roots=self._view(document).roots(document.path),
             overlays=self._overlays(document),
-            limits=Limits(settings.profile_timeout, settings.trace_memory << 20),
+            limits=settings.profile_limits,
             previous=last.data if last is not None else "",
         )
         report = await self._pool.client(self._environment(document)).profile(request, progress)
@@ -425,6 +427,8 @@ class Session:
         """Return the report of a document's text; after an edit its problems are shown as soon as they are known."""
 
         def early(report: TraceReport) -> None:
+            if self._is_to_be_freed(document, report):
+                return
             known = document.early(report, self._view(document).settings_of(document.path))
             if known is not None:
                 self._publish(document, known)
@@ -439,12 +443,21 @@ class Session:
 
     def _answered(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
         """Show a report, if it is that of the text that was asked about last, and begin to look for fixes."""
+        if self._is_to_be_freed(document, report):
+            self._free.add(document.uri)
+            self._submit(document)
+            return
         if document.answer(report):
             self._watcher.depend(document.uri, self._dependencies(document, report))
             self._show(document)
             if is_worthwhile(report):
                 trials = self._try_fixes(document, replace(request, targets=()), report)
                 self._trials[document.uri] = asyncio.get_running_loop().create_task(trials)
+
+    def _is_to_be_freed(self, document: Document, report: TraceReport) -> bool:
+        """Whether a document failed in the sandbox that is traced again without: the person is writing it."""
+        asked = self._view(document).settings.sandbox == "auto" and document.uri not in self._free
+        return asked and bool(report.denied) and document.uri in self._own
 
     async def _try_fixes(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
         """Try fixes of a document's problems out, once the person pauses. Cancelled by the next edit of its code."""
@@ -542,7 +555,9 @@ class Session:
             targets=document.index.targets,
             roots=view.roots(document.path),
             overlays=self._overlays(document),
-            limits=Limits(view.settings.trace_timeout, view.settings.trace_memory << 20),
+            limits=view.settings.limits,
+            sandbox=view.settings.sandbox == "on"
+            or (view.settings.sandbox == "auto" and document.uri not in self._free),
         )
 
     def _overlays(self, document: Document) -> tuple[Overlay, ...]:

@@ -7,13 +7,15 @@ dotted keys (`{"trace.timeout": 5}`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from fxls.rules import closest, selects_something
+from fxworker.wire import Limits
 
 SECTION: Final = "fxls"
 
+Sandbox: TypeAlias = Literal["auto", "on", "off"]
 LogLevel: TypeAlias = Literal["error", "warning", "info", "debug"]
 Level: TypeAlias = Literal["error", "warning", "information", "hint", "off"]
 _Kind: TypeAlias = Literal["boolean", "number", "integer", "string", "strings", "codes", "levels"]
@@ -129,6 +131,68 @@ class Settings:
             )
         },
     )
+    trace_processes: int = field(
+        default=64,
+        metadata={
+            "option": Option(
+                "trace.processes",
+                "integer",
+                "How many processes a trace may start.",
+                minimum=1,
+                maximum=10_000,
+            )
+        },
+    )
+    trace_file_size: int = field(
+        default=1024,
+        metadata={
+            "option": Option(
+                "trace.fileSize",
+                "integer",
+                "MiB that a file may have which a trace writes.",
+                minimum=1,
+                maximum=1 << 20,
+            )
+        },
+    )
+    trace_open_files: int = field(
+        default=1024,
+        metadata={
+            "option": Option(
+                "trace.openFiles",
+                "integer",
+                "How many files a process of a trace may have open.",
+                minimum=64,
+                maximum=1 << 20,
+            )
+        },
+    )
+    sandbox: Sandbox = field(
+        default="auto",
+        metadata={
+            "option": Option(
+                "sandbox",
+                "string",
+                "Whether files are executed without network, and may write to temporary folders only, where Linux "
+                "offers that: `auto` means all but those that you edit and that fail because of it, `on` all, "
+                "`off` none.",
+                choices=("auto", "on", "off"),
+                scope="machine-overridable",
+            )
+        },
+    )
+    worker_environment: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "option": Option(
+                "worker.environment",
+                "strings",
+                "Variables of the environment that your models' code sees (`HF_TOKEN`, `WANDB_*`) although their names "
+                "look like those of secrets, or does not see (`-MY_VARIABLE`). By default it sees all others.",
+                scope="machine-overridable",
+            )
+        },
+    )
     profile_device: str = field(
         default="cpu",
         metadata={
@@ -175,7 +239,23 @@ class Settings:
     @property
     def of_traces(self) -> tuple[object, ...]:
         """The values that a trace depends on; the others say what is shown of it."""
-        return self.interpreter, self.extra_roots, self.trace_timeout, self.trace_memory
+        return self.interpreter, self.extra_roots, self.limits, self.sandbox, self.worker_environment
+
+    @property
+    def limits(self) -> Limits:
+        """What a trace may use."""
+        return Limits(
+            self.trace_timeout,
+            self.trace_memory << 20,
+            self.trace_processes,
+            self.trace_file_size << 20,
+            self.trace_open_files,
+        )
+
+    @property
+    def profile_limits(self) -> Limits:
+        """What a profile may use."""
+        return replace(self.limits, seconds=self.profile_timeout)
 
     def level(self, code: str) -> Level | None:
         """Return how severe the person wants a code to be, None where they did not say."""

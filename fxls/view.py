@@ -4,6 +4,7 @@ A view answers from the file system and remembers; `reset` lets it look again.
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from fxls.discovery import discover
@@ -33,7 +34,8 @@ class View:
         parent = _parent(path)
         env = self._environments.get(parent)
         if env is None:
-            env = self._environments[parent] = find_python(path, self.folder, self.settings.interpreter)
+            found = find_python(path, self.folder, self.settings.interpreter)
+            env = self._environments[parent] = replace(found, variables=self.settings.worker_environment)
         return env
 
     def roots(self, path: str) -> tuple[str, ...]:

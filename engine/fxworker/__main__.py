@@ -85,7 +85,7 @@ def _complain(answers: int, problem: str) -> None:
     """Write an `EnvironmentReport` by hand: the protocol's module does not load in a Python this old."""
     json = importlib.import_module("json")
     version = "{}.{}.{}".format(*sys.version_info)
-    line = json.dumps(["EnvironmentReport", [], [version, sys.executable, "", [], problem]])
+    line = json.dumps(["EnvironmentReport", [], [version, sys.executable, "", [], problem, []]])
     os.write(answers, line.encode("ascii") + b"\n")
 
 

@@ -234,6 +234,8 @@ def _live(
         os.dup2(printed, 2)
         os.close(printed)
         isolate()
+        # Whoever started the worker may have had signals ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         run(ends)
         status = 0
     finally:

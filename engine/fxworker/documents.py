@@ -8,11 +8,12 @@ Newest wins: a request for the file ends the trace of the one before.
 import gc
 import os
 import signal
+import tempfile
 import time
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from fxworker import handlers, postmortem
+from fxworker import handlers, postmortem, sandbox
 from fxworker.channel import Frame, FrameReader, Kind
 from fxworker.children import (
     Child,
@@ -78,8 +79,11 @@ class _Prepared:
     ready: bool = False
 
 
-def live(ends: Ends) -> None:
-    """Be a document template: import what the first request's file imports, then serve until the parent has gone."""
+def live(ends: Ends, folder: str) -> None:
+    """Be a document template: import what the first request's file imports, then serve until the parent has gone.
+
+    Where that is to happen in a sandbox, `folder` is for what it writes.
+    """
     frame = ends.receive()
     if frame is None:
         return
@@ -88,6 +92,9 @@ def live(ends: Ends) -> None:
     ends.box.arm(IMPORTS * request.limits.seconds)
     bound(request.limits)
     adopt_orphans()
+    if request.sandbox:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        sandbox.confine(sandbox.temporary_folders(request.roots, folder))
     document = Document.of(request)
     document.enter(request)
     document.import_ahead(request)

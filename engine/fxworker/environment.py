@@ -7,6 +7,7 @@ import select
 import sys
 from typing import Any, Final
 
+from fxworker import sandbox
 from fxworker.wire import EnvironmentReport
 
 _PROBE_SECONDS: Final = 20.0
@@ -38,7 +39,7 @@ def devices(torch: Any) -> tuple[str, ...]:
 
 
 def _report(torch: str, found: tuple[str, ...], problem: str) -> EnvironmentReport:
-    return EnvironmentReport(platform.python_version(), sys.executable, torch, found, problem)
+    return EnvironmentReport(platform.python_version(), sys.executable, torch, found, problem, sandbox.available())
 
 
 def _is_built(torch: Any, name: str) -> bool:

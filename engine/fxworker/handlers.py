@@ -6,7 +6,7 @@ import os
 import traceback
 from dataclasses import dataclass
 
-from fxworker import spans, tampering
+from fxworker import sandbox, spans, tampering
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, flush_output
 from fxworker.limits import bound
@@ -67,7 +67,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
     ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds)
     bound(request.limits)
-    if not document.is_fresh(request):
+    if request.sandbox != sandbox.is_asked() or not document.is_fresh(request):
         ends.send(Frame(Kind.STALE))
         return
     newest = newest_module()

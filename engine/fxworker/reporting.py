@@ -22,7 +22,7 @@ from fxengine.passes.shape_prop import ShapeFailure, TensorMetadata
 from fxengine.profiling.results import Place, ProfileResult
 from fxengine.source import Origin as EngineOrigin
 from fxengine.source import SourceFrame, is_user_file
-from fxworker import spans
+from fxworker import sandbox, spans
 from fxworker.building import Unbuilt
 from fxworker.loading import Failure, Missing
 from fxworker.rules import ConstructionFailed, ImportFailed, NoConstruction, ShapesDoNotFit
@@ -45,6 +45,10 @@ from fxworker.wire import (
 
 _LONGEST_VALUE: Final = 200
 _LONGEST_MESSAGE: Final = 300
+_FORBIDDEN: Final = {
+    "files": "lets it write to temporary folders only",
+    "network": "keeps it from the network",
+}
 
 
 class Reporter:
@@ -139,7 +143,7 @@ class Reporter:
         if isinstance(failure.statement.node, ast.Import | ast.ImportFrom):
             # Tracebacks end an import statement where its name begins; all of it is at fault.
             location = self._at(failure.statement.node)
-        return self.problem(
+        problem = self.problem(
             ImportFailed,
             described(error),
             location,
@@ -147,6 +151,7 @@ class Reporter:
             original=described(error),
             related=self._elsewhere(error, frames),
         )
+        return _explained(problem, error)
 
     def _unreadable(self, error: BaseException) -> Problem:
         """Return the problem of a text that is no Python program."""
@@ -192,7 +197,7 @@ class Reporter:
             else:
                 related = (*related, Related(construct.location, f"built as `{construct.expression}`"))
         way = f"`{construct.expression}`" if construct is not None else f"`{target.qualname}`"
-        return self.problem(
+        problem = self.problem(
             ConstructionFailed,
             f"{way} cannot be built: {described(error)}",
             location or Location(self.path, target.name),
@@ -200,6 +205,7 @@ class Reporter:
             original=described(error),
             related=related,
         )
+        return _explained(problem, error)
 
     def _no_way(self, target: TraceTarget, unbuilt: Unbuilt) -> Problem:
         explanation = ""
@@ -241,7 +247,7 @@ class Reporter:
         module_type = problem.module_type.__qualname__ if problem.module_type is not None else ""
         stops = problem.rule in RULES
         decided = stops and problem.kind == "metadata" and bool(problem.value)
-        return Problem(
+        found = Problem(
             problem.code,
             "warning" if decided else problem.severity or problem.rule.severity,
             one_line(headline),
@@ -256,6 +262,7 @@ class Reporter:
             origin=Origin(frames, problem.module_path, module_type),
             related=tuple(related),
         )
+        return found if problem.exception is None else _explained(found, problem.exception)
 
     def _calls(self, problem: TracingProblem, start: Location, end: Location) -> Iterator[Related]:
         """Yield the calls that lead from a place of the edited file into the library where a problem lies."""
@@ -356,6 +363,18 @@ class Reporter:
 def user_frames(error: BaseException) -> list[SourceFrame]:
     """Return the user frames that an exception passed, outermost first."""
     return [each.source for each in moments_of(error.__traceback__) if is_user_file(each.path)]
+
+
+def _explained(problem: Problem, error: BaseException) -> Problem:
+    """Return a problem with what the sandbox had to do with it."""
+    what = sandbox.forbade(error)
+    if not what:
+        return problem
+    return replace(
+        problem,
+        message=one_line(f"{problem.message}: the sandbox {_FORBIDDEN[what]}"),
+        hint="a file that you edit is traced without the sandbox; or set `fxls.sandbox` to `off`",
+    )
 
 
 def described(error: BaseException) -> str:

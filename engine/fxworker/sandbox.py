@@ -14,6 +14,7 @@ import ctypes
 import errno
 import os
 import platform
+import shutil
 import socket
 import struct
 import sys
@@ -48,11 +49,18 @@ _ON_FILES: Final = (1 << 1) | _TRUNCATE
 _REFUSALS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _UNREACHABLE: Final = frozenset({errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL})
 _DEPTH: Final = 20
+_PREFIX: Final = "fxls-sandbox-"
 
 _libc: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
+_asked: Final[list[bool]] = []
+"""Not empty if this process was told to confine itself; a child that is forked from it was, too."""
+
 _in_force: Final[list[str]] = []
-"""What this process is confined from, in the words of `confine`; a child forked from it is, too."""
+"""What this process is confined from."""
+
+_denied: Final[list[str]] = []
+"""What it was seen to be denied."""
 
 
 def available() -> tuple[str, ...]:
@@ -73,6 +81,7 @@ def isolate() -> None:
 
 def confine(writable: Sequence[str]) -> None:
     """Keep this process, which has one thread, from the network and from writing anywhere but into some folders."""
+    _asked.append(True)
     version = _version()
     if _leave_the_network() or version >= 4:
         _in_force.append("network")
@@ -89,35 +98,51 @@ def confine(writable: Sequence[str]) -> None:
         _in_force.append("files")
 
 
-def in_force() -> tuple[str, ...]:
-    """Return what this process is confined from."""
-    return tuple(_in_force)
+def is_asked() -> bool:
+    """Whether this process was told to confine itself, be it possible or not."""
+    return bool(_asked)
+
+
+def denied() -> str:
+    """Return what `forbade` has found last."""
+    return _denied[-1] if _denied else ""
 
 
 def forbade(error: BaseException) -> str:
     """Return what the sandbox has kept an exception's code from, be it `files` or `network`; "" where it has not."""
-    for each in _chain(error):
-        if not isinstance(each, OSError):
-            continue
-        if "network" in _in_force and (isinstance(each, socket.gaierror) or each.errno in _UNREACHABLE):
-            return "network"
-        if each.errno in _REFUSALS:
-            if each.filename is None and "network" in _in_force:
-                return "network"
-            if each.filename is not None and "files" in _in_force and _would_do(each.filename):
-                return "files"
-    return ""
+    found = next((what for each in _chain(error) if isinstance(each, OSError) and (what := _forbidden(each))), "")
+    if found:
+        _denied.append(found)
+    return found
 
 
-def temporary_folder(roots: Sequence[str]) -> tuple[str, bool]:
-    """Return the folder that confined code may write to, and whether it was made for that.
-
-    It is the system's, unless the project itself lies there.
-    """
+def temporary_folders(roots: Sequence[str], own: str) -> tuple[str, ...]:
+    """Return the folders that confined code may write to: `own`, and the system's if the project is not in there."""
     system = os.path.realpath(tempfile.gettempdir())
-    if any(os.path.realpath(root).startswith((system + os.sep, system)) for root in roots):
-        return tempfile.mkdtemp(prefix="fxls-"), True
-    return system, False
+    if any((os.path.realpath(root) + os.sep).startswith(system + os.sep) for root in roots):
+        return (own,)
+    return (own, system)
+
+
+def own_folder() -> str:
+    """Make a temporary folder for this process; those that processes which are gone have left are taken away."""
+    system = tempfile.gettempdir()
+    for name in os.listdir(system):
+        pid = name.removeprefix(_PREFIX).partition("-")[0]
+        if name.startswith(_PREFIX) and pid.isdecimal() and not os.path.exists(f"/proc/{pid}"):
+            shutil.rmtree(os.path.join(system, name), ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+
+
+def _forbidden(error: OSError) -> str:
+    if "network" in _in_force and (isinstance(error, socket.gaierror) or error.errno in _UNREACHABLE):
+        return "network"
+    if error.errno in _REFUSALS:
+        if error.filename is None and "network" in _in_force:
+            return "network"
+        if error.filename is not None and "files" in _in_force and _would_do(error.filename):
+            return "files"
+    return ""
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -7,6 +7,7 @@ each request: where a document template hangs or dies while it imports, the answ
 
 import gc
 import os
+import shutil
 import signal
 import sys
 import time
@@ -14,7 +15,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from fxworker import documents, postmortem
+from fxworker import documents, postmortem, sandbox
 from fxworker.channel import Frame, Kind, widen
 from fxworker.children import Child, adopt_orphans, end_stragglers, fork, own
 from fxworker.limits import watch
@@ -83,6 +84,7 @@ class Template:
         self._documents: OrderedDict[str, _Document] = OrderedDict()
         self._profiles = Profiles(self._loop, self._out, command)
         self._ending: set[Child] = set()
+        self._folder = ""
         adopt_orphans()
         self._out.write(encode(report))
         warm_up()
@@ -126,9 +128,10 @@ class Template:
         document.waiting = asked
 
     def _start(self, asked: _Asked) -> _Document:
+        folder = self._sandbox_folder() if asked.request.sandbox else ""
         child = fork(
             self._loop,
-            documents.live,
+            lambda ends: documents.live(ends, folder),
             lambda frame: self._framed(document, frame),
             lambda status: self._ended(document, status),
         )
@@ -146,6 +149,12 @@ class Template:
         )
         self._evict()
         return document
+
+    def _sandbox_folder(self) -> str:
+        """Return the folder that files in a sandbox may write to, made with the first of them."""
+        if not self._folder:
+            self._folder = sandbox.own_folder()
+        return self._folder
 
     def _exceeded(self, document: _Document, what: str) -> None:
         """End a document template whose imports use too much; the signal makes it record where it is."""
@@ -279,3 +288,5 @@ class Template:
         for child in children:
             child.kill()
         end_stragglers(everybody=True)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -17,6 +17,7 @@ from torch import nn
 
 from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose
+from fxworker import sandbox
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.loading import Document, Hint, Loaded, load
@@ -83,6 +84,7 @@ def trace(
             targets,
             tuple(problems),
             timings=_total(load_ms, [each.timings for each in targets]),
+            denied=sandbox.denied(),
         )
 
     if loaded.tree is not None:

@@ -224,7 +224,8 @@ class Limits:
 class TraceRequest:
     """Trace the targets of a file as it stands in the editor; answered by one `TraceReport`.
 
-    With `early` an `EarlyReport` may come before it.
+    With `early` an `EarlyReport` may come before it. With `sandbox` the file is executed without network, and may
+    write to temporary folders only, as far as the system can see to that.
     """
 
     id: int
@@ -235,6 +236,7 @@ class TraceRequest:
     overlays: tuple[Overlay, ...] = ()
     limits: Limits = Limits()
     early: bool = False
+    sandbox: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +302,8 @@ class TraceReport:
     """The one answer to a `TraceRequest`. `digest` names the text that it was computed from.
 
     `problems` are those of the whole file (import failed, timed out, the worker died); `dependencies` are the files
-    below the roots that executing the file imported; `output` is the tail of what user code printed.
+    below the roots that executing the file imported; `output` is the tail of what user code printed; `denied` is what
+    the sandbox has kept the file from, so that it failed.
     """
 
     id: int
@@ -312,6 +315,7 @@ class TraceReport:
     dependencies: tuple[str, ...] = ()
     timings: Timings = Timings()
     output: str = ""
+    denied: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,13 +396,17 @@ class CancelRequest:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentReport:
-    """The first message of a worker: what it runs on. `problem` says why it cannot trace, "" when it can."""
+    """The first message of a worker: what it runs on. `problem` says why it cannot trace, "" when it can.
+
+    `sandbox` is what a file can be kept from on this system: some of `files` and `network`.
+    """
 
     python: str
     executable: str
     torch: str
     devices: tuple[str, ...]
     problem: str = ""
+    sandbox: tuple[str, ...] = ()
 
 
 Request: TypeAlias = TraceRequest | ProfileRequest | CancelRequest

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fxls import __version__
 from fxls.rules import selects_something
-from fxls.settings import Settings
+from fxls.settings import Sandbox, Settings
 
 _CHECK_EPILOG: Final = """\
 exit code:
@@ -36,6 +36,7 @@ class Options:
     no_run: bool = False
     timeout: float = 10.0
     color: str = "auto"
+    sandbox: Sandbox = "auto"
     device: str = "cpu"
 
 
@@ -113,6 +114,12 @@ def _command(commands: Any, name: str, description: str, epilog: str | None = No
         default=Settings().trace_timeout,
         metavar="SECONDS",
         help="how long one file may take (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--sandbox",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="whether files run without network and read-only, where Linux offers that (default: auto, which is on)",
     )
     parser.add_argument(
         "--color",

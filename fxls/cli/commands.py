@@ -70,6 +70,7 @@ async def _run(options: Options, terminal: _Terminal) -> int:
         ignore=options.ignore,
         trace_timeout=options.timeout,
         profile_timeout=options.timeout,
+        sandbox=options.sandbox,
     )
     pool = WorkerPool()
     tracing = Tracing(pool, settings, options.python, fixes=options.fixes, run=not options.no_run)

@@ -20,7 +20,6 @@ from fxls.workers.pool import WorkerPool
 from fxls.workers.python_env import PythonEnv, find_python
 from fxworker.wire import (
     EnvironmentReport,
-    Limits,
     Problem,
     ProfileReport,
     ProfileRequest,
@@ -133,7 +132,8 @@ class Tracing:
             text=text,
             targets=targets,
             roots=roots_of(file.path),
-            limits=self._limits(),
+            limits=self._settings.limits,
+            sandbox=self._settings.sandbox != "off",
         )
         report = await worker.trace(request)
         if self._fixes and is_worthwhile(report):
@@ -165,7 +165,7 @@ class Tracing:
             target=target,
             device=device,
             roots=roots_of(path),
-            limits=Limits(self._settings.profile_timeout, self._settings.trace_memory << 20),
+            limits=self._settings.profile_limits,
         )
         return await worker.profile(request, on_progress)
 
@@ -197,9 +197,6 @@ class Tracing:
         if env.problem:
             raise CannotTraceError(env.problem)
         return env
-
-    def _limits(self) -> Limits:
-        return Limits(self._settings.trace_timeout, self._settings.trace_memory << 20)
 
     def _snapshot(self, path: str, text: str, index: ModelIndex, settings: Settings) -> Snapshot:
         return Snapshot(

@@ -20,6 +20,7 @@ from typing import Final, Protocol, cast
 
 import fxworker
 from fxls.workers.python_env import PythonEnv
+from fxls.workers.variables import visible
 from fxworker.wire import Message, Request, WireError, decode, encode
 
 _log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env=_environment(),
+            env=visible(os.environ, env.variables),
             cwd=None,
         )
         process._transport = transport
@@ -210,8 +211,3 @@ def _kill_group(transport: asyncio.SubprocessTransport) -> None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(transport.get_pid(), signal.SIGKILL)
-
-
-def _environment() -> dict[str, str]:
-    """Return the variables of a worker: ours, but nothing that would start a debugger or coverage in it."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE_", "DEBUGPY_"))}

@@ -18,12 +18,14 @@ _FOLDERS = (".venv", "venv", "env")
 class PythonEnv:
     """An interpreter: the command that starts it, and where it was found.
 
-    `problem` is what to tell the person when the command cannot be started, "" when it can.
+    `problem` is what to tell the person when the command cannot be started, "" when it can. `variables` are the rules
+    for what its processes see of the environment (see `fxls.workers.variables`).
     """
 
     command: tuple[str, ...]
     found: str
     problem: str = ""
+    variables: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -181,3 +181,22 @@ async def test_an_unsaved_module_of_the_project(client, uri, path):
     await client.diagnostics(blocks.as_uri(), 1)
     client.change(blocks.as_uri(), 2, BRANCH)
     await client.until(lambda: client.published(uri, 1)[-1]["diagnostics"])
+
+
+# The sandbox.
+
+WRITES = HEAD.replace("import torch\n", "import torch\nimport writes\n") + "        return self.layer(x) * writes.N\n"
+
+
+async def test_what_the_person_edits_may_do_what_they_may(client, uri, path):
+    made = path.with_name("made")
+    path.with_name("writes.py").write_text(f"open({str(made)!r}, 'w').close()\nN = 1\n")
+    client.open(uri, WRITES)
+    (found,) = await client.diagnostics(uri, 1)
+    assert found["code"] == "FX101"
+    assert "the sandbox lets it write to temporary folders only" in found["message"]
+    assert where(found) == ("FX101", 2)
+    assert not made.exists()
+    client.change(uri, 2, WRITES + "\n\nx = 1\n")
+    assert await client.diagnostics(uri, 2) == []
+    assert made.exists()
