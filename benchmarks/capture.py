@@ -1,13 +1,13 @@
 """Which models can be captured with the inputs that were inferred for them: how many of each library, at what cost.
 
 A model is *fed* if eager runs on the inputs that were found (`feed.py` says more about that), and *captured* if the
-graph module gives eager's outputs on fresh inputs of the same shape, NaN equal to NaN. One whose code
-asks for data that depend on the inputs is captured up to there only, and named with the line. Nothing is said about any model;
-each gets 30 seconds in a process of its own. What was not captured is listed with the reason. Models with more
-parameters than `_REAL` are run for their shapes alone, and outputs are compared by shape and type.
+graph module gives eager's outputs on fresh inputs of the same shape, NaN equal to NaN. One whose code asks for data
+that depend on the inputs is captured up to there only, and named with the line. Nothing is said about any model; each
+gets 30 seconds in a process of its own. What was not captured is listed with the reason. Models with more parameters
+than `_REAL` are run for their shapes alone, and outputs are compared by shape and type.
 
     python benchmarks/capture.py [LIBRARY_OR_PACKAGE...] [--every N] [--only PART_OF_NAME] [--each] [--costs] [--fx]
-                                 [--export]
+                                 [--export] [--shapes]
 
 With `--fx` and `--export` the same is asked of torch.fx and of torch.export. With `--costs` the processor time of a
 capture is measured against that of a torch.fx trace of the same model, where torch.fx can trace it, and, with
@@ -51,6 +51,7 @@ class Options:
     fx: bool
     export: bool
     costs: bool
+    shapes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def outcome(options: Options, case: Case) -> Outcome | str:
         model = case.build()
     except BaseException as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
         return told(error)
-    real = sum(each.numel() for each in model.root.parameters()) <= _REAL
+    real = not options.shapes and sum(each.numel() for each in model.root.parameters()) <= _REAL
     root = case.build(real=True).root if real else model.root
     expression, make, reason = fed(model, root, real=real)
     if make is None:
@@ -256,8 +257,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--fx", action="store_true", help="ask torch.fx too")
     parser.add_argument("--export", action="store_true", help="ask torch.export too")
     parser.add_argument("--costs", action="store_true", help="measure what a capture costs")
+    parser.add_argument("--shapes", action="store_true", help="run no model on real data: a quick look")
     given = parser.parse_args(arguments)
-    options = Options(given.fx, given.export, given.costs)
+    options = Options(given.fx, given.export, given.costs, given.shapes)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     rows: list[str] = []

@@ -1,7 +1,8 @@
 """The rest of a run that cannot be captured because it depends on data: one module, called at the end of the graph.
 
 It runs the model's own code from the beginning, but calls of submodules that the graph has computed already are
-answered with what the graph has: so nothing expensive is done twice, and what comes after them is done as in eager mode.
+answered with what the graph has: so nothing expensive is done twice, and what comes after them is done as in eager
+mode.
 """
 
 import inspect
