@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from fxengine.codegen import node_lines
-from fxengine.exploration import Diagnosis, diagnose
+from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxworker import sandbox
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
@@ -147,10 +147,10 @@ class _Traced:
     """A model that was traced, and what its description is made of.
 
     Attributes:
-        report: What is known of it so far: no nodes, no code, no shapes.
-    """
         silent: Yields the diagnosis once more, with what the trace gets wrong without stopping.
         feed: Makes what feeds the model.
+        report: What is known of it so far: no nodes, no code, no shapes.
+    """
 
     target: TraceTarget
     built: Built
@@ -278,17 +278,17 @@ class _Session:
         definition = self.loaded.definition(target.qualname)
         fed = feeder.feed()
         construct, inputs = built.construct, fed.inputs
+        unknown = fed.unknown or Unknown((), "", "")
         self.found[target.qualname] = Hint(
             construct.expression if construct is not None and construct.source == "inferred" else "",
-        unknown = fed.unknown or Unknown((), "", "")
             inputs.expression if inputs is not None and inputs.source == "inferred" else "",
             unfed=definition if fed.searched else "",
             feared=definition if fed.feared else "",
-        )
-        return fed
             doubtful=",".join(unknown.parameters),
             guess=unknown.guess,
             complaint=unknown.complaint,
+        )
+        return fed
 
     def _may_guess(self, target: TraceTarget) -> bool:
         """Say that what follows is a guess; False where one went badly before and the definition is the same."""
@@ -324,14 +324,14 @@ class _Session:
             [self.reporter.shape_problem(each, inputs, target.qualname) for each in fed.failures]
         )
 
-    def _is_told(self, error: BaseException | None) -> bool:
-        """Whether an error only says that a name or a package is missing, and the import of it is a problem already."""
     def _unfed(self, target: TraceTarget, root: Any, unknown: Unknown | None) -> tuple[Problem, ...]:
         """Return what is told of a model that nothing was found for to feed it with."""
         if unknown is None or any(inputs.source in SAID for inputs in target.inputs):
             return ()
         return (self.reporter.unfed(target, root, unknown.parameters, unknown.guess, unknown.complaint),)
 
+    def _is_told(self, error: BaseException | None) -> bool:
+        """Whether an error only says that a name or a package is missing, and the import of it is a problem already."""
         if isinstance(error, ModuleNotFoundError):
             return any(each.needed and each.name == error.name for each in self.loaded.missing)
         return isinstance(error, NameError) and error.name in self.loaded.broken
