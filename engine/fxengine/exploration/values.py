@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -48,10 +49,10 @@ class Values:
             deadline: When to stop computing, on the monotonic clock; what is not known then cannot be told.
         """
         self._function = function
-        self._is_method = root is not None
+        self._module = root
+        self._deadline = deadline
         self._source = source
         self._inputs: dict[str, Any] | None = None
-        self._mode = _UntilDeadline(root, deadline)
         self._found: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._keys: dict[Node, int] = {}
@@ -60,7 +61,12 @@ class Values:
     @property
     def is_cut(self) -> bool:
         """Whether a value is not known as there was no time to compute it."""
-        return self._mode.is_over
+        return "_mode" in vars(self) and self._mode.is_over
+
+    @cached_property
+    def _mode(self) -> "_UntilDeadline":
+        # It looks through the whole model, and most are never asked about.
+        return _UntilDeadline(self._module, self._deadline)
 
     def start(self, tracer: Tracer) -> None:
         """Forget the nodes of the last graph; those of the next one are the tracer's, and refer to its root."""
@@ -188,7 +194,7 @@ class Values:
                 return None
             args, kwargs = pytree.tree_map_only(Tensor, to_meta, (tuple(given[0]), dict(given[1])))
             signature = inspect.signature(inspect.unwrap(self._function))
-            bound = signature.bind_partial(*([None] if self._is_method else []), *args, **kwargs)
+            bound = signature.bind_partial(*([None] if self._module is not None else []), *args, **kwargs)
             bound.apply_defaults()
         stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         kinds = {name: stars.get(parameter.kind, "") for name, parameter in signature.parameters.items()}

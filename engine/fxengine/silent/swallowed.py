@@ -41,7 +41,8 @@ _CATCHING: Final = frozenset({
 
 def find(scene: Scene) -> Iterator[TracingProblem]:
     """The errors of C code that a trace has met and the user's code has caught."""
-    watched = [code for code in scene.ran.mentioning() if code.co_exceptiontable and _catches(code)]
+    # Code that asks something of a symbolic value, or passes one on, has mostly recorded a node.
+    watched = [code for code in scene.ran.recorded.values() if code.co_exceptiontable and _catches(code)]
     if not watched:
         return
     caught = CaughtErrors(watched)
