@@ -4,9 +4,12 @@ Texts are compared after `torch.fx` became `fxengine` in them, so an annotation 
 """
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
+import re
 import types
+from pathlib import Path
 
 import pytest
 import torch.fx
@@ -164,3 +167,22 @@ def test_the_decorator_notes_objects():
     assert function in _MARKED_WITH_COMPATIBILITY
     assert function not in _BACK_COMPAT_OBJECTS
     del _MARKED_WITH_COMPATIBILITY[function]
+
+
+def test_the_architecture_names_the_modules_that_are_not_here():
+    missing = {
+        module.name.removeprefix("torch.fx.")
+        for module in pkgutil.walk_packages(torch.fx.__path__, "torch.fx.")
+        if not exists(as_ours(module.name))
+    }
+    text = Path(__file__).parents[2].joinpath("docs", "architecture.md").read_text(encoding="utf-8")
+    rows = text.partition("| in torch.fx |")[2].partition("\n\n")[0].splitlines()[2:]
+    named = {name for row in rows for name in re.findall("`([^`]*)`", row.split("|")[1])}
+    assert {name for name in missing if name.rpartition(".")[0] not in missing} == named
+
+
+def exists(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
