@@ -1,0 +1,261 @@
+"""Why shapes do not fit: the two sizes that meet, and where in the source each of them was decided.
+
+`misfit` looks at a node that could not be run, whose inputs' shapes are known. A size is followed from value to value
+through everything that keeps it, to the layer, the input or the operation that made it.
+"""
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torch import nn
+
+from fxengine.node import Node
+from fxengine.source import SourceFrame, is_user_file
+from fxengine.syntax import definition_of, span_of
+
+__all__ = ["Dimension", "misfit"]
+
+_MOST_STEPS: Final = 500
+_CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_TRANSPOSED: Final = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_NORMS_OF_CHANNELS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.InstanceNorm1d, nn.InstanceNorm2d)
+_FLATTENING: Final = frozenset({"flatten", "view", "reshape", "unflatten"})
+_PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "linear", "__matmul__"})
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One size of a shape.
+
+    Attributes:
+        size: The size.
+        meaning: What it is, to go on after `64 is …`.
+        frame: Where that was decided, None where no source is known.
+    """
+
+    size: int
+    meaning: str
+    frame: SourceFrame | None
+
+    def __str__(self) -> str:
+        line = f" (line {self.frame.line})" if self.frame is not None else ""
+        return f"{self.size} is {self.meaning}{line}"
+
+
+def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
+    """Return the sizes that do not fit at a node, two of them or none if it is not known which."""
+    shapes = [(each, shape) for each in node.all_input_nodes if (shape := _shape(each)) is not None]
+    if node.op == "call_module":
+        return _at_module(node, root, shapes)
+    name = getattr(node.target, "__name__", str(node.target))
+    if name in {"cat", "concat", "concatenate"}:
+        return _joined(node, root, shapes)
+    if len(shapes) < 2:
+        return ()
+    (first, one), (second, other) = shapes[:2]
+    if name in _PRODUCTS and len(one) > 0 and len(other) > 1:
+        theirs = -1 if name == "linear" else -2
+        if one[-1] != other[theirs]:
+            return _origin(first, len(one) - 1, root), _origin(second, len(other) + theirs, root)
+        return ()
+    for back in range(1, min(len(one), len(other)) + 1):
+        if one[-back] != other[-back] and 1 not in {one[-back], other[-back]}:
+            return _origin(first, len(one) - back, root), _origin(second, len(other) - back, root)
+    return ()
+
+
+def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...]]]) -> tuple[Dimension, ...]:
+    path = str(node.target)
+    module = root.get_submodule(path)
+    wanted = _wanted(module)
+    if wanted is None or not shapes:
+        return ()
+    name, size, dim = wanted
+    value, shape = shapes[0]
+    if isinstance(module, _CONVOLUTIONS + _TRANSPOSED) and len(shape) == len(module.kernel_size) + 1:
+        dim = 0
+    dim = dim if dim >= 0 else len(shape) + dim
+    if not 0 <= dim < len(shape) or shape[dim] == size:
+        return ()
+    made = Dimension(size, f"{name} of `{_named(root, path)}`", _definition(root, path))
+    return _origin(value, dim, root), made
+
+
+def _wanted(module: nn.Module) -> tuple[str, int, int] | None:
+    """The name of the size that a module wants, that size, and the dimension in which it wants it."""
+    match module:
+        case nn.Linear():
+            return "in_features", module.in_features, -1
+        case nn.LayerNorm():
+            return "normalized_shape", module.normalized_shape[-1], -1
+        case nn.GroupNorm():
+            return "num_channels", module.num_channels, 1
+        case nn.RNNBase():
+            return "input_size", module.input_size, -1
+        case nn.MultiheadAttention():
+            return "embed_dim", module.embed_dim, -1
+        case _ if isinstance(module, _CONVOLUTIONS + _TRANSPOSED):
+            return "in_channels", module.in_channels, 1
+        case _ if isinstance(module, _NORMS_OF_CHANNELS):
+            return "num_features", module.num_features, 1
+        case _:
+            return None
+
+
+def _made(module: nn.Module) -> tuple[int, int] | None:
+    """The size that a module makes, and in which dimension."""
+    match module:
+        case nn.Linear():
+            return module.out_features, -1
+        case nn.Embedding():
+            return module.embedding_dim, -1
+        case nn.RNNBase():
+            return module.hidden_size * (2 if module.bidirectional else 1), -1
+        case _ if isinstance(module, _CONVOLUTIONS + _TRANSPOSED):
+            return module.out_channels, 1
+        case _:
+            return None
+
+
+def _joined(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...]]]) -> tuple[Dimension, ...]:
+    """The sizes beside the one along which values are joined."""
+    dim: Any = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)
+    first, one = shapes[0]
+    for other, shape in shapes[1:]:
+        for index, (a, b) in enumerate(zip(one, shape, strict=False)):
+            if a != b and index != dim % len(one):
+                return _origin(first, index, root), _origin(other, index, root)
+    return ()
+
+
+def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
+    """What decided a size of a value."""
+    shape = _shape(node) or ()
+    size = int(shape[dim])
+    for _ in range(_MOST_STEPS):
+        found = _decided(node, dim, size, root)
+        if found is not None:
+            return found
+        before = _before(node, dim, size)
+        if before is None:
+            break
+        node, dim = before
+    return Dimension(size, f"what `{_expression(node)}` makes", _frame(node))
+
+
+def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | None:
+    """What a size is, if it is decided at this node."""
+    path = str(node.target)
+    if node.op == "placeholder":
+        return Dimension(size, f"dimension {dim} of the input `{path.lstrip('*')}`", _frame(node))
+    if node.op == "get_attr":
+        return Dimension(size, f"dimension {dim} of `self.{path}`", _definition(root, path))
+    if node.op == "call_module":
+        module = root.get_submodule(path)
+        made = _made(module)
+        here = len(_shape(node) or ()) - 1 if made is not None and made[1] < 0 else 1
+        if made is not None and dim == here:
+            return Dimension(size, f"the output of `{_named(root, path)}`", _definition(root, path))
+        source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
+        if source is not None and len(source) == len(_shape(node) or ()) and source[dim] != size:
+            return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", _definition(root, path))
+        return None
+    name = getattr(node.target, "__name__", path)
+    source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
+    if name in _FLATTENING and source is not None and size not in source:
+        return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", _frame(node))
+    return None
+
+
+def _product(shape: tuple[int, ...], size: int) -> str:
+    """The sizes in a row of which another one is the product, or the whole shape."""
+    for start in range(len(shape)):
+        for end in range(start + 2, len(shape) + 1):
+            if math.prod(shape[start:end]) == size:
+                return " × ".join(map(str, shape[start:end]))
+    return str(list(shape))
+
+
+def _before(node: Node, dim: int, size: int) -> tuple[Node, int] | None:
+    """The input that a size comes from, and its dimension there, where the operation keeps it."""
+    rank = len(_shape(node) or ())
+    name = getattr(node.target, "__name__", str(node.target))
+    if name in {"transpose", "swapaxes", "permute", "t", "T", "mT"}:
+        dim = _moved(node, name, dim, rank)
+    for each in node.all_input_nodes:
+        shape = _shape(each)
+        if shape is None:
+            continue
+        if len(shape) == rank and shape[dim] == size:
+            return each, dim
+        back = rank - dim
+        if len(shape) >= back and shape[-back] == size:
+            return each, len(shape) - back
+    for each in node.all_input_nodes:
+        shape = _shape(each)
+        if shape is not None and shape.count(size) == 1:
+            return each, shape.index(size)
+    return None
+
+
+def _moved(node: Node, name: str, dim: int, rank: int) -> int:
+    """The dimension that an operation has put into another place."""
+    numbers = [each for each in node.args[1:] if isinstance(each, int)]
+    if name == "permute":
+        order: Any = numbers or node.args[1]
+        return int(order[dim]) % rank
+    one, other = (int(each) % rank for each in (numbers if len(numbers) == 2 else (-2, -1)))
+    return other if dim == one else one if dim == other else dim
+
+
+def _shape(node: Node) -> tuple[int, ...] | None:
+    return None if node.tensor is None else tuple(int(size) for size in node.tensor.shape)
+
+
+def _frame(node: Node) -> SourceFrame | None:
+    origin = node.origin
+    return origin.frames[-1] if origin is not None and origin.frames else None
+
+
+def _expression(node: Node) -> str:
+    frame = _frame(node)
+    text = " ".join(frame.text.split()) if frame is not None else ""
+    return text if text and len(text) < 60 else node.name
+
+
+def _named(root: nn.Module, path: str) -> str:
+    """How a module is defined, as far as that is to be had: `self.fc1 = nn.Linear(32, 64)`."""
+    frame = _definition(root, path)
+    text = " ".join(frame.text.split()) if frame is not None else ""
+    return text if text and len(text) < 80 else f"self.{path}"
+
+
+def _definition(root: nn.Module, path: str) -> SourceFrame | None:
+    """Where the constructor of the module that holds it assigns what is at a path."""
+    owner, _, name = path.rpartition(".")
+    parent = root.get_submodule(owner) if owner else root
+    for cls in type(parent).__mro__:
+        code = getattr(cls.__dict__.get("__init__"), "__code__", None)
+        if code is None or not is_user_file(code.co_filename):
+            continue
+        definition = definition_of(code.co_filename, code.co_firstlineno, "__init__")
+        for assignment in _assignments(definition):
+            span = span_of(assignment)
+            if _assigns(assignment, name) and span is not None:
+                return SourceFrame(code.co_filename, code.co_qualname, *span)
+    # One of a list or a sequence of modules: where that is made.
+    return _definition(root, owner) if owner else None
+
+
+def _assignments(definition: ast.AST | None) -> Iterator[ast.Assign | ast.AnnAssign]:
+    for node in ast.walk(definition) if definition is not None else ():
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            yield node
+
+
+def _assigns(assignment: ast.Assign | ast.AnnAssign, name: str) -> bool:
+    targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
+    return any(isinstance(each, ast.Attribute) and each.attr == name for each in targets)
