@@ -450,6 +450,7 @@ class Session:
         if document.answer(report):
             self._watcher.depend(document.uri, self._dependencies(document, report))
             self._show(document)
+            self._view(document).remember(document.index, report)
             if is_worthwhile(report):
                 trials = self._try_fixes(document, replace(request, targets=()), report)
                 self._trials[document.uri] = asyncio.get_running_loop().create_task(trials)

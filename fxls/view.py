@@ -4,15 +4,27 @@ A view answers from the file system and remembers; `reset` lets it look again.
 """
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
+from typing import Final
 
 from fxls.discovery import discover
 from fxls.discovery.configuration import ProjectConfiguration, read_configuration
+from fxls.discovery.elsewhere import Calls
 from fxls.discovery.index import ModelIndex
 from fxls.discovery.roots import configuration_file, roots_of
+from fxls.memory import Memory
 from fxls.settings import Settings
 from fxls.workers.python_env import PythonEnv, find_python
+from fxworker.wire import TraceReport
+
+_STALE: Final = 30.0
+"""Seconds after which files of the folder are looked at again for calls."""
+
+_PATIENCE: Final = 0.2
+"""Seconds that the first file which is opened waits for the calls in the others."""
 
 
 class View:
@@ -24,6 +36,10 @@ class View:
         self._environments: dict[str, PythonEnv] = {}
         self._configuration_files: dict[str, str | None] = {}
         self._configurations: dict[str, ProjectConfiguration] = {}
+        self._memory = Memory()
+        self._calls = Calls(folder) if folder else None
+        self._looking: Thread | None = None
+        self._looked = 0.0
 
     def contains(self, path: str) -> bool:
         """Whether a file lies in this folder."""
@@ -46,10 +62,19 @@ class View:
         return tuple(dict.fromkeys((*found, *extra)))
 
     def discover(self, path: str, text: str) -> ModelIndex:
-        """Return the models of a file, with what the project's configuration says about them."""
+        """Return the models of a file, with what the project says about them, in its configuration and in calls."""
         index = discover(path, text)
         configuration = self.configuration(path)
-        return index if configuration is None else index.configured(configuration.targets)
+        if configuration is not None:
+            index = index.configured(configuration.targets)
+        if self._calls is not None and index.lacking:
+            self._look()
+            index = self._calls.completed(index, text)
+        return self._memory.recalled(index)
+
+    def remember(self, index: ModelIndex, report: TraceReport) -> None:
+        """Keep what was found out about a file's models for the next session."""
+        self._memory.remember(index, report)
 
     def settings_of(self, path: str) -> Settings:
         """Return the settings that hold for a file: the person's, with what the project says about problems."""
@@ -74,6 +99,19 @@ class View:
         self._environments.clear()
         self._configuration_files.clear()
         self._configurations.clear()
+
+    def _look(self) -> None:
+        """Begin to look for calls in the folder, in the background; at first it is waited for, though not for long."""
+        now = time.monotonic()
+        if self._calls is None or (
+            self._looking is not None and (self._looking.is_alive() or now < self._looked + _STALE)
+        ):
+            return
+        is_first, self._looked = self._looking is None, now
+        self._looking = Thread(target=self._calls.look, name="fxls calls", daemon=True)
+        self._looking.start()
+        if is_first:
+            self._looking.join(_PATIENCE)
 
     def _configuration_file(self, path: str) -> str | None:
         parent = _parent(path)

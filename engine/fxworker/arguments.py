@@ -67,7 +67,7 @@ class Search:
             if root is not None:
                 return expression, root
             depth = depth_of(error)
-            if isinstance(error, ModuleNotFoundError | NameError):
+            if isinstance(error, ModuleNotFoundError) or (isinstance(error, NameError) and depth):
                 self.error, self.tried = error, expression
                 return None  # Nothing that one could propose mends that.
             if error is not None and (self.error is None or depth > depth_of(self.error)):

@@ -90,10 +90,19 @@ def build(
         result = _evaluate(construct, scope, make)
         if isinstance(result, Built):
             return result
-        failed = failed or result
+        if not _is_a_try(construct, loaded):
+            failed = failed or result
         if construct.source in EXPLICIT:
             return result
     return _unaided(target, found, loaded, make, failed, hint, on_guess)
+
+
+def _is_a_try(construct: Construct, loaded: Loaded) -> bool:
+    """Whether a way to build comes from outside of the file: that it fails is no fault of the file."""
+    location = construct.location
+    return construct.source == "remembered" or (
+        location is not None and construct.source not in EXPLICIT and location.path != str(loaded.module.__file__)
+    )
 
 
 def scope_of(loaded: Loaded) -> dict[str, Any]:

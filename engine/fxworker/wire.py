@@ -26,6 +26,7 @@ Provenance: TypeAlias = Literal[
     "instance",
     "call",
     "factory",
+    "remembered",
     "no arguments",
     "inferred",
 ]

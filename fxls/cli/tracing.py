@@ -8,9 +8,11 @@ from pathlib import Path
 from fxls.cli.files import BadPathError, SourceFile, read_source
 from fxls.discovery import discover
 from fxls.discovery.configuration import ProjectConfiguration, read_configuration
+from fxls.discovery.elsewhere import Calls
 from fxls.discovery.index import ModelIndex
 from fxls.discovery.roots import configuration_file, project_root, roots_of
 from fxls.fixes.verifying import is_worthwhile, with_fixes
+from fxls.memory import Memory
 from fxls.settings import Settings
 from fxls.snapshot import Snapshot
 from fxls.text.edits import Carry
@@ -74,6 +76,8 @@ class Tracing:
         self._environments: dict[str, PythonEnv] = {}
         self._configurations: dict[str, ProjectConfiguration] = {}
         self._told: set[str] = set()
+        self._calls: dict[str, Calls] = {}
+        self._memory = Memory()
 
     async def trace_all(
         self, files: Sequence[SourceFile], jobs: int, begun: Callable[[SourceFile], None]
@@ -112,7 +116,7 @@ class Tracing:
         folder = project_root(file.path)
         configuration = self._configuration(file.path)
         settings = self._settings if configuration is None else configuration.applied(self._settings, file.path)
-        index = discover(file.path, text)
+        index = self._discovered(file.path, text)
         wrong: tuple[Problem, ...] = ()
         if configuration is not None and index.targets:
             index = index.configured(configuration.targets)
@@ -136,10 +140,11 @@ class Tracing:
             sandbox=self._settings.sandbox != "off",
         )
         report = await worker.trace(request)
+        self._memory.remember(index, report)
         if self._fixes and is_worthwhile(report):
 
             async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
-                changed = discover(file.path, text)
+                changed = self._discovered(file.path, text)
                 changed = changed if configuration is None else changed.configured(configuration.targets)
                 return changed, await worker.trace(replace(request, text=text, targets=changed.targets))
 
@@ -168,6 +173,16 @@ class Tracing:
             limits=self._settings.profile_limits,
         )
         return await worker.profile(request, on_progress)
+
+    def _discovered(self, path: str, text: str) -> ModelIndex:
+        """Return the models of a file, with calls of them elsewhere in the project, and what is remembered of them."""
+        index, folder = discover(path, text), project_root(path)
+        if index.lacking and folder is not None:
+            if folder not in self._calls:
+                self._calls[folder] = Calls(folder)
+                self._calls[folder].look()
+            index = self._calls[folder].completed(index, text)
+        return self._memory.recalled(index)
 
     def _expect_device(self, environment: EnvironmentReport, device: str) -> None:
         kinds = {each.partition(":")[0] for each in environment.devices}

@@ -19,8 +19,9 @@ _RANKS: Final[dict[Provenance, int]] = {
     "instance": 2,
     "call": 3,
     "factory": 4,
-    "no arguments": 5,
-    "inferred": 6,
+    "remembered": 5,
+    "no arguments": 6,
+    "inferred": 7,
 }
 
 _Sourced = TypeVar("_Sourced", Construct, Inputs)
@@ -152,6 +153,15 @@ class ModelIndex:
     assignments: tuple[Assignment, ...] = ()
     ignores: tuple[Ignore, ...] = ()
     syntax_error: Problem | None = None
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The classes at module level of which the file does not say how they are built."""
+        return tuple(
+            each.qualname
+            for each in self.targets
+            if each.kind == "class" and not each.constructs and "." not in each.qualname
+        )
 
     def target(self, qualname: str) -> TraceTarget | None:
         """Return the target of that name."""

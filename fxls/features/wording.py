@@ -16,6 +16,7 @@ _SOURCES: Final[dict[Provenance, str]] = {
     "instance": "instance",
     "call": "call",
     "factory": "factory function",
+    "remembered": "inferred in an earlier session",
     "no arguments": "constructor without arguments",
     "inferred": "inferred",
 }

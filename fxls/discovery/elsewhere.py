@@ -1,0 +1,212 @@
+"""Calls of a class in other files of its workspace: tests, scripts, notebooks' exports, the README.
+
+An index says which files call which capitalised name. It is made by looking for `Name(` in their text alone, once, and
+brought up to date by the files' times. Only files that call a class which is asked about are parsed. A call counts if
+what it needs is known in the class's own module, where it will be evaluated.
+"""
+
+import ast
+import builtins
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Final
+
+from fxls.discovery.index import ModelIndex, ordered
+from fxls.discovery.names import Names, module_level, names_of
+from fxls.discovery.sites import Sites, Source, sites_of
+from fxls.discovery.syntax import example_code, parse
+from fxworker.wire import Construct, Inputs
+
+_CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
+_TEST: Final = re.compile(r"(^|/)(tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$)")
+_SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "venv", "env", "__pycache__"})
+_MOST_FILES: Final = 4000
+_LARGEST: Final = 400_000
+"""The most files that are looked at, and the bytes of one."""
+
+_MOST_PARSED: Final = 12
+_MOST: Final = 3
+"""How many files are parsed for one class, and how many ways are kept."""
+
+_MOST_KEPT: Final = 500
+"""How many answers are kept."""
+
+_SECONDS: Final = 5.0
+"""How long the index may take to be made."""
+
+_ALWAYS: Final = frozenset(dir(builtins)) | {"torch", "nn", "SimpleNamespace"}
+
+
+@dataclass
+class Calls:
+    """The index of one workspace folder. Mutable; one thread may look while another asks.
+
+    Attributes:
+        folder: The folder.
+    """
+
+    folder: str
+    _names: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    _times: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    _callers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _sites: dict[tuple[str, str, tuple[int, int]], Sites] = field(
+        default_factory=dict[tuple[str, str, tuple[int, int]], Sites]
+    )
+
+    def look(self) -> None:
+        """Look through the folder, at files that are new or have changed."""
+        end = time.monotonic() + _SECONDS
+        times: dict[str, tuple[int, int]] = {}
+        names: dict[str, frozenset[str]] = {}
+        for path, at in _files(self.folder):
+            if len(times) >= _MOST_FILES or time.monotonic() > end:
+                break
+            times[path] = at
+            same = self._times.get(path) == at
+            names[path] = self._names[path] if same else frozenset(_CALL.findall(_text(path)))
+        callers: dict[str, list[str]] = {}
+        for path, called in names.items():
+            for name in called:
+                callers.setdefault(name, []).append(path)
+        # Another thread may read meanwhile: it sees the one or the other.
+        self._times, self._names, self._callers = times, names, callers
+
+    def completed(self, index: ModelIndex, text: str) -> ModelIndex:
+        """Return an index with calls of its classes elsewhere, for those that the file says nothing about."""
+        lacking = {each for each in index.lacking if each in self._callers}
+        if not lacking:
+            return index
+        known = cache(partial(_bound_by, text))
+        found = {name: self._calls_of(name, index.path, known) for name in lacking}
+        targets = (
+            replace(
+                each,
+                constructs=ordered((*each.constructs, *found[each.qualname][0])),
+                inputs=ordered((*each.inputs, *found[each.qualname][1])),
+            )
+            if each.qualname in found
+            else each
+            for each in index.targets
+        )
+        return replace(index, targets=tuple(targets))
+
+    def _calls_of(
+        self, name: str, path: str, known: Callable[[], frozenset[str]]
+    ) -> tuple[list[Construct], list[Inputs]]:
+        """Return how a class is built and fed in other files, tests first."""
+        files = [other for other in self._callers.get(name, ()) if other != path]
+        files.sort(key=lambda other: (_TEST.search(other) is None, not other.endswith(".md"), other))
+        constructs: list[Construct] = []
+        inputs: list[Inputs] = []
+        for other in files[:_MOST_PARSED]:
+            sites = self._sites_in(other, name, path)
+            built = [each for each in sites.constructs.get(name, ()) if _is_known(each.expression, name, known)]
+            constructs += built
+            # What is fed belongs to how it was built.
+            if built and not inputs:
+                inputs += [
+                    each for each in sites.inputs.get(name, ()) if _is_known(f"{name}({each.expression})", name, known)
+                ]
+            if len(constructs) >= _MOST:
+                break
+        return constructs[:_MOST], inputs[:_MOST]
+
+    def _sites_in(self, path: str, name: str, definition: str) -> Sites:
+        """Return the calls of a class in a file, none where the name means another."""
+        key = path, name, self._times.get(path, (0, 0))
+        if key not in self._sites:
+            if len(self._sites) >= _MOST_KEPT:
+                self._sites.clear()
+            self._sites[key] = _sites_of(path, _text(path), name, definition)
+        return self._sites[key]
+
+
+def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
+    found = Sites({}, {}, [], [], set())
+    if path.endswith(".md"):
+        bodies = [body for body in example_code(text, 1) if body]
+    else:
+        tree = parse(path, text)
+        bodies = [tree.body] if isinstance(tree, ast.Module) else []
+    for body in bodies:
+        tree = ast.Module(body, [])
+        names = names_of(tree)
+        if _means(names, name, definition):
+            sites = sites_of(Source(path, text, tree, names), frozenset({name}), {})
+            for mine, theirs in ((found.constructs, sites.constructs), (found.inputs, sites.inputs)):
+                mine.setdefault(name, []).extend(theirs.get(name, []))  # pyright: ignore[reportArgumentType] — Alike.
+    return found
+
+
+def _means(names: Names, name: str, definition: str) -> bool:
+    """Whether a file imports a name from the module that defines it, or from a package around that."""
+    if name not in names.full:
+        stem = Path(definition).stem
+        return any(each.rpartition(".")[2] == stem for each in names.starred)
+    module = names.full[name].rpartition(".")[0].strip(".")
+    parts = Path(definition).with_suffix("").parts
+    return not module or module.rpartition(".")[2] == parts[-1] or module.partition(".")[0] in parts[:-1]
+
+
+def _is_known(expression: str, name: str, known: Callable[[], frozenset[str]]) -> bool:
+    """Whether the module of a class knows all that an expression needs."""
+    needed = _needs(expression) - {name}
+    return not needed or needed <= known()
+
+
+def _needs(expression: str) -> frozenset[str]:
+    """Return the names that an expression looks up and does not bind itself."""
+    try:
+        nodes = list(ast.walk(ast.parse(expression, mode="eval")))
+    except (SyntaxError, ValueError):
+        return frozenset({"?"})
+    own = {each.id for each in nodes if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    own |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+    return frozenset(each.id for each in nodes if isinstance(each, ast.Name)) - own - _ALWAYS
+
+
+def _bound_by(text: str) -> frozenset[str]:
+    """Return the names that a file binds when it is imported."""
+    tree = parse("", text)
+    if not isinstance(tree, ast.Module):
+        return frozenset()
+    bound = set(names_of(tree).full)
+    for statement in module_level(tree.body):
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            bound.add(statement.name)
+        elif isinstance(statement, ast.Assign):
+            bound.update(each.id for each in statement.targets if isinstance(each, ast.Name))
+    return frozenset(bound)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _files(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the Python and Markdown files below a folder, each with its time and size; tests and examples first."""
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop(0)
+        try:
+            entries = sorted(os.scandir(here), key=lambda each: each.name)
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name in _SKIPPED or entry.is_symlink():
+                continue
+            if entry.is_dir():
+                if not (Path(entry.path) / "pyvenv.cfg").exists():
+                    waiting.append(entry.path)
+            elif entry.name.endswith((".py", ".md")):
+                about = entry.stat()
+                if about.st_size <= _LARGEST:
+                    yield entry.path, (about.st_mtime_ns, about.st_size)

@@ -1,0 +1,123 @@
+"""Calls of a class in other files of its workspace."""
+
+import textwrap
+
+import pytest
+
+from fxls.discovery import discover
+from fxls.discovery.elsewhere import Calls
+
+MODEL = """
+from torch import nn
+from .parts import Part
+
+class Config:
+    width = 3
+
+class Net(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+
+    def forward(self, x):
+        return x
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    def write(**files):
+        for name, text in files.items():
+            path = tmp_path / name.replace("__", "/").replace("_py", ".py").replace("_md", ".md")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text))
+        return tmp_path
+
+    write(src__pkg__net_py=MODEL)
+    return write
+
+
+def found(folder, name="Net"):
+    path = str(folder / "src/pkg/net.py")
+    text = (folder / "src/pkg/net.py").read_text()
+    calls = Calls(str(folder))
+    calls.look()
+    target = calls.completed(discover(path, text), text).target(name)
+    return [each.expression for each in target.constructs], [each.expression for each in target.inputs]
+
+
+def test_a_test_says_how_a_class_is_built_and_fed(workspace):
+    folder = workspace(
+        tests__net_py="""
+        import torch
+        from pkg.net import Net
+
+        def test_it():
+            width = 12
+            net = Net(width, depth=5)
+            assert net(torch.randn(7, width)).shape == (7, 5)
+        """
+    )
+    assert found(folder) == (["Net(12, depth=5)"], ["torch.randn(7, 12)"])
+
+
+def test_a_readme_does_too(workspace):
+    folder = workspace(README_md="# Net\n\n```python\nfrom pkg import Net\nnet = Net(3, 4)\n```\n")
+    assert found(folder)[0] == ["Net(3, 4)"]
+
+
+def test_tests_come_first(workspace):
+    folder = workspace(
+        a_py="from pkg.net import Net\nnet = Net(1, 1)\n", tests__b_py="from pkg.net import Net\nnet = Net(2, 2)\n"
+    )
+    assert found(folder)[0][:2] == ["Net(2, 2)", "Net(1, 1)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from other.thing import Net\nnet = Net(1, 1)\n",
+        "class Net: pass\nnet = Net(1, 1)\n",
+        "from pkg.net import Net\nimport helper\nnet = Net(helper.width(), 1)\n",
+        "from pkg.net import Net\nnet = Net(open('x').read(), 1)\n",
+        "from pkg.net import Net\nnet = Net(\n",
+    ],
+    ids=["another class", "a class of its own", "needs what the module has not", "fetches", "no program"],
+)
+def test_what_cannot_be_evaluated_in_the_module_of_the_class_does_not_count(workspace, text):
+    assert found(workspace(use_py=text)) == ([], [])
+
+
+def test_names_that_the_module_has_as_well_may_be_used(workspace):
+    folder = workspace(use_py="from pkg.net import Net, Config\nnet = Net(Config.width, 2)\n")
+    assert found(folder)[0] == ["Net(Config.width, 2)"]
+
+
+def test_a_class_of_which_the_file_speaks_is_left_alone(workspace):
+    workspace(use_py="from pkg.net import Net\nnet = Net(1, 1)\n")
+    folder = workspace(src__pkg__net_py=MODEL + "\nif __name__ == '__main__':\n    net = Net(8, 8)\n")
+    assert found(folder)[0] == ["Net(8, 8)"]
+
+
+def test_what_changed_is_looked_at_again(workspace):
+    folder = workspace(use_py="from pkg.net import Net\nnet = Net(1, 1)\n")
+    path, text = str(folder / "src/pkg/net.py"), MODEL
+    calls = Calls(str(folder))
+    assert not calls.completed(discover(path, text), text).target("Net").constructs
+    calls.look()
+    assert calls.completed(discover(path, text), text).target("Net").constructs
+    workspace(use_py="from pkg.net import Net\nnet = Net(123, 1)\n")
+    calls.look()
+    (construct,) = calls.completed(discover(path, text), text).target("Net").constructs
+    assert construct.expression == "Net(123, 1)"
+    (folder / "use.py").unlink()
+    calls.look()
+    assert not calls.completed(discover(path, text), text).target("Net").constructs
+
+
+def test_hidden_folders_and_environments_are_passed_over(workspace):
+    folder = workspace()
+    for name in (".venv", "node_modules", "mine"):
+        (folder / name).mkdir()
+        (folder / name / "use.py").write_text("from pkg.net import Net\nnet = Net(1, 1)\n")
+    (folder / "mine" / "pyvenv.cfg").write_text("")
+    assert found(folder) == ([], [])

@@ -1,0 +1,122 @@
+"""What is remembered of a class between sessions."""
+
+import json
+import os
+
+import pytest
+
+from fxls.discovery import discover
+from fxls.memory import Memory, cache_folder
+from fxworker.wire import Construct, Span, TargetReport, TraceReport
+
+TEXT = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width, depth=2):
+        super().__init__()
+
+    def forward(self, x):
+        return x
+"""
+
+
+def report(path: str, expression: str = "Net(width=64)", source: str = "inferred") -> TraceReport:
+    construct = Construct(expression, source)
+    target = TargetReport("Net", "class", Span(4, 6, 4, 9), "complete", construct)
+    return TraceReport(1, path, "", "complete", (target,))
+
+
+def constructs(memory: Memory, path: str, text: str = TEXT) -> list[tuple[str, str]]:
+    (target,) = memory.recalled(discover(path, text)).targets
+    return [(each.expression, each.source) for each in target.constructs]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "net.py")
+
+
+def test_what_was_inferred_comes_back_in_the_next_session(tmp_path, path):
+    Memory(tmp_path / "cache").remember(discover(path, TEXT), report(path))
+    assert constructs(Memory(tmp_path / "cache"), path) == [("Net(width=64)", "remembered")]
+
+
+def test_it_comes_behind_what_the_file_says(tmp_path, path):
+    Memory(tmp_path / "cache").remember(discover(path, TEXT), report(path))
+    text = TEXT.replace("class Net", "# fx: Net(3)\nclass Net")
+    found = constructs(Memory(tmp_path / "cache"), path, text)
+    assert found == [("Net(3)", "directive"), ("Net(width=64)", "remembered")]
+
+
+def test_another_signature_or_file_is_another_class(tmp_path, path):
+    Memory(tmp_path / "cache").remember(discover(path, TEXT), report(path))
+    memory = Memory(tmp_path / "cache")
+    assert constructs(memory, path, TEXT.replace("width,", "width, height,")) == []
+    assert constructs(memory, path, TEXT.replace("return x", "return x + 1")) != []
+    assert constructs(memory, str(tmp_path / "other.py")) == []
+
+
+def test_within_a_session_the_answer_stays_the_same(tmp_path, path):
+    memory = Memory(tmp_path / "cache")
+    assert constructs(memory, path) == []
+    memory.remember(discover(path, TEXT), report(path))
+    assert constructs(memory, path) == []
+
+
+@pytest.mark.parametrize("source", ["directive", "call", "no arguments", "remembered"])
+def test_only_what_was_inferred_is_kept(tmp_path, path, source):
+    Memory(tmp_path / "cache").remember(discover(path, TEXT), report(path, source=source))
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"version": 1}', '{"version": 9, "path": "", "constructs": {}}', "\xff"]
+)
+def test_a_damaged_file_is_as_good_as_none(tmp_path, path, damage):
+    folder = tmp_path / "cache"
+    Memory(folder).remember(discover(path, TEXT), report(path))
+    (file,) = folder.iterdir()
+    file.write_bytes(damage.encode("latin-1"))
+    assert constructs(Memory(folder), path) == []
+    Memory(folder).remember(discover(path, TEXT), report(path))
+    assert constructs(Memory(folder), path) == [("Net(width=64)", "remembered")]
+
+
+def test_what_another_server_wrote_is_kept(tmp_path, path):
+    folder = tmp_path / "cache"
+    other = TEXT.replace("class Net", "class Other")
+    one, two = Memory(folder), Memory(folder)
+    assert constructs(one, path) == constructs(two, path) == []
+    one.remember(discover(path, TEXT), report(path))
+    found = report(path, "Other(width=3)")
+    target = found.targets[0]
+    changed = TargetReport("Other", "class", target.name, "complete", target.construct)
+    two.remember(discover(path, other), TraceReport(1, path, "", "complete", (changed,)))
+    (file,) = folder.iterdir()
+    assert sorted(json.loads(file.read_text())["constructs"].values()) == ["Net(width=64)", "Other(width=3)"]
+
+
+def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path, path):
+    (tmp_path / "file").write_text("")
+    Memory(tmp_path / "file" / "cache").remember(discover(path, TEXT), report(path))
+
+
+def test_the_oldest_files_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("fxls.memory._MOST_FILES", 3)
+    for number in range(6):
+        path = str(tmp_path / f"net{number}.py")
+        Memory(tmp_path / "cache").remember(discover(path, TEXT), report(path))
+        for file in (tmp_path / "cache").iterdir():
+            os.utime(file, (file.stat().st_mtime - 10, file.stat().st_mtime - 10))
+    assert len(list((tmp_path / "cache").iterdir())) == 3
+    assert constructs(Memory(tmp_path / "cache"), str(tmp_path / "net5.py"))
+    assert not constructs(Memory(tmp_path / "cache"), str(tmp_path / "net0.py"))
+
+
+def test_it_lies_in_the_folder_for_caches(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "fxls"
+    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_folder() == tmp_path / "home" / ".cache" / "fxls"
