@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-import torch
 from torch import nn
 
 from fxengine._lazy_graph_module import (
@@ -19,6 +18,7 @@ from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.measuring import bind_placeholders
 from fxworker.building import attempt, scope_of
+from fxworker.compiling import eagerly
 from fxworker.loading import Loaded
 from fxworker.patience import OutOfPatience, patience
 from fxworker.wire import Inputs, Provenance, TraceTarget
@@ -101,7 +101,7 @@ class Finder:
     def find(self, graph: Graph) -> Arguments | None:
         """Return inputs for the model whose graph has come so far; None where none are found. Never raises."""
         try:
-            with torch.compiler.set_stance("force_eager"):
+            with eagerly():
                 return self._said() or self._guessed(graph)
         except BaseException:  # noqa: BLE001 — User code runs here, and nothing but inputs depends on it.
             return None
@@ -163,8 +163,7 @@ class Feeder:
     def feed(self) -> Fed:
         """Return what inputs tell; nothing where none are found. Never raises."""
         try:
-            # What user code compiles is run as it is: compiling takes longer than anything else here.
-            with torch.compiler.set_stance("force_eager"):
+            with eagerly():
                 # Its nodes are run one by one: nobody asks for its code.
                 module = LazyGraphModule(self.diagnosis.root, self.diagnosis.graph)
                 return self._said(module) or self._guessed(module)
