@@ -31,8 +31,26 @@ SAID: Final = frozenset[Provenance]({"directive", "configuration", "call"})
 _SECONDS: Final = 0.5
 """Seconds after which the search for inputs tries no more."""
 
+_NOT_OF_INPUTS: Final = ("NameError", "ImportError", "ModuleNotFoundError", "NotImplementedError", "UnboundLocalError")
+"""What no inputs can mend."""
+
 _PATIENCE: Final = 2.0
 """Seconds after which a guess is given up where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Inputs that were searched for in vain.
+
+    Attributes:
+        parameters: Those for which nothing fits.
+        guess: The inputs with which the model came furthest, as an argument list.
+        complaint: What it said then.
+    """
+
+    parameters: tuple[str, ...]
+    guess: str
+    complaint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +63,7 @@ class Fed:
         failures: The nodes on which inputs that somebody wrote down do not fit.
         searched: Whether inputs were searched for in vain.
         feared: Whether guessed inputs took too long.
+        unknown: What is told of a search in vain.
     """
 
     inputs: Inputs | None = None
@@ -52,6 +71,7 @@ class Fed:
     failures: tuple[ShapeFailure, ...] = ()
     searched: bool = False
     feared: bool = False
+    unknown: Unknown | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +85,7 @@ class Sources:
         hint: The inputs that were found in an earlier trace, tried before any are searched for.
         on_guess: Is told before inputs are tried that nobody wrote down, and may forbid it by returning False.
         search: Whether to search at all.
+        unknown: What an earlier search in vain found out, for a model that has not changed since.
     """
 
     target: TraceTarget
@@ -73,6 +94,7 @@ class Sources:
     hint: str
     on_guess: Callable[[], bool]
     search: bool
+    unknown: Unknown | None = None
 
     def arguments(self, expression: str) -> Arguments:
         """Return the real arguments that an argument list makes.
@@ -89,12 +111,14 @@ class Finder:
     Attributes:
         found: What a search found.
         in_vain: Whether a search found nothing.
+        unknown: What is told of that.
     """
 
     def __init__(self, sources: Sources, on_end: Callable[[], None]) -> None:
         """Prepare; `on_end` is called when the trace goes on."""
         self.found: InferredInputs | None = None
         self.in_vain = False
+        self.unknown: Unknown | None = None
         self._sources = sources
         self._on_end = on_end
 
@@ -130,7 +154,7 @@ class Finder:
     def _searched(self, graph: Graph) -> Arguments | None:
         found = infer_inputs(self._sources.root, graph, budget_s=_SECONDS)
         if not found.complete:
-            self.in_vain = True
+            self.in_vain, self.unknown = True, _unknown(found)
             return None
         self.found = found
         return found.args, found.kwargs
@@ -181,7 +205,7 @@ class Feeder:
     def _guessed(self, module: GraphModule) -> Fed:
         hint = self.sources.hint
         if not (hint or self.sources.search):
-            return Fed(searched=True)
+            return Fed(searched=True, unknown=self.sources.unknown)
         if not self.sources.on_guess():
             return Fed(feared=True)
         try:
@@ -193,10 +217,10 @@ class Feeder:
 
     def _searched(self, module: GraphModule) -> Fed:
         if not self.sources.search or self.finder.in_vain:
-            return Fed(searched=True)
+            return Fed(searched=True, unknown=self.finder.unknown or self.sources.unknown)
         found = self.finder.found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.complete:
-            return Fed(searched=True)
+            return Fed(searched=True, unknown=_unknown(found))
         shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs))
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
 
@@ -224,6 +248,14 @@ class Feeder:
             return model_cost(self.sources.root, *arguments).flops
         except Exception:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
             return None
+
+
+def _unknown(found: InferredInputs) -> Unknown | None:
+    """Return what is told of a search in vain, None where it is not for want of inputs that the model does not run."""
+    complaint = found.failures[0].error if found.failures else ""
+    if not found.recipes or complaint.startswith(_NOT_OF_INPUTS):
+        return None
+    return Unknown(found.doubtful, found.expression, complaint)
 
 
 def arguments_of(expression: str, scope: dict[str, Any]) -> Arguments:

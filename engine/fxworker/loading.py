@@ -72,7 +72,7 @@ class Missing:
 class Hint:
     """What was found out about a target of which nothing says how it is built or fed.
 
-    The last three are digests of the target's definition: what they say holds while it stays as it is.
+    `unbuilt`, `unfed` and `feared` are digests of the target's definition: they hold while it stays as it is.
 
     Attributes:
         construct: The construction that was inferred, "" where none was.
@@ -81,6 +81,9 @@ class Hint:
         unbuilt: No arguments were found.
         unfed: No inputs were found.
         feared: A guess ended the process, or took too long.
+        doubtful: The parameters that no inputs were found for, separated by commas.
+        guess: The inputs with which the model came furthest.
+        complaint: What it said then.
     """
 
     construct: str = ""
@@ -89,6 +92,9 @@ class Hint:
     unbuilt: str = ""
     unfed: str = ""
     feared: str = ""
+    doubtful: str = ""
+    guess: str = ""
+    complaint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ in the edited file wherever a user frame of it exists, and its message is one li
 """
 
 import ast
+import inspect
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,11 +23,15 @@ from fxengine.passes.shape_prop import ShapeFailure, TensorMetadata
 from fxengine.profiling.results import Place, ProfileResult
 from fxengine.source import Origin as EngineOrigin
 from fxengine.source import SourceFrame, is_user_file
+from fxengine.syntax import Span as SyntaxSpan
+from fxengine.syntax import definition_of, nodes_around, parameter_span
 from fxworker import sandbox, spans
 from fxworker.building import Unbuilt
 from fxworker.loading import Failure, Missing
-from fxworker.rules import ConstructionFailed, ImportFailed, NoConstruction, ShapesDoNotFit
+from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit
 from fxworker.wire import (
+    Edit,
+    Fix,
     Frame,
     Guard,
     Inputs,
@@ -290,6 +295,53 @@ class Reporter:
             related=related,
         )
         return replace(problem, origin=origin)
+
+    def unfed(
+        self, target: TraceTarget, root: Any, parameters: Sequence[str], guess: str, complaint: str
+    ) -> Problem:
+        """Return the problem of a target for which no inputs were found.
+
+        Args:
+            target: The target.
+            root: The model, or function.
+            parameters: What no input was found for.
+            guess: The inputs with which it came furthest, as an argument list.
+            complaint: What it said then.
+        """
+        function = inspect.unwrap(getattr(type(root), "forward", root))
+        code = getattr(function, "__code__", None)
+        definition = (
+            definition_of(self.path, code.co_firstlineno, code.co_name)
+            if code is not None and code.co_filename == self.path
+            else None
+        )
+        found = [parameter_span(definition, name) for name in parameters] if definition is not None else []
+        span = next((Span(*each) for each in found if each is not None), target.name)
+        names = ", ".join(f"`{name}`" for name in parameters)
+        problem = self.problem(
+            InputsUnknown,
+            f"no example of {names or 'the inputs'} is known with which `{target.qualname}` runs",
+            Location(self.path, span),
+            severity="information",
+            target=target.qualname,
+            explanation=f"tried `{guess}`: {complaint}" if complaint else "",
+            hint=f"say what it is fed in a comment above it: `# fx: inputs {guess}`",
+        )
+        return replace(problem, fixes=self._directive(target, f"inputs {guess}"))
+
+    def _directive(self, target: TraceTarget, text: str) -> tuple[Fix, ...]:
+        """Return the insertion of a directive above a target, for a person to mend."""
+        name = target.name
+        around = nodes_around(self.path, SyntaxSpan(name.line, name.column, name.end_line, name.end_column))
+        definitions = [each for each in around if isinstance(each, ast.ClassDef | ast.FunctionDef)]
+        owner = definitions[-1] if definitions else None
+        if owner is None or owner.lineno != name.line:
+            return ()
+        line = min([owner.lineno, *(each.lineno for each in owner.decorator_list)])
+        end = "\r\n" if "\r\n" in self.text else "\n"
+        place = Location(self.path, Span(line, 0, line, 0))
+        edit = Edit(place, f"{' ' * owner.col_offset}# fx: {text}{end}")
+        return (Fix(f"Say how {target.qualname} is fed: # fx: {text}", (edit,), verified=False),)
 
     def not_run(self, target: TraceTarget, error: BaseException) -> Problem:
         """Return the problem of a model that raised when it ran on real data."""

@@ -65,6 +65,13 @@ class ShapesDoNotFit(Rule):
     title = "shapes do not fit"
 
 
+class InputsUnknown(Rule):
+    """No inputs were found on which the model runs, and nobody wrote any down."""
+
+    code = "FX202"
+    title = "an input could not be inferred"
+
+
 RULES: Final[tuple[type[Rule], ...]] = (
     ImportFailed,
     ConstructionFailed,
@@ -74,4 +81,5 @@ RULES: Final[tuple[type[Rule], ...]] = (
     UnusedIgnore,
     Misconfigured,
     ShapesDoNotFit,
+    InputsUnknown,
 )

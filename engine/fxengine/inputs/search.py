@@ -20,6 +20,7 @@ from torch import nn
 
 from fxengine.graph import Graph
 from fxengine.inputs.clues import Clues
+from fxengine.inputs.moves import Moves
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.reading import patterns_said
@@ -76,6 +77,7 @@ class InferredInputs:
         failures: What was tried in vain, the furthest first; empty if the first idea was right.
         complete: Whether the model ran on them, as far as it can run without data.
         needs_data: Whether the model reads values of tensors, so that it could not be run to its end without data.
+        doubtful: Where inputs are not complete: the parameters that the furthest attempt failed on.
         recipes: How the arguments are made, for ``materialize``.
         positional: How many of the recipes are passed by position.
     """
@@ -87,6 +89,7 @@ class InferredInputs:
     failures: tuple[Attempt, ...] = ()
     complete: bool = True
     needs_data: bool = False
+    doubtful: tuple[str, ...] = ()
     recipes: Mapping[str, Recipe] = field(default_factory=dict[str, Recipe])
     positional: int = 0
 
@@ -236,6 +239,11 @@ class _Search:
             priority = cost - 2.0 * log2(1 + progress)
             heapq.heappush(self.queue, _Candidate(priority, next(self.serials), recipes, cost, progress))
 
+    def _doubtful(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[str, ...]:
+        blamed = {str(place[0]) for place in Moves(recipes, outcome, self.clues).blamed}
+        required = [parameter.name for parameter in self.parameters if parameter.required]
+        return tuple(name for name in recipes if name in blamed) or tuple(required) or tuple(recipes)
+
     def _finish(self, recipes: dict[str, Recipe], outcome: Outcome) -> InferredInputs:
         positional = self._positional(recipes)
         args, kwargs = _make(recipes, positional, _META, None)
@@ -253,6 +261,7 @@ class _Search:
             ),
             outcome.accepted,
             outcome.error is not None and outcome.accepted,
+            () if outcome.accepted else self._doubtful(recipes, outcome),
             recipes,
             positional,
         )
