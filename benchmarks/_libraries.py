@@ -31,7 +31,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fxls.discovery import discover
 from fxworker.building import Built, attempt, build
 from fxworker.loading import Loaded
-from fxworker.meta import idle_initialisation, no_downloads
+from fxworker.meta import idle_initialisation
+from fxworker.offline import go_offline
+from fxworker.slicing import slice_of
 from fxworker.wire import Construct, TraceTarget
 from tests.parity.corpus_models import TIMM
 from tests.support import corpus
@@ -81,7 +83,7 @@ class Case:
             Exception: It cannot be built.
         """
         idle_initialisation()
-        no_downloads()
+        go_offline()
         torch.manual_seed(0)
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -211,7 +213,8 @@ def _classes_of(package: str) -> list[Case]:
             continue
         text = Path(path).read_text(encoding="utf-8")
         index = discover(path, text)
-        loaded = Loaded(module, ast.parse(text), mentions=_mentions(ast.parse(text)))
+        tree = ast.parse(text)
+        loaded = Loaded(module, tree, slice=slice_of(tree, text, path, [each.qualname for each in index.targets]))
         for target in index.targets:
             cls = index.model_class(target.qualname)
             owner = getattr(module, target.qualname.partition(".")[0], None)
@@ -232,14 +235,6 @@ def _class(target: TraceTarget, loaded: Loaded, real: bool) -> Model:
             raise built.error or ValueError("built without weights and not with them")
     said = tuple(each.expression for each in target.inputs)
     return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said)
-
-
-def _mentions(tree: ast.Module) -> dict[str, frozenset[str]]:
-    return {
-        node.name: frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
-        for node in tree.body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef)
-    }
 
 
 def _modules(package: str) -> Iterator[ModuleType]:

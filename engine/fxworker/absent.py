@@ -139,7 +139,9 @@ def _guarded(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler catches an `ImportError`."""
+    """Whether a handler catches an `ImportError`, and does not only raise it, or another, again."""
+    if isinstance(handler.body[-1], ast.Raise):
+        return False
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     names = ("Exception" if each is None else ast.unparse(each).rpartition(".")[2] for each in kinds)
     return any(name in _CATCHING for name in names)

@@ -24,6 +24,7 @@ from fxengine.syntax import nodes_around
 from fxworker.arguments import Search
 from fxworker.loading import Loaded
 from fxworker.meta import OnMeta
+from fxworker.offline import weights_are_absent
 from fxworker.wire import Construct, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
@@ -120,6 +121,7 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
     Raises:
         BaseException: What it raises on the meta device, unless it can be built otherwise.
     """
+    weights_are_absent()
     try:
         with OnMeta(values_on_cpu=True):
             return build_it()

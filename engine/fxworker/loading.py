@@ -7,8 +7,10 @@ that raises is a problem, and everything that does not depend on it goes on.
 
 import __future__
 
+import argparse
 import ast
 import contextlib
+import functools
 import importlib
 import importlib.util
 import itertools
@@ -18,7 +20,7 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -30,10 +32,11 @@ from fxengine.syntax import know_tree, tree_of
 from fxworker.absent import importing, is_still_absent
 from fxworker.blackbox import passing
 from fxworker.meta import OnMeta
+from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Definition, Slice, Statement, imports_of, names_in, slice_of
-from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest
+from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest, program_of
 
 Source = TraceRequest | ProfileRequest
 
@@ -165,6 +168,7 @@ class Document:
 
     def enter(self, request: Source) -> None:
         """Make this process one in which the file's program runs: paths, arguments, working directory, texts."""
+        go_offline()
         self._last = newest_module()
         sys.path[:0] = [folder for folder in self.folders if folder not in sys.path]
         sys.argv = [self.path]
@@ -206,14 +210,15 @@ class Document:
         Raises:
             SyntaxError: The text is no program; the other errors of `_NO_PROGRAM` are possible, too.
         """
-        remember_text(self.path, request.text)
-        self._parsed = parsed(self.path, request.text, self._parsed)
+        text = program_of(request.text)
+        remember_text(self.path, text)
+        self._parsed = parsed(self.path, text, self._parsed)
         self._imported_before = self.is_imported()
         # The engine looks for expressions in the same tree: the text is parsed once.
         know_tree(self.path, self._parsed.tree)
         return slice_of(
             self._parsed.tree,
-            request.text,
+            text,
             self.path,
             wanted(request),
             again=self._imported_before,
@@ -267,6 +272,10 @@ class Document:
         code = self.code(statement, flags)
         try:
             missing = importing(lambda: _run(code, statement, namespace))
+        except SystemExit:
+            # A parser misses arguments that only a command line gives; what has defaults is known without.
+            with _no_required_arguments():
+                missing = importing(lambda: _run(code, statement, namespace))
         except Exception:
             if statement.unadorned is None or not self._imported_before:
                 raise
@@ -411,8 +420,9 @@ def modules_since(name: str) -> list[str]:
 def import_key(request: Source) -> str:
     """Return a name for what a file imports: equal for texts that import the same."""
     try:
-        tree = ast.parse(request.text)
-        slice_ = slice_of(tree, request.text, request.path, wanted(request))
+        text = program_of(request.text)
+        tree = ast.parse(text)
+        slice_ = slice_of(tree, text, request.path, wanted(request))
     except _NO_PROGRAM:
         return ""
     return digest("\n".join(ast.dump(node) for node in imports_of(slice_.statements)))
@@ -464,6 +474,24 @@ def _run(code: types.CodeType, statement: Statement, namespace: dict[str, Any]) 
             exec(code, namespace)  # noqa: S102 — As above.
     except Exception:  # noqa: BLE001 — User code that needs real values says so in any way; it gets them.
         exec(code, namespace)  # noqa: S102 — As above.
+
+
+@contextlib.contextmanager
+def _no_required_arguments() -> Generator[None]:
+    """Let parsers of command lines in the body do with what has a default; the rest is None."""
+    parse = argparse.ArgumentParser.parse_known_args
+
+    @functools.wraps(parse)
+    def lenient(self: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> Any:
+        for action in self._actions:
+            action.required = False
+        return parse(self, *args, **kwargs)
+
+    argparse.ArgumentParser.parse_known_args = lenient
+    try:
+        yield
+    finally:
+        argparse.ArgumentParser.parse_known_args = parse
 
 
 def _passed(error: BaseException) -> set[str]:

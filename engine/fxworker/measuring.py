@@ -23,7 +23,7 @@ from fxengine.profiling import (
 from fxworker.building import Unbuilt, build, scope_of
 from fxworker.feeding import arguments_of
 from fxworker.loading import Document, Loaded, load
-from fxworker.meta import no_downloads
+from fxworker.offline import go_offline
 from fxworker.reporting import Reporter
 from fxworker.wire import Problem, ProfileReport, ProfileRequest, digest
 
@@ -33,7 +33,7 @@ OnProgress: TypeAlias = Callable[[float, str], None]
 def measure(request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
     """Return the profile of a target; what keeps it from being made is a problem in it."""
     on_progress(0.0, "loading")
-    no_downloads()
+    go_offline()
     document = Document.of(request)
     document.enter(request)
     loaded = load(request, document)

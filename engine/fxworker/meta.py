@@ -2,7 +2,8 @@
 
 The shapes, types and names of a model are all that tracing needs. Code that asks for values while it builds
 (`[x.item() for x in torch.linspace(0, rate, depth)]`) gets them in a second mode, where constructors that carry values
-stay on the CPU. Trained weights are never downloaded.
+stay on the CPU. Trained weights are never
+downloaded (`fxworker.offline`).
 """
 
 import functools
@@ -11,7 +12,6 @@ from typing import Any, Final, TypeVar
 
 import torch
 from torch import nn
-from torch.nn.modules.module import _IncompatibleKeys
 from torch.overrides import TorchFunctionMode
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -110,31 +110,6 @@ def idle_initialisation() -> None:
     for name, function in vars(nn.init).copy().items():
         if name.endswith("_") and not name.startswith("_") and callable(function):
             setattr(nn.init, name, _idle_on_meta(function))
-
-
-class AbsentWeights(dict[Any, Any]):
-    """Weights that were not downloaded: what is looked up in them is absent too, and loading them changes nothing."""
-
-    def __missing__(self, key: Any) -> "AbsentWeights":
-        return self
-
-
-@functools.cache
-def no_downloads() -> None:
-    """Let models that download their weights be built without them, in this process, for good.
-
-    What is asked of a model here is its structure and its speed; neither needs trained weights, nor a network.
-    """
-    load = nn.Module.load_state_dict
-
-    @functools.wraps(load)
-    def load_state_dict(self: nn.Module, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(state_dict, AbsentWeights):
-            return _IncompatibleKeys([], [])
-        return load(self, state_dict, *args, **kwargs)
-
-    nn.Module.load_state_dict = load_state_dict
-    torch.hub.load_state_dict_from_url = lambda *_args, **_kwargs: AbsentWeights()
 
 
 def _idle_on_meta(function: _F) -> _F:

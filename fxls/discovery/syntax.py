@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from fxls.discovery.index import Function, Parameter, ParameterKind
-from fxworker.wire import Location, Problem, Span
+from fxworker.wire import Location, Problem, Span, program_of
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -20,7 +20,7 @@ def parse(path: str, text: str) -> ast.Module | Problem:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return _parsed(text.removeprefix("\ufeff"))
+            return _parsed(program_of(text.removeprefix("\ufeff")))
         except SyntaxError as error:
             return _syntax_problem(path, f"{type(error).__name__}: {error.msg}", _error_span(error))
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:

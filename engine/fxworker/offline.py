@@ -1,0 +1,129 @@
+"""Building models without the network: weights that would be downloaded are absent, and everything else is refused.
+
+What is asked of a model here is its structure and its speed; neither needs trained weights. Code that waits for a
+network which does not answer, and tries again, would take longer than everything else together.
+"""
+
+import functools
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+import torch
+from torch import nn
+from torch.nn.modules.module import _IncompatibleKeys
+
+_WEIGHTS: Final = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth", ".safetensors")
+_NOWHERE: Final = "/nonexistent/weights"
+_LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 — Recognised, not bound to.
+
+_absent: Final[set[str]] = set()
+"""Files that would have been downloaded."""
+
+
+class AbsentWeights(dict[Any, Any]):
+    """Weights that were not downloaded: what is looked up in them is absent too, and loading them changes nothing."""
+
+    def __missing__(self, key: Any) -> "AbsentWeights":
+        return self
+
+
+@functools.cache
+def go_offline() -> None:
+    """Let nothing be downloaded in this process, for good. Libraries that ask for an offline mode at import get it."""
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
+        os.environ.setdefault(name, "1")
+    load, read = nn.Module.load_state_dict, torch.load
+
+    @functools.wraps(load)
+    def load_state_dict(self: nn.Module, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        # What was chosen from absent weights is empty.
+        if isinstance(state_dict, AbsentWeights) or (isinstance(state_dict, dict) and not state_dict):
+            return _IncompatibleKeys([], [])
+        return load(self, state_dict, *args, **kwargs)
+
+    @functools.wraps(read)
+    def load_file(f: Any, *args: Any, **kwargs: Any) -> Any:
+        return AbsentWeights() if _is_absent(f) else read(f, *args, **kwargs)
+
+    nn.Module.load_state_dict = load_state_dict
+    torch.load = load_file
+    torch.hub.load_state_dict_from_url = lambda *_args, **_kwargs: AbsentWeights()
+    torch.hub.download_url_to_file = lambda _url, dst, *_args, **_kwargs: _absent.add(str(dst))
+    _refuse_connections()
+
+
+def weights_are_absent() -> None:
+    """Let the libraries that fetch weights, as far as they are imported, give absent ones where they have none."""
+    hub = sys.modules.get("huggingface_hub.file_download")
+    if hub is not None:
+        for name in ("_hf_hub_download_to_cache_dir", "_hf_hub_download_to_local_dir"):
+            _replace(hub, name, _fetching)
+    tensors = sys.modules.get("safetensors.torch")
+    if tensors is not None:
+        _replace(tensors, "load_file", _reading)
+
+
+def _replace(module: Any, name: str, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    function = getattr(module, name, None)
+    if function is not None and not hasattr(function, "__fxls_wrapped__"):
+        wrapped: Any = functools.wraps(function)(wrapper(function))
+        wrapped.__fxls_wrapped__ = True
+        setattr(module, name, wrapped)
+
+
+def _fetching(fetch: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that fetches a file of weights, or says that it is absent."""
+
+    def fetched(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fetch(*args, **kwargs)
+        except Exception:
+            name = str(kwargs.get("filename", ""))
+            if not name.endswith(_WEIGHTS):
+                raise
+            path = f"{_NOWHERE}/{name}"
+            _absent.add(path)
+            return path
+
+    return fetched
+
+
+def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that reads a file of weights, none where it is absent."""
+
+    def loaded(filename: Any, *args: Any, **kwargs: Any) -> Any:
+        return AbsentWeights() if _is_absent(filename) else read(filename, *args, **kwargs)
+
+    return loaded
+
+
+def _is_absent(file: Any) -> bool:
+    return isinstance(file, str | os.PathLike) and os.fspath(file) in _absent
+
+
+def _refuse_connections() -> None:
+    """Let connections to other machines fail at once."""
+    connect, look_up = socket.socket.connect, socket.getaddrinfo
+
+    @functools.wraps(connect)
+    def connected(self: socket.socket, address: Any) -> None:
+        if self.family in {socket.AF_INET, socket.AF_INET6} and address[0] not in _LOCAL:
+            _refuse()
+        connect(self, address)
+
+    @functools.wraps(look_up)
+    def looked_up(host: Any, *args: Any, **kwargs: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name is not None and name not in _LOCAL:
+            _refuse()
+        return look_up(host, *args, **kwargs)
+
+    socket.socket.connect = connected
+    socket.getaddrinfo = looked_up
+
+
+def _refuse() -> NoReturn:
+    raise ConnectionRefusedError("models are built without the network")

@@ -1,0 +1,71 @@
+"""Models that want their weights from the network are built without."""
+
+import socket
+import textwrap
+import time
+import urllib.request
+
+import pytest
+
+from tests.worker.harness import of
+
+PRETRAINED = """
+import torch
+from torch import nn
+from torch.hub import load_state_dict_from_url
+
+URL = "https://download.pytorch.org/models/resnet18-f37072fd.pth"
+
+class Net(nn.Module):
+    def __init__(self, pretrained=True):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+        if pretrained:
+            weights = load_state_dict_from_url(URL)
+            self.load_state_dict({key: value for key, value in weights.items() if "fc" in key})
+
+    def forward(self, x):
+        return self.fc(x)
+
+class Fetched(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+        torch.hub.download_url_to_file(URL, "/tmp/no-such-folder/weights.pth")
+        self.load_state_dict(torch.load("/tmp/no-such-folder/weights.pth")["model"])
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+WAITING = """
+import socket, time
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.host = "none"
+        for _ in range(3):
+            try:
+                socket.create_connection(("10.255.255.1", 80), timeout=5)
+            except OSError as error:
+                self.host = type(error).__name__
+
+    def forward(self, x):
+        return x + (self.host == "ConnectionRefusedError")
+"""
+
+
+def test_weights_that_would_be_downloaded_are_absent(worker, model):
+    report = worker.trace(model(PRETRAINED))
+    assert of(report, "Net").status == "complete"
+    assert of(report, "Fetched").status == "complete"
+
+
+def test_connections_are_refused_at_once(worker, model):
+    started = time.monotonic()
+    net = of(worker.trace(model(WAITING)), "Net")
+    assert net.status == "complete"
+    assert "True" in net.code
+    assert time.monotonic() - started < 10
