@@ -21,7 +21,8 @@ from fxworker import sandbox
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.loading import Document, Hint, Loaded, load
-from fxworker.meta import idle_initialisation, no_downloads
+from fxworker.meta import idle_initialisation
+from fxworker.offline import go_offline
 from fxworker.prepared import Prepared
 from fxworker.reporting import Reporter
 from fxworker.wire import (
@@ -122,7 +123,7 @@ def outermost_first(targets: tuple[TraceTarget, ...], mentions: Mapping[str, fro
 def warm_up() -> None:
     """Do everything once for a model of our own, so that no trace has to do it for the first time."""
     idle_initialisation()
-    no_downloads()
+    go_offline()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         root = attempt(lambda: _Sample(8))

@@ -7,8 +7,11 @@ this file; locations, frames and origins occur hundreds of times in a report and
 Positions are CPython's everywhere: lines count from 1, columns are 0-based UTF-8 byte offsets, ends are exclusive.
 """
 
+import ast
 import hashlib
 import json
+import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
@@ -414,6 +417,8 @@ Request: TypeAlias = TraceRequest | ProfileRequest | CancelRequest
 Response: TypeAlias = EarlyReport | TraceReport | ProfileReport | Progress | EnvironmentReport
 Message: TypeAlias = Request | Response
 
+_NOTEBOOK_LINE = re.compile(r"^([ \t]*)([%!][^\n]*)", re.MULTILINE)
+
 _INTERNED: frozenset[type] = frozenset({Location, Frame, Origin})
 
 
@@ -424,6 +429,25 @@ def digest(text: str) -> str:
 
 LATER: tuple[str, ...] = ("FX2", "FX3")
 """How the codes begin of problems that may be missing in an `EarlyReport`."""
+
+def program_of(text: str) -> str:
+    """Return a text as Python reads it: lines that only a notebook understands, `%magic` and `!command`, are comments.
+
+    They are looked for only in a text that is no program as it stands.
+    """
+    if _NOTEBOOK_LINE.search(text) is None:
+        return text
+    changed = _NOTEBOOK_LINE.sub(r"\1pass  # \2", text)
+    for candidate in (text, changed):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ast.parse(candidate)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        return candidate
+    return text
+
 
 def encode(message: Message) -> bytes:
     """Return `message` as one line of ASCII JSON with its newline."""
