@@ -157,6 +157,9 @@ def operand_span(verdict: Verdict, moment: Moment) -> Span:
         candidates = iterated_operands(around)
     elif isinstance(around[-1], ast.With | ast.AsyncWith):
         candidates = operands_of(around)
+    elif isinstance(around[-1], ast.JoinedStr | ast.FormattedValue):
+        # Before CPython 3.12 the places of what is in such a string may be wrong.
+        candidates = [each for each in operands_of(around) if _stands_there(each, moment)]
     else:
         return whole
     chosen = next((c for c in candidates if _is_subject(c, verdict, moment)), None)
@@ -224,6 +227,16 @@ def _is_given_symbols(moment: Moment, last: Proxy | Node | None) -> bool:
         return True
     place = _innermost(last) if isinstance(last, Node) else None
     return place is not None and any(span_of(operand) == place.span for operand in operands)
+
+
+def _stands_there(expression: ast.expr, moment: Moment) -> bool:
+    """Whether the source at an expression's place is that expression."""
+    span = span_of(expression)
+    text = SourceFrame(moment.path, "", *span).text if span is not None else ""
+    try:
+        return ast.dump(ast.parse(text.strip(), mode="eval").body) == ast.dump(expression)
+    except SyntaxError:
+        return False
 
 
 def _is_subject(expression: ast.expr, verdict: Verdict, moment: Moment) -> bool:

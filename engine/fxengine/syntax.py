@@ -206,7 +206,7 @@ def iterated_operands(around: list[ast.AST]) -> list[ast.expr]:
             return [v for key, v in zip(innermost.keys, innermost.values, strict=True) if key is None]
         case ast.List() | ast.Tuple() | ast.Set():
             return _unpacked(innermost, around[-2] if len(around) > 1 else None)
-        case ast.YieldFrom():
+        case ast.YieldFrom() | ast.Starred():
             return [innermost.value]
         case _:
             return []

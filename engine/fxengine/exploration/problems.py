@@ -91,6 +91,8 @@ class Describer:
         inside = moments_of(error.__traceback__)
         # A model of torch's own has no other frames than torch's.
         shown = [moment for moment in inside if is_user_file(moment.path)] or inside
+        # What is made at run time, as by `exec`, has no source to show: its caller has.
+        shown = [moment for moment in shown if moment.source.text] or shown
         frames = tuple(moment.source for moment in _shortened(shown)) or self._definition(verdict.rule)
         site = next(iter(frames), None)
         if shown:

@@ -67,7 +67,8 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
     branched: set[tuple[str, str]] = set()
     for (path, name), change in named.items():
         writes = list(_writes(scene, change.module, name))
-        branches = list(_branches(scene, change.module, name))
+        # A branch that is a problem itself is one on what this call has set.
+        branches = [each for each in _branches(scene, change.module, name) if not _is_told(scene, each)]
         if branches:
             branched.add((path, name))
         for branch in branches:
@@ -173,6 +174,12 @@ def _branches(scene: Scene, module: nn.Module, name: str) -> Iterator[_Use]:
         frame = frame_of(code, node)
         if frame is not None and isinstance(node.ctx, ast.Load) and _decides(node, around):
             yield _Use(scene.ran.origin(code, frame), code, node, augments=False)
+
+
+def _is_told(scene: Scene, branch: _Use) -> bool:
+    """Whether a tracing problem is reported at the condition that a use of an attribute is a part of."""
+    place = branch.origin.frames[-1]
+    return any(site.path == place.path and site.span.contains(place.span) for site in scene.told)
 
 
 def _decides(node: ast.AST, around: tuple[ast.AST, ...]) -> bool:
