@@ -340,6 +340,7 @@ class Session:
         """Do everything about documents again: the world around them has changed."""
         for document in documents:
             document.forget()
+            document.environment = None
             self._submit(document)
         self._pool.keep({self._environment(document) for document in self._documents.values()})
         self._client.refresh()

@@ -357,6 +357,15 @@ async def test_an_environment_that_cannot_trace_is_looked_at_again_on_request(wo
     assert world.traced() == ["net.py"]
 
 
+async def test_another_interpreter_is_asked_what_it_is_before_it_traces(world):
+    await world.open("net.py")
+    world.worker.report = replace(world.worker.report, problem="no torch")
+    world.session.configure({"interpreter": ["/another/python"]})
+    await world.settle()
+    assert world.editor.statuses[-1] == "error"
+    assert world.traced() == ["net.py"]
+
+
 async def test_a_project_configures_its_targets_and_a_change_of_it_is_followed(world):
     project = world.folder / "pyproject.toml"
     project.write_text('[[tool.fxls.target]]\npath = "net.py"\nconstruct = "Net()"\n')
