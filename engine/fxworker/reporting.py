@@ -12,6 +12,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
+from torch.nn import Module
+
+from fxengine.capturing.dimensions import misfit
 from fxengine.classification import moments_of
 from fxengine.errors import RULES, Rule, text_of
 from fxengine.exploration import Guard as EngineGuard
@@ -277,20 +280,25 @@ class Reporter:
             if place != end:
                 yield Related(place, f"called here, in `{frame.function}`")
 
-    def shape_problem(self, failure: ShapeFailure, inputs: Inputs, target: str) -> Problem:
-        """Return the problem of a node on which the inputs that somebody wrote down do not fit."""
+    def shape_problem(self, failure: ShapeFailure, inputs: Inputs, target: str, root: Module) -> Problem:
+        """Return the problem of a node of `root`'s graph on which the inputs that somebody wrote down do not fit."""
         origin = self.origin(failure.node.origin)
         frames = origin.frames if origin is not None else ()
         here = next((frame.location for frame in reversed(frames) if frame.location.path == self.path), None)
         location = here or (frames[-1].location if frames else Location(self.path, Span(1, 0, 1, 0)))
         given = ", ".join(f"{name}: {value}" for name, value in failure.inputs)
         related = [Related(inputs.location, f"fed with `{inputs.expression}`")] if inputs.location is not None else []
+        sizes = misfit(failure.node, root)
+        related += [
+            Related(self.frame(each.frame).location, f"{each.size} is {each.meaning}") for each in sizes if each.frame
+        ]
+        explanation = "; ".join(map(str, sizes))
         problem = self.problem(
             ShapesDoNotFit,
             f"does not fit: {_detail(failure.error)}",
             location,
             target=target,
-            explanation=f"with {given}" if given else "",
+            explanation=f"with {given}{'; ' if explanation else ''}{explanation}" if given else explanation,
             original=described(failure.error),
             related=related,
         )

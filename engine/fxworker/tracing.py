@@ -15,10 +15,12 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
+from fxengine.capturing import Capture
 from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxworker import sandbox
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
+from fxworker.capturing import captured_with
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation
@@ -26,6 +28,7 @@ from fxworker.offline import go_offline
 from fxworker.prepared import Prepared
 from fxworker.reporting import Reporter
 from fxworker.wire import (
+    Guard,
     ModuleFacts,
     Problem,
     Span,
@@ -220,7 +223,11 @@ class _Session:
         diagnosis = next(traced.silent)
         graph, problems = diagnosis.graph, self._problems(traced.target, diagnosis)
         trace_ms = report.timings.trace + clock.lap()
-        fed = self._fed(traced.target, traced.built, traced.feed(diagnosis))
+        feeder = traced.feed(diagnosis)
+        fed = self._fed(traced.target, traced.built, feeder)
+        captured = None
+        if fed.inputs is not None and not diagnosis.complete:
+            captured = captured_with(feeder.sources, fed.inputs)
         shapes_ms = clock.lap()
         code = graph.python_code("self")
         return replace(
@@ -229,7 +236,9 @@ class _Session:
             facts=replace(report.facts, flops=fed.flops) if report.facts is not None else None,
             nodes=self.reporter.nodes(graph, node_lines(code)),
             code=code.src,
-            problems=(*problems, *self._misfits(traced.target, traced.built.root, fed)),
+            problems=(*problems, *self._misfits(traced, fed)),
+            guards=self._guards(report, captured),
+            captured=captured is not None,
             cut=diagnosis.cut,
             timings=replace(report.timings, trace=trace_ms, shapes=shapes_ms, report=clock.lap()),
         )
@@ -317,13 +326,20 @@ class _Session:
             ]
         )
 
-    def _misfits(self, target: TraceTarget, root: Any, fed: Fed) -> tuple[Problem, ...]:
+    def _misfits(self, traced: _Traced, fed: Fed) -> tuple[Problem, ...]:
+        target, root = traced.target, traced.diagnosis.root
         if fed.inputs is None:
-            return self._unfed(target, root, fed.unknown)
+            return self._unfed(target, traced.built.root, fed.unknown)
         inputs = fed.inputs
         return self.reporter.merged(
-            [self.reporter.shape_problem(each, inputs, target.qualname) for each in fed.failures]
+            [self.reporter.shape_problem(each, inputs, target.qualname, root) for each in fed.failures]
         )
+
+    def _guards(self, report: TargetReport, captured: Capture | None) -> tuple[Guard, ...]:
+        """Return what a graph holds for: what was decided on the way, and then what was asked of the inputs."""
+        known = {each.expression for each in report.guards}
+        more = self.reporter.guards(captured.guards) if captured is not None else ()
+        return (*report.guards, *(each for each in more if each.expression not in known))
 
     def _unfed(self, target: TraceTarget, root: Any, unknown: Unknown | None) -> tuple[Problem, ...]:
         """Return what is told of a model that nothing was found for to feed it with."""

@@ -279,6 +279,7 @@ class TargetReport:
 
     `guards` is what the graph was specialised on. `cut` says why not every way through the model was looked at, "" when
     all were; `reached_end` that the graph goes to the model's end, be it with answers that are only assumed.
+    `captured` says that the model was captured with its inputs although something stops a trace.
     `enclosed_by` names the target inside which this class was traced, when it needed no instance of its own.
     `module_path` is then the path of its first instance there.
     """
@@ -299,6 +300,7 @@ class TargetReport:
     enclosed_by: str = ""
     module_path: str = ""
     timings: Timings = Timings()
+    captured: bool = False
 
 
 @dataclass(frozen=True, slots=True)

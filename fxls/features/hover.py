@@ -180,7 +180,9 @@ def _held(snapshot: Snapshot, report: TargetReport) -> str:
             + (f" ({_linked(snapshot, place(each.location, snapshot.path), each.location)})" if each.location else "")
             for each in report.guards
         ]
-        facts.append(f"captured for the case that {_listed(known, _MOST_GUARDS)}")
+        listed = _listed(known, _MOST_GUARDS)
+        guards = plural(len(report.guards), "guard")
+        facts.append(f"captured with {guards}: {listed}" if report.captured else f"captured for the case that {listed}")
     if report.cut:
         facts.append(f"there may be more problems: {md.prose(report.cut)}")
     return "  \n".join(facts)

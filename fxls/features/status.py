@@ -75,7 +75,7 @@ def _tooltip(snapshot: Snapshot, found: int) -> str:
     """Return which Python and torch answer, what they found, and how long it took."""
     lines: list[str] = []
     if snapshot.report is not None:
-        captured = sum(each.status == "complete" for each in snapshot.report.targets)
+        captured = sum(each.status == "complete" or each.captured for each in snapshot.report.targets)
         models = plural(len(snapshot.report.targets), "model")
         lines.append(f"{models}, {captured} captured · {plural(found, 'problem')}")
         lines.extend(

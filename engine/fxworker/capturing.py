@@ -1,0 +1,26 @@
+"""A model captured with its inputs, although something stops a trace: what its graph would hold for."""
+
+from typing import Final
+
+import torch
+
+from fxengine.capturing import Capture, capture
+from fxworker.feeding import Sources
+from fxworker.patience import OutOfPatience, patience
+from fxworker.wire import Inputs
+
+__all__ = ["captured_with"]
+
+_PATIENCE: Final = 2.0
+"""Seconds after which a capture is given up where it is."""
+
+
+def captured_with(sources: Sources, inputs: Inputs) -> Capture | None:
+    """Return the capture of a model with inputs; None where there is none, or only one of a part. Never raises."""
+    try:
+        # What user code compiles is run as it is, as when it is fed.
+        with patience(_PATIENCE), torch.compiler.set_stance("force_eager"):
+            captured = capture(sources.root, sources.arguments(inputs.expression))
+    except (Exception, OutOfPatience):  # noqa: BLE001 — User code makes the inputs; then nothing is known.
+        return None
+    return captured if not captured.problems else None
