@@ -2,7 +2,6 @@
 
 import functools
 import linecache
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -112,7 +111,7 @@ def diagnosis_of(source: str) -> Diagnosis:
         ("y = [1, 2][:x]", "FX004", "[1, 2][:x]"),
         ("y = torch.arange(8)[: x.shape[0]]", "FX004", "torch.arange(8)[: x.shape[0]]"),
         ("y = '%d' % x", "FX004", "'%d' % x"),
-        ("y = f'{x:.2f}'", "FX004", "f'{x:.2f}'" if sys.version_info < (3, 12) else "{x:.2f}"),
+        ("y = f'{x:.2f}'", "FX004", "x"),
         ("y = divmod(x, 2)", "FX004", "divmod(x, 2)"),
         ("y = operator.index(x)", "FX004", "operator.index(x)"),
         ("x[0] = 1", "FX005", "x[0]"),

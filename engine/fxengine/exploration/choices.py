@@ -130,6 +130,7 @@ class Choices:
         self._counts: dict[tuple[Key, ModuleSite | None], _Count] = {}
         self._truths: dict[Hashable, _Truth] = {}
         self._daring = list(way.daring)
+        self._dared: dict[Key, bool] = {}
         self._retried: set[int] = set()
 
     @property
@@ -160,10 +161,15 @@ class Choices:
         if answer is None:
             likely = view.likely if true is None else true
             answer = known.answer if known is not None else self._open(key, likely)
+            if likely in view.idle and self._dared.get(key) is not likely:
+                # Another value at the same place: an assertion that was passed once is passed.
+                answer = self._dared.get(key, answer)
             if true is None and counted is not None and counted.answer is answer:
                 answer = answer is not self._goes_on(counted.times, frame)
             if known is None and answer is not likely:
                 self._daring.append(index)
+        if answer is not (view.likely if true is None else true):
+            self._dared[key] = answer
         if counted is None:
             counted = self._counts[key, site] = _Count(answer)
         counted.times = counted.times + 1 if counted.answer is answer else 1
