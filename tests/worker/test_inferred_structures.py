@@ -1,0 +1,221 @@
+"""Arguments that are more than a number: configurations, modules, classes, lists, tables, and what errors ask for."""
+
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+from fxworker.complaints import complaint_of
+from fxworker.usage import usage_of
+
+ACTIVATIONS = {"swish": nn.SiLU, "mish": nn.Mish}
+
+
+class Namespace(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        assert config.n_embd % config.n_head == 0
+        self.fc = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
+        self.inner = Deeper(config)
+
+
+class Deeper(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.fc = nn.Linear(cfg.n_embd, cfg.model.width)
+        self.drop = nn.Dropout(getattr(cfg, "dropout", 0.1))
+
+
+class Mapping(nn.Module):
+    def __init__(self, opt):
+        super().__init__()
+        self.emb = nn.Embedding(opt["vocab_size"], opt["dim"])
+        self.layers = opt.get("layers", 2)
+
+
+@dataclass
+class Settings:
+    width: int
+    depth: int = 2
+
+
+class Required(nn.Module):
+    def __init__(self, settings: Settings):
+        super().__init__()
+        self.fc = nn.Linear(settings.width, settings.depth)
+
+
+class Basic(nn.Module):
+    expansion = 2
+
+    def __init__(self, inner, outer):
+        super().__init__()
+        self.conv = nn.Conv2d(inner, outer * self.expansion, 3)
+
+
+class Stack(nn.Module):
+    def __init__(self, block, layers):
+        super().__init__()
+        self.one = self._make(block, layers[0])
+        self.two = self._make(block, layers[3])
+        self.out = nn.Linear(block.expansion, 3)
+
+    def _make(self, block, count):
+        return nn.Sequential(*(block(4, 4) for _ in range(count)))
+
+
+class Pairs(nn.Module):
+    def __init__(self, spec, sizes):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(a, b, k) for a, b, k in spec)
+        _first, _second, _third = sizes
+
+
+class Encoder(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.hid_dim = width
+
+
+class Wrapper(nn.Module):
+    def __init__(self, encoder, net):
+        super().__init__()
+        self.encoder = encoder
+        self.fc = nn.Linear(encoder.hid_dim, net.out_features_of_it)
+        self.net = net
+
+    def forward(self, x):
+        return self.net(self.encoder(x))
+
+
+class Table(nn.Module):
+    def __init__(self, act, unknown):
+        super().__init__()
+        self.act = ACTIVATIONS[act]()
+        if unknown not in ["left", "right"]:
+            raise ValueError(unknown)
+
+
+class Told(nn.Module):
+    def __init__(self, thing):
+        super().__init__()
+        self._check(thing)
+
+    def _check(self, value):
+        if not (isinstance(value, str) and value.startswith("ve")):
+            raise ValueError(f"thing must be one of 'very', 'veritable', not {value}")
+
+
+class Buffers(nn.Module):
+    def __init__(self, betas, names):
+        super().__init__()
+        self.register_buffer("betas", betas)
+        self.register_buffer("alphas", torch.cumprod(1.0 - betas, 0))
+        self.index = {name: at for at, name in enumerate(names)}
+        self.emb = nn.Embedding(len(names), 4)
+
+
+class Keywords(Encoder):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+
+
+class Factory(nn.Module):
+    def __init__(self, width, make_norm):
+        super().__init__()
+        self.norm = make_norm(width)
+        assert isinstance(self.norm, nn.Module)
+
+
+class Doubtful(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        if dim // heads != 9:
+            raise ValueError("a head must have 9 features")
+
+
+CLASSES = [Namespace, Mapping, Required, Stack, Pairs, Wrapper, Table, Told, Buffers, Keywords, Factory]
+
+
+def scope() -> dict:
+    return {"SimpleNamespace": SimpleNamespace, **globals()}
+
+
+def searched(cls: type) -> Search:
+    return Search(cls.__name__, cls, scope(), partial(attempt, real=False))
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_they_are_found_and_written_as_an_expression(cls):
+    search = searched(cls)
+    found = search.run()
+    assert found is not None, (search.tried, search.error)
+    expression, root = found
+    assert type(root) is cls
+    assert type(eval(expression, scope())) is cls
+    assert search.trials <= 12
+
+
+def test_the_expression_says_no_more_than_is_needed():
+    expression, _ = searched(Mapping).run()
+    assert expression == "Mapping(opt={'vocab_size': 1000, 'dim': 64})"
+    expression, _ = searched(Required).run()
+    assert expression == "Required(settings=Settings(width=64))"
+    expression, _ = searched(Stack).run()
+    assert expression == "Stack(block=Basic, layers=[2, 2, 2, 2])"
+
+
+def test_what_a_package_lacks_ends_the_search():
+    class Lacking(nn.Module):
+        def __init__(self, dim, depth):
+            super().__init__()
+            import no_such_package  # noqa: F401
+
+    search = Search("Lacking", Lacking, {"Lacking": Lacking}, partial(attempt, real=False))
+    assert search.run() is None
+    assert search.trials == 1
+    assert isinstance(search.error, ModuleNotFoundError)
+
+
+def test_what_constructors_do_tells_what_a_parameter_is():
+    kinds = {path: use.kind for path, use in usage_of(Namespace).items()}
+    assert kinds["config"] == "object"
+    assert kinds["config.n_embd"] == "number"
+    assert kinds["config.model.width"] == "number"
+    kinds = {path: use.kind for path, use in usage_of(Stack).items()}
+    assert kinds["layers"] == "sequence"
+    assert usage_of(Stack)["block"].kinds.keys() == {"class", "object"}
+    assert usage_of(Stack)["layers"].least == 4
+    assert usage_of(Pairs)["spec[]"].count == 3
+    assert usage_of(Pairs)["sizes"].count == 3
+    assert usage_of(Table)["act"].literals == ["'swish'", "'mish'"]
+    assert usage_of(Buffers)["betas"].kind == "tensor"
+
+
+def raised(work):
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001 - any exception is what is read.
+        return complaint_of(error)
+    raise AssertionError
+
+
+def test_errors_say_what_they_want():
+    assert raised(lambda: len(3)).kind == "sequence"
+    assert raised(3).kind == "class"
+    assert raised(lambda: 3 + None).kind == "number"
+    assert raised(lambda: "a".nothing).lacks == "nothing"
+    assert raised(lambda: (3).lower).kind == "string"
+    assert raised(lambda: Basic(1)).missing == ("outer",)
+    assert raised(lambda: Basic(1, 2, three=3)).unexpected == "three"
+    assert raised(lambda: ACTIVATIONS["none"]).values == ("'swish'", "'mish'")
+
+    def unpack(pair):
+        _one, _two, _three = pair
+
+    assert raised(lambda: unpack((1, 2))).length == 3
