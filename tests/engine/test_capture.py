@@ -464,3 +464,16 @@ def test_rules_of_modules_leave_errors_to_torch(module):
     with pytest.raises((RuntimeError, ValueError)) as error:
         module(torch.randn(2, 4, 2, 2))
     assert type(found.problems[0].exception) is error.type
+
+
+def test_vmap_over_constants_alone_is_not_recorded():
+    def f(x):
+        rows = torch.arange(x.shape[0])
+        mask = torch.vmap(lambda i: torch.vmap(lambda j: i >= j)(rows))(rows)
+        padding = torch.vmap(lambda i: torch.vmap(lambda j: x[i, j] > 0)(rows))(rows)
+        return x.masked_fill(mask & padding, 0)
+
+    found = captured(f, torch.randn(3, 3))
+
+    assert targets(found).count("_vmap_increment_nesting") == 2
+    assert "_tensor_constant0" in targets(found)

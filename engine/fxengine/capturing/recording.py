@@ -34,11 +34,15 @@ if TYPE_CHECKING:
     from fxengine.capturing.tracer import CaptureTracer
     from fxengine.source import Trail
 
-__all__ = ["DataDependent", "Recording"]
+__all__ = ["DataDependent", "NotConstant", "Recording"]
 
 
 class DataDependent(TraceError):  # noqa: N818 - named as the rules are.
     """Code asked for something that only data can tell, and the data depend on the inputs."""
+
+
+class NotConstant(BaseException):
+    """What was taken for a computation with constants is none. No `Exception`: the user's code must not take it."""
 
 
 class Recording(TorchFunctionMode):
@@ -48,6 +52,8 @@ class Recording(TorchFunctionMode):
         asked: For each question that was answered by metadata, as inputs in bits and kind, where it was first asked.
         quiet: How many leaves are running: what they call is carried out and not recorded.
         changed: Whether inputs or the model's own tensors were changed in place.
+        on_constants: Whether a `vmap` is being tried that may work on constants only.
+        in_vmap: Whether one runs that does not.
     """
 
     def __init__(self, tracer: "CaptureTracer", device: torch.device) -> None:
@@ -56,6 +62,8 @@ class Recording(TorchFunctionMode):
         self.asked: dict[tuple[int, str], Trail] = {}
         self.quiet = 0
         self.changed = False
+        self.on_constants = False
+        self.in_vmap = False
         self._tracer = tracer
         self._device = device
         self._held: dict[int, Held] = {}
@@ -413,6 +421,8 @@ class Recording(TorchFunctionMode):
         held = self._held.get(id(tensor))
         if held is not None and (not held.constant or held.version == _version(tensor)):
             return held
+        if self.on_constants and is_batchedtensor(tensor):
+            raise NotConstant
         base = tensor._base
         if base is not None and held is None:
             owner = self._held.get(id(base))

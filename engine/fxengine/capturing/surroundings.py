@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import torch
 
+from fxengine.capturing.recording import NotConstant
 from fxengine.patching import Patches, code_with, copied
 from fxengine.running import running_tracer
 from fxengine.shims import loaded_shims
@@ -18,6 +19,7 @@ from fxengine.shims import loaded_shims
 __all__ = ["patch_surroundings"]
 
 _VMAP: Final = importlib.import_module("torch._functorch.vmap")
+_VMAP_API: Final = importlib.import_module("torch._functorch.apis")
 _LEVELS: Final = ("_vmap_increment_nesting", "_vmap_decrement_nesting")
 _BATCHING: Final = ("_add_batch_dim", "_remove_batch_dim")
 
@@ -28,6 +30,7 @@ def patch_surroundings(patches: Patches) -> None:
     patches.attribute(torch._C.ScriptFunction, "__call__", _scripted)
     for name in (*_LEVELS, *_BATCHING):
         patches.attribute(_VMAP, name, _batching)
+    patches.attribute(_VMAP_API, "vmap_impl", _vmap)
     for shim in loaded_shims():
         for function in shim.leaf_functions():
             if isinstance(function, FunctionType):
@@ -77,8 +80,31 @@ def _batching(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         recording = _recording()
-        if recording is None:
+        if recording is None or recording.on_constants:
             return original(*args, **kwargs)
         return recording.call(original, original, args, kwargs)
+
+    return call
+
+
+def _vmap(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in for `vmap` as a whole: on constants alone, which nobody knows beforehand, it is only carried out."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recording = _recording()
+        if recording is None or recording.on_constants or recording.in_vmap:
+            return original(*args, **kwargs)
+        recording.on_constants = True
+        try:
+            return original(*args, **kwargs)
+        except NotConstant:
+            pass
+        finally:
+            recording.on_constants = False
+        recording.in_vmap = True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            recording.in_vmap = False
 
     return call
