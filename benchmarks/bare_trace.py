@@ -1,7 +1,8 @@
 """The bare work of a trace, for benchmarks/latency.py: execute, build on the meta device, torch.fx.symbolic_trace.
 
-Reads a job as JSON from standard input and prints the seconds that each edit of the text took. Everything that the
-text imports is imported once, before the first edit that counts.
+Reads a job as JSON from the first line of its standard input, and does it once for each further line, which is the
+statement to insert; it answers each with a line of JSON: the seconds that it took, and why torch.fx stopped. Everything
+that the text imports is imported once, before.
 """
 
 import importlib
@@ -14,26 +15,31 @@ from typing import Any
 import torch
 import torch.fx
 
-CORPUS = Path(__file__).resolve().parents[1] / ".corpus"
+CORPUS = (Path(__file__).resolve().parents[1] / ".corpus").resolve()
 WARM_UP = 3
 
 
 def main() -> None:
-    job = json.load(sys.stdin)
+    job = json.loads(sys.stdin.readline())
     torch.set_num_threads(1)
     sys.path.insert(0, str(Path(job["file"]).parent))
-    took: list[float] = []
-    stopped = ""
-    for number in range(job["edits"] + WARM_UP):
-        text = edited(job["text"], job["at"], f"_edit = {number}")
-        start = time.perf_counter()
-        namespace = execute(job["file"], text)
-        with torch.device("meta"):
-            models = [eval(expression, namespace) for expression in job["built"]]
-        for model in models:
-            stopped = trace(model) or stopped
-        took.append(time.perf_counter() - start)
-    print(json.dumps({"took": took[WARM_UP:], "stopped": stopped}))
+    for statement in ["pass"] * WARM_UP:
+        once(job, statement)
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        seconds, stopped = once(job, line.strip())
+        print(json.dumps({"took": seconds, "stopped": stopped}), flush=True)
+
+
+def once(job: dict[str, Any], statement: str) -> tuple[float, str]:
+    """Do the work on an edited text; return the seconds, and why torch.fx stopped, if it did."""
+    text = edited(job["text"], job["at"], statement)
+    start = time.perf_counter()
+    namespace = execute(job["file"], text)
+    with torch.device("meta"):
+        models = [eval(expression, namespace) for expression in job["built"]]
+    stopped = [trace(model) for model in models]
+    return time.perf_counter() - start, next(filter(None, stopped), "")
 
 
 def trace(model: torch.nn.Module) -> str:

@@ -1,27 +1,35 @@
 """How long a person waits: from an edit to its diagnostics, over real pipes, beside the bare work in one process.
 
 For each file a server is started and the file edited again and again inside the `forward` of its main model, so that
-each edit has to be traced. Beside it, in a process that has imported everything, the same text is executed, the same
-models are built on the meta device, and `torch.fx.symbolic_trace` runs over them. Printed are medians, 95th
-percentiles and ratios of this run; they say little about another machine.
+each edit has to be traced. Between the edits, and so under the same load of the machine, a process that has imported
+everything executes the same text, builds the same models on the meta device, and runs `torch.fx.symbolic_trace` over
+them. Then comments are typed, a person asks for hovers while traces run, and types without pause. Last, what the
+processes hold, what a folder costs on the command line, and how many files are kept ready.
 
-    python benchmarks/latency.py [--edits N] [FILE...]
+Printed are medians, percentiles and ratios of this run; they say little about another machine.
+
+    python benchmarks/latency.py [--edits N] [--typing SECONDS] [--folder FILES] [FILE...]
 """
 
 import argparse
 import ast
 import asyncio
+import contextlib
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[1]
-CORPUS = ROOT / ".corpus"
+CORPUS = (ROOT / ".corpus").resolve()
 sys.path.insert(0, str(ROOT))
 
 from tests.server.client import Client  # noqa: E402 — found by the path above.
@@ -30,6 +38,7 @@ FILES = (
     ROOT / "examples" / "vit.py",
     CORPUS / "vit_pytorch" / "vit.py",
     CORPUS / "timm" / "models" / "vision_transformer.py",
+    CORPUS / "transformers" / "models" / "clip" / "modeling_clip.py",
 )
 BARE = Path(__file__).with_name("bare_trace.py")
 TIMEOUT = 180.0
@@ -40,45 +49,55 @@ PAUSE = 0.05
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--edits", type=int, default=30)
+    parser.add_argument("--typing", type=float, default=60.0, help="seconds of typing without pause, for each file")
+    parser.add_argument("--folder", type=int, default=300, help="files that are checked on the command line")
+    parser.add_argument("--kept", type=int, default=12, help="files that are opened to see how many are kept ready")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
     print(f"import torch alone: {import_torch():.2f} s\n")
     for file in options.files or FILES:
         if file.exists():
-            asyncio.run(measure(file.resolve(), file.read_text("utf-8"), options.edits))
+            asyncio.run(measure(file.resolve(), file.read_text("utf-8"), options.edits, options.typing))
+    if options.kept:
+        asyncio.run(keep(options.kept))
+    if options.folder:
+        check(options.folder)
 
 
-async def measure(file: Path, text: str, edits: int) -> None:
+async def measure(file: Path, text: str, edits: int, typing: float) -> None:
+    """Measure everything about one file and print it."""
     environ = {"PYTHONPATH": str(CORPUS)} if file.is_relative_to(CORPUS) else {}
     start = time.perf_counter()
-    client = await Client.start(env=environ)
-    try:
-        folder = CORPUS if file.is_relative_to(CORPUS) else file.parent
-        await client.initialize({"interpreter": [sys.executable], "trace": {"timeout": 120}}, folder)
+    async with served(CORPUS if environ else file.parent, environ) as client:
         client.open(file.as_uri(), text)
         await client.diagnostics(file.as_uri(), 1, TIMEOUT)
         first = time.perf_counter() - start
-        report = await client.request("fxls/report", {"uri": file.as_uri()})
+        report = await whole_report(client, file.as_uri(), 1)
+        started = time.perf_counter() - start
         session = Session(client, file.as_uri(), text, main_forward(text, report))
-        await session.warm()
-        traced = await session.edits(edits)
+        built = [each["construct"] for each in report["targets"] if each["construct"] and each["nodes"]]
+        async with Bare({"file": str(file), "text": text, "at": session.at, "built": built}, environ) as bare:
+            await session.edits(3)
+            bare.took.clear()
+            traced, whole = await session.edits(edits, bare)
         commented = await session.comments(edits)
-        idle = await session.hovers(50)
-        busy = await session.hovers_while_tracing(50)
-        own = (await client.request("fxls/report", {"uri": file.as_uri()}))["milliseconds"]
-    finally:
-        await client.stop()
-    built = [each["construct"] for each in report["targets"] if each["construct"] and each["nodes"]]
-    job = {"file": str(file), "text": text, "at": session.at, "built": built, "edits": edits}
-    beside = bare_process(job, environ)
-    name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-    print(f"{name} · {len(built)} models built")
-    print(f"  start → first diagnostics          {first * 1000:8.0f} ms")
-    print(f"  edit → diagnostics                 {spread(traced)}   (the last trace itself {own:.1f} ms)")
-    show_bare(traced, beside)
-    print(f"  comment → diagnostics              {spread(commented)}")
-    print(f"  hover                              {spread(idle)}")
-    print(f"  hover while traces run             {spread(busy)}\n")
+        idle = [await session.hover() for _ in range(50)]
+        busy = await session.hovers_while_tracing(100)
+        print(f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file} · {len(built)} models built")
+        print(f"  start → first diagnostics          {first * 1000:8.0f} ms, first report {started * 1000:.0f} ms")
+        print(f"  edit → diagnostics                 {spread(traced)}")
+        print(f"  edit → whole report                {spread(whole)}")
+        stops = f"   torch.fx stops: {bare.stopped}" if bare.stopped else ""
+        print(f"  bare exec + build + torch.fx       {spread(bare.took)}{stops}")
+        if bare.took:
+            ratios = [statistics.median(each) / statistics.median(bare.took) for each in (traced, whole)]
+            print(f"  ratio of the medians               {ratios[0]:8.2f} diagnostics {ratios[1]:8.2f} whole report")
+        print(f"  comment → diagnostics              {spread(commented)}")
+        print(f"  hover                              {spread(idle)}")
+        print(f"  hover while traces run             {spread(busy)} {quantile(busy, 0.99) * 1000:8.1f} ms p99")
+        if typing:
+            print(f"  typing for {typing:.0f} s: {await session.typing(typing)}")
+        print(f"  memory: {memory(client.process.pid)}\n")
 
 
 class Session:
@@ -88,28 +107,28 @@ class Session:
         self.client, self.uri, self.text, self.at = client, uri, text, at
         self.version = 1
 
-    async def warm(self) -> None:
-        """Let the worker's templates settle."""
-        for _ in range(3):
-            await self.edit(self.version)
-
-    async def edit(self, number: int) -> float:
-        """Edit the model; return the seconds until its diagnostics."""
-        await asyncio.sleep(PAUSE)
-        self.version += 1
-        start = time.perf_counter()
-        self.client.change(self.uri, self.version, edited(self.text, self.at, f"_edit = {number}"))
-        await self.client.diagnostics(self.uri, self.version, TIMEOUT)
-        return time.perf_counter() - start
-
-    async def edits(self, count: int) -> list[float]:
-        """Return what single edits took."""
-        return [await self.edit(1000 + number) for number in range(count)]
+    async def edits(self, count: int, bare: "Bare | None" = None) -> tuple[list[float], list[float]]:
+        """Return what single edits took, until their diagnostics and until their whole reports."""
+        traced: list[float] = []
+        whole: list[float] = []
+        for number in range(count):
+            await asyncio.sleep(PAUSE)
+            self.version += 1
+            start = time.perf_counter()
+            self.client.change(self.uri, self.version, edited(self.text, self.at, f"_edit = {1000 + number}"))
+            await self.client.diagnostics(self.uri, self.version, TIMEOUT)
+            traced.append(time.perf_counter() - start)
+            await whole_report(self.client, self.uri, self.version)
+            whole.append(time.perf_counter() - start)
+            if bare is not None:
+                await bare.once(f"_edit = {1000 + number}")
+        return traced, whole
 
     async def comments(self, count: int) -> list[float]:
         """Return what insertions of comments took."""
-        took = []
+        took: list[float] = []
         for _ in range(count):
+            await asyncio.sleep(0.01)
             self.version += 1
             start = time.perf_counter()
             self.client.insert(self.uri, self.version, self.at[0] - 1, 0, "# a comment\n")
@@ -124,21 +143,112 @@ class Session:
         await self.client.request("textDocument/hover", {"textDocument": {"uri": self.uri}, "position": place})
         return time.perf_counter() - start
 
-    async def hovers(self, count: int) -> list[float]:
-        """Return what hovers took while nothing else went on."""
-        return [await self.hover() for _ in range(count)]
-
     async def hovers_while_tracing(self, count: int) -> list[float]:
         """Return what hovers took right after edits."""
-        took = []
+        took: list[float] = []
         for number in range(count):
             self.version += 1
-            text = edited(self.text, self.at, f"_edit = {5000 + number}")
-            self.client.change(self.uri, self.version, text)
+            self.client.insert(self.uri, self.version, self.at[0] - 1, self.at[1], f"_hover = {number}; ")
             await asyncio.sleep(0.005)
             took.append(await self.hover())
         await self.client.diagnostics(self.uri, self.version, TIMEOUT)
         return took
+
+    async def typing(self, seconds: float) -> str:
+        """Type a character every 50 ms; return what that was like."""
+        self.version += 1
+        self.client.change(self.uri, self.version, edited(self.text, self.at, "_typed = 1"))
+        await self.client.diagnostics(self.uri, self.version, TIMEOUT)
+        before, began, typed = shared_out(self.client.process.pid), time.perf_counter(), 0
+        first, most, column = self.version, 0, self.at[1] + len("_typed = 1")
+        start = began
+        while time.perf_counter() - began < seconds:
+            await asyncio.sleep(max(0.0, began + typed * PAUSE - time.perf_counter()))
+            self.version += 1
+            start = time.perf_counter()
+            self.client.insert(self.uri, self.version, self.at[0] - 1, column + typed, str(typed % 10))
+            typed += 1
+            if typed % 20 == 0:
+                most = max(most, len(below(self.client.process.pid)))
+        await self.client.diagnostics(self.uri, self.version, TIMEOUT)
+        answered = time.perf_counter() - start
+        shown = len({each["version"] for each in self.published() if each["version"] > first})
+        own = (await whole_report(self.client, self.uri, self.version))["milliseconds"]
+        await asyncio.sleep(0.5)
+        grown = shared_out(self.client.process.pid) - before
+        return (
+            f"{typed} characters, {shown} of them answered; the last after {answered * 1000:.0f} ms, "
+            f"its trace {own:.0f} ms; at most {most} processes; the server grew by {grown:.1f} MiB"
+        )
+
+    def published(self) -> list[dict[str, Any]]:
+        """Return the diagnostics of this file that came so far."""
+        return [
+            each for each in self.client.notifications["textDocument/publishDiagnostics"] if each["uri"] == self.uri
+        ]
+
+
+class Bare:
+    """The bare work on one file, in a process of its own."""
+
+    def __init__(self, job: dict[str, Any], environ: dict[str, str]) -> None:
+        self.took: list[float] = []
+        self.stopped = ""
+        self._job, self._environ = job, environ
+
+    async def __aenter__(self) -> Self:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, str(BARE), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, **self._environ}, limit=1 << 26,
+        )  # fmt: skip
+        if not await self._say(json.dumps(self._job)):
+            assert self._process.stderr is not None
+            self.stopped = (await self._process.stderr.read()).decode().strip().rpartition("\n")[2]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+
+    async def once(self, statement: str) -> None:
+        """Do the work on an edited text."""
+        answer = await self._say(statement)
+        if answer is not None:
+            self.took.append(answer["took"])
+            self.stopped = answer["stopped"]
+
+    async def _say(self, line: str) -> dict[str, Any] | None:
+        """Return the answer to a line, None if the process has ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if self._process.returncode is not None:
+            return None
+        self._process.stdin.write(line.encode() + b"\n")
+        while answer := await self._process.stdout.readline():
+            with contextlib.suppress(ValueError):  # The file may print, too.
+                return json.loads(answer)
+        return None
+
+
+@asynccontextmanager
+async def served(folder: Path, environ: dict[str, str]) -> AsyncIterator[Client]:
+    """Start a server on a folder, and stop it."""
+    client = await Client.start(env=environ)
+    try:
+        await client.initialize({"interpreter": [sys.executable], "trace": {"timeout": 120}}, folder)
+        yield client
+    finally:
+        await client.stop()
+
+
+async def whole_report(client: Client, uri: str, version: int) -> dict[str, Any]:
+    """Return what is known of a version of a file, as soon as it was traced to its end."""
+    while True:
+        report = await client.request("fxls/report", {"uri": uri}, TIMEOUT)
+        if report["fresh"] and report["version"] == version:
+            return report
+        await asyncio.sleep(0.001)
 
 
 def main_forward(text: str, report: dict[str, Any]) -> tuple[int, int]:
@@ -149,9 +259,13 @@ def main_forward(text: str, report: dict[str, Any]) -> tuple[int, int]:
     for each in (*chosen, *classes.values()):
         for method in each.body:
             if isinstance(method, ast.FunctionDef) and method.name == "forward":
-                first = method.body[0]
+                first = next(part for part in method.body if not is_docstring(part))
                 return first.lineno, first.col_offset
     raise SystemExit("no forward in this file")
+
+
+def is_docstring(part: ast.stmt) -> bool:
+    return isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
 
 
 def edited(text: str, at: tuple[int, int], statement: str) -> str:
@@ -160,46 +274,100 @@ def edited(text: str, at: tuple[int, int], statement: str) -> str:
     return "".join([*lines[: line - 1], " " * column + statement + "\n", *lines[line - 1 :]])
 
 
-# The bare work, in a process of its own.
-
-
-def bare_process(job: dict[str, Any], environ: dict[str, str]) -> dict[str, Any]:
-    run = subprocess.run(
-        [sys.executable, str(BARE)],
-        env={**os.environ, **environ},
-        input=json.dumps(job),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if run.returncode:
-        return {"problem": run.stderr.strip().splitlines()[-1]}
-    return json.loads(run.stdout.splitlines()[-1])
-
-
 def import_torch() -> float:
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import torch"], check=True)
     return time.perf_counter() - start
 
 
+# What processes hold.
+
+
+async def keep(count: int) -> None:
+    """Open more files than are kept ready, and print how many are, and what each of them holds."""
+    text = (ROOT / "examples" / "vit.py").read_text("utf-8")
+    held: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        async with served(Path(folder), {}) as client:
+            for number in range(count):
+                uri = (Path(folder) / f"kept{number}.py").as_uri()
+                client.open(uri, text)
+                await whole_report(client, uri, 1)
+                await asyncio.sleep(1.0)
+                held.append(sum(map(shared_out, below(client.process.pid))))
+            kept = len(document_templates(client.process.pid))
+            each = (held[kept - 1] - held[0]) / max(1, kept - 1)
+            print(
+                f"{count} files opened: {kept} kept ready, each holds {each:.0f} MiB with its children; "
+                f"all processes {held[-1]:.0f} MiB\n"
+            )
+
+
+def memory(server: int) -> str:
+    """Return what a server and its worker hold, in MiB."""
+    worker = sum(map(shared_out, below(server)))
+    return f"server {shared_out(server):.0f} MiB, worker with a template for one file and its children {worker:.0f} MiB"
+
+
+def document_templates(server: int) -> list[int]:
+    return [pid for environment in children(server) for pid in children(environment)]
+
+
+def children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
+    return []
+
+
+def below(pid: int) -> list[int]:
+    found = children(pid)
+    return [*found, *(each for child in found for each in below(child))]
+
+
+def shared_out(pid: int) -> float:
+    """Return the memory of a process in MiB; what several share is counted to each in parts."""
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    return 0.0
+
+
+# The command line.
+
+
+def check(count: int) -> None:
+    """Check folders of some sizes and print what that costs."""
+    sources = [*sorted((ROOT / "examples").glob("*.py")), *sorted((CORPUS / "vit_pytorch").glob("*vit*.py"))]
+    for part in (count // 4, count // 2, count):
+        with tempfile.TemporaryDirectory() as folder:
+            for number in range(part):
+                source = sources[number % len(sources)]
+                shutil.copy(source, Path(folder) / f"file{number}_{source.name}")
+            before, start = os.times(), time.perf_counter()
+            subprocess.run(
+                [sys.executable, "-m", "fxls", "check", folder, "--python", sys.executable, "--format", "json"],
+                env={**os.environ, "PYTHONPATH": str(CORPUS)}, cwd=ROOT, capture_output=True, check=False,
+            )  # fmt: skip
+            seconds, after = time.perf_counter() - start, os.times()
+            used = after.children_user + after.children_system - before.children_user - before.children_system
+            print(
+                f"fxls check on {part:3} files: {seconds:6.1f} s, {1000 * seconds / part:6.1f} ms a file, "
+                f"{used / seconds:.1f} of {os.cpu_count()} cores"
+            )
+
+
 # What is printed.
 
 
-def show_bare(traced: list[float], beside: dict[str, Any]) -> None:
-    if "problem" in beside:
-        print(f"  bare exec + build + torch.fx       {beside['problem']}")
-        return
-    ratio = statistics.median(traced) / statistics.median(beside["took"])
-    stops = f"   torch.fx stops: {beside['stopped']}" if beside["stopped"] else ""
-    print(f"  bare exec + build + torch.fx       {spread(beside['took'])}{stops}")
-    print(f"  ratio of the medians               {ratio:8.2f}")
+def quantile(seconds: list[float], part: float) -> float:
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
 def spread(seconds: list[float]) -> str:
-    ordered = sorted(seconds)
-    high = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
-    return f"{statistics.median(ordered) * 1000:8.1f} ms median {high * 1000:8.1f} ms p95"
+    if not seconds:
+        return "       - "
+    return f"{statistics.median(seconds) * 1000:8.1f} ms median {quantile(seconds, 0.95) * 1000:8.1f} ms p95"
 
 
 if __name__ == "__main__":
