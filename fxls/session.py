@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from lsprotocol import types as lsp
 
+from fxls.discovery.ignores import without_ignored
 from fxls.discovery.index import ModelIndex
 from fxls.document import Document, Effect
 from fxls.features.diagnostics import diagnostics, elsewhere
@@ -430,7 +431,7 @@ class Session:
         def early(report: TraceReport) -> None:
             if self._is_to_be_freed(document, report):
                 return
-            known = document.early(report, self._view(document).settings_of(document.path))
+            known = document.early(without_ignored(report), self._view(document).settings_of(document.path))
             if known is not None:
                 self._publish(document, known)
             heard.set()
@@ -438,7 +439,8 @@ class Session:
         document.asked()
         try:
             worker = self._pool.client(self._environment(document))
-            return await worker.trace(request, early if document.report is not None else None)
+            answer = await worker.trace(request, early if document.report is not None else None)
+            return without_ignored(answer)
         finally:
             heard.set()
 
@@ -467,7 +469,7 @@ class Session:
 
         async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
             index = view.discover(document.path, text)
-            return index, await worker.trace(replace(request, text=text, targets=index.targets))
+            return index, without_ignored(await worker.trace(replace(request, text=text, targets=index.targets)))
 
         await asyncio.sleep(_PAUSE)
         document.mended(report, await with_fixes(report, request.text, trial))

@@ -9,6 +9,7 @@ from fxls.cli.files import BadPathError, SourceFile, read_source
 from fxls.discovery import discover
 from fxls.discovery.configuration import ProjectConfiguration, read_configuration
 from fxls.discovery.elsewhere import Calls
+from fxls.discovery.ignores import without_ignored
 from fxls.discovery.index import ModelIndex
 from fxls.discovery.roots import configuration_file, project_root, roots_of
 from fxls.fixes.verifying import is_worthwhile, with_fixes
@@ -139,14 +140,15 @@ class Tracing:
             limits=self._settings.limits,
             sandbox=self._settings.sandbox != "off",
         )
-        report = await worker.trace(request)
+        report = without_ignored(await worker.trace(request))
         self._memory.remember(index, report)
         if self._fixes and is_worthwhile(report):
 
             async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
                 changed = self._discovered(file.path, text)
                 changed = changed if configuration is None else changed.configured(configuration.targets)
-                return changed, await worker.trace(replace(request, text=text, targets=changed.targets))
+                answer = await worker.trace(replace(request, text=text, targets=changed.targets))
+                return changed, without_ignored(answer)
 
             report = await with_fixes(report, text, trial)
         return replace(traced, snapshot=replace(traced.snapshot, report=report, environment=environment))

@@ -6,14 +6,16 @@ several of them, only the last one can end with a comment, and that one speaks o
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tokenize
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fxls.discovery.index import Ignore, IgnoredCode
+from fxls.rules import selects_something
 from fxls.text.mapper import Mapper
 from fxls.text.scanning import STRING_OR_COMMENT
-from fxworker.wire import Span
+from fxworker.wire import Problem, Span, TraceReport
 
 _IGNORE: Final = re.compile(r"#\s*fx:\s*ignore\b(?P<rest>[^#\r\n]*)")
 _CODES: Final = re.compile(r"\s*\[(?P<codes>[^\]]*)\]")
@@ -38,6 +40,48 @@ def ignores_of(text: str, tree: ast.Module) -> tuple[Ignore, ...]:
 def mentions(text: str) -> list[str]:
     """Return what looks like such a comment, wherever it stands; equal ones in two texts are at most moved."""
     return [match[0] for match in _IGNORE.finditer(text)] if "ignore" in text else []
+
+
+def without_ignored(report: TraceReport) -> TraceReport:
+    """Return a report without the problems in other files that a comment there ignores.
+
+    Those of the report's own text are for whoever has that text to compare. Reads the other files.
+    """
+    others = {
+        each.location.path for target in report.targets for each in target.problems if each.location.path != report.path
+    }
+    ignores = {path: found for path in others if (found := _ignores_of_file(path))}
+    if not ignores:
+        return report
+    return replace(
+        report,
+        targets=tuple(
+            replace(target, problems=tuple(each for each in target.problems if not _is_ignored(each, ignores)))
+            for target in report.targets
+        ),
+    )
+
+
+def _ignores_of_file(path: str) -> tuple[Ignore, ...]:
+    try:
+        with tokenize.open(path) as file:
+            text = file.read()
+        return ignores_of(text, ast.parse(text)) if mentions(text) else ()
+    except (OSError, SyntaxError, ValueError):  # What cannot be read ignores nothing.
+        return ()
+
+
+def _is_ignored(problem: Problem, ignores: Mapping[str, tuple[Ignore, ...]]) -> bool:
+    span = problem.location.span
+    return any(
+        ignore.covers(span) and (not ignore.codes or any(means(each, problem.code) for each in ignore.codes))
+        for ignore in ignores.get(problem.location.path, ())
+    )
+
+
+def means(ignored: IgnoredCode, code: str) -> bool:
+    """Whether a code in a comment is a problem's code, or the beginning of it."""
+    return selects_something(ignored.code) and code.startswith(ignored.code)
 
 
 def end_of_joined(mapper: Mapper, line: int) -> int:

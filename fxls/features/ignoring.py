@@ -7,7 +7,7 @@ the statement that the comment stands on did run. A comment that can never ignor
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from fxls.discovery.ignores import end_of_joined
+from fxls.discovery.ignores import end_of_joined, means
 from fxls.discovery.index import Ignore, IgnoredCode
 from fxls.features.places import PlacedProblem, sites
 from fxls.rules import UNUSED_IGNORE, selects_something
@@ -58,11 +58,7 @@ def _ignoring(ignores: Iterable[Ignore], placed: PlacedProblem) -> Iterator[Igno
         if ignore.covers(placed.span):
             if not ignore.codes:
                 yield ignore
-            yield from (each for each in ignore.codes if _means(each, placed.problem.code))
-
-
-def _means(ignored: IgnoredCode, code: str) -> bool:
-    return selects_something(ignored.code) and code.startswith(ignored.code)
+            yield from (each for each in ignore.codes if means(each, placed.problem.code))
 
 
 def _useless(snapshot: Snapshot, used: set[int]) -> Iterator[PlacedProblem]:

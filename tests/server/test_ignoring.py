@@ -8,6 +8,7 @@ from lsprotocol import types as lsp
 
 from fxls.discovery import discover
 from fxls.discovery.configuration import parse_configuration
+from fxls.discovery.ignores import without_ignored
 from fxls.discovery.index import Ignore
 from fxls.document import Document, Effect
 from fxls.features.code_actions import code_actions
@@ -435,3 +436,28 @@ def test_a_directive_is_code_all_the_same():
     document = Document("file:///project/net.py", 1, text_with(), "utf-16")
     document.indexed(discover(document.path, document.text))
     assert typed(document, 4, "\n# fx: Net()") is Effect.TEXT
+
+
+def test_comments_in_other_files_are_heeded(tmp_path):
+    other = tmp_path / "blocks.py"
+    other.write_text(
+        "def f(x):\n    if x > 0:  # fx: ignore[FX001]\n        x = len(x)  # fx: ignore[FX004]\n    return x\n"
+    )
+    text = text_with()
+    branch = problem(text, code="FX001")
+    there = replace(branch, location=Location(str(other), Span(2, 7, 2, 12)))
+    other_code = replace(branch, code="FX002", location=Location(str(other), Span(3, 12, 3, 18)))
+    elsewhere = replace(branch, location=Location(str(tmp_path / "missing.py"), Span(2, 7, 2, 12)))
+    report = shot(text, branch, there, other_code, elsewhere).report
+    assert report is not None
+    (target,) = without_ignored(report).targets
+    assert target.problems == (branch, other_code, elsewhere)
+
+
+def test_a_file_without_comments_that_ignore_leaves_the_report_as_it_is(tmp_path):
+    other = tmp_path / "blocks.py"
+    other.write_text("x = 'no syntax\n# fx: ignore\n")
+    text = text_with()
+    report = shot(text, replace(problem(text), location=Location(str(other), Span(2, 0, 2, 1)))).report
+    assert report is not None
+    assert without_ignored(report) is report
