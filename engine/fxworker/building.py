@@ -155,7 +155,7 @@ def _unaided(
     if isinstance(bare, Built):
         return bare
     if bare is not None and failed is None:
-        if not (_has_parameters(cls) and _wants_arguments(bare.error)):
+        if not (_has_parameters(cls) and _wants_arguments(cls, bare.error)):
             return bare
         failed = Unbuilt(None, bare.error, unknown=True, tried=f"{target.qualname}()")
     result = _evaluate(Construct(hint, "inferred"), scope, make) if hint else None
@@ -229,14 +229,16 @@ def _has_parameters(cls: Any) -> bool:
         return False
 
 
-def _wants_arguments(error: BaseException | None) -> bool:
+def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     """Whether a constructor that was called without arguments asked for some.
 
-    It did so if it raised by `raise` or `assert`, a check of its own and no mistake, or handed `**kwargs` on to a
-    constructor that needs some.
+    It did so if it raised by `raise` or `assert`, a check of its own and no mistake, handed `**kwargs` on to a
+    constructor that needs some, or could not do with the None that it has as a default.
     """
     if isinstance(error, TypeError) and " missing " in text_of(error):
         return True
+    if isinstance(error, TypeError | AttributeError) and "NoneType" in text_of(error):
+        return any(each.default is None for each in inspect.signature(cls).parameters.values())
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
     if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":
         return False

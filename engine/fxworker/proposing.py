@@ -5,7 +5,6 @@ classes of the file, its name, and what parameters of that name have as default 
 """
 
 import ast
-import dataclasses
 import enum
 import inspect
 import re
@@ -231,7 +230,7 @@ class Proposals:
         elif hint is nn.Module:
             yield "torch.nn.Identity()"
         elif hint not in PLAIN and name and hint is not self._root:
-            yield f"{name}()" if is_bare(hint) else Group("call", name, hint)
+            yield Group("call", name, hint)
 
     def _visible(self, cls: type) -> str:
         """Return the name that a class has in the file, "" if it has none."""
@@ -271,7 +270,7 @@ class Proposals:
             if share < 0.5 and not (_CONFIGURATION.search(key) and _CONFIGURING.fullmatch(name)):
                 continue
             likeness = _overlap(key, getattr(self._root, "__name__", "")) / 100
-            ranked.append((-share - likeness, f"{key}()" if is_bare(cls) else Group("call", key, cls)))
+            ranked.append((-share - likeness, Group("call", key, cls)))
         return [value for _, value in sorted(ranked, key=lambda each: each[0])][:4]
 
     def _modules(self, name: str, fields: list[str], *, called: bool) -> list[Value]:
@@ -337,24 +336,6 @@ def _has_length(expression: str, use: Use) -> bool:
     """Whether an expression is a sequence with as many items as are taken from it."""
     found = literal(expression)
     return isinstance(found, list | tuple) and len(found) >= use.least and use.count in {0, len(found)}
-
-
-def is_bare(cls: type) -> bool:
-    """Whether a class can be made without arguments, as far as it says."""
-    if issubclass(cls, nn.Module):
-        return False
-    if dataclasses.is_dataclass(cls):
-        missing = dataclasses.MISSING
-        return all(
-            not each.init or each.default is not missing or each.default_factory is not missing
-            for each in dataclasses.fields(cls)
-        )
-    try:
-        parameters = inspect.signature(cls).parameters.values()
-    except (ValueError, TypeError):
-        return False
-    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return all(each.default is not each.empty or each.kind in fixed for each in parameters)
 
 
 def _has_field(cls: type, name: str) -> bool:
