@@ -236,7 +236,7 @@ class _Session:
             facts=replace(report.facts, flops=fed.flops) if report.facts is not None else None,
             nodes=self.reporter.nodes(graph, node_lines(code)),
             code=code.src,
-            problems=(*problems, *self._misfits(traced, fed)),
+            problems=(*problems, *self._misfits(traced, diagnosis, fed)),
             guards=self._guards(report, captured),
             captured=captured is not None,
             cut=diagnosis.cut,
@@ -326,8 +326,8 @@ class _Session:
             ]
         )
 
-    def _misfits(self, traced: _Traced, fed: Fed) -> tuple[Problem, ...]:
-        target, root = traced.target, traced.diagnosis.root
+    def _misfits(self, traced: _Traced, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
+        target, root = traced.target, diagnosis.root
         if fed.inputs is None:
             return self._unfed(target, traced.built.root, fed.unknown)
         inputs = fed.inputs
