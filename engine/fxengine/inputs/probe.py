@@ -4,6 +4,7 @@ A trial leaves the module as it was: attributes that user code sets while it run
 It runs in evaluation mode, as a profile does, so that models do not ask for labels.
 """
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -13,20 +14,26 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from fxengine.classification import Moment, moments_of
-from fxengine.inputs.recipes import Place, Recipe
+from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, leaves
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
 
-__all__ = ["Operation", "Outcome", "Sources", "probe"]
+__all__ = ["Operation", "Outcome", "Sources", "is_small", "moments_outside", "probe", "run_for_values"]
 
 Sources: TypeAlias = frozenset[Place]
 """Parts of the inputs that a tensor was computed from."""
 
 _META = torch.device("meta")
+_CPU = torch.device("cpu")
+_EMBEDDING = frozenset({F.embedding, torch.embedding})
+_FEW_NUMBERS = 1 << 23
+"""The most parameters, and elements of inputs, of a model that is run on real data to see whether values fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ class _Probe(ShapesOnly):
         self.limit = limit
         self.failed: tuple[BaseException, Operation] | None = None
         self._sources: dict[int, tuple[Any, Sources]] = {}
+        self._highs: dict[int, int] = {}
 
     def mark(self, value: Any, places: Sources) -> None:
         """Note that the tensors in ``value`` were computed from ``places``."""
@@ -118,6 +126,12 @@ class _Probe(ShapesOnly):
             case _:
                 pass
 
+    def limit_indices(self, recipes: Mapping[str, Recipe], values: Mapping[str, Any]) -> None:
+        """Note how large the integers are that tensors without data stand for."""
+        for name, recipe in recipes.items():
+            if isinstance(recipe, TensorRecipe) and recipe.fill == "integers":
+                self._highs[id(values[name])] = recipe.high
+
     def account(self, value: Any) -> Sources:
         """Return which parts of the inputs a value is or was computed from."""
         if isinstance(value, int | float | str | bool | type(None)):  # Equal ones may be one object.
@@ -138,6 +152,8 @@ class _Probe(ShapesOnly):
         if time.monotonic() > self.limit:
             raise _OutOfTime
         try:
+            if func in _EMBEDDING and len(args) > 1:
+                self._look_up(args[0], args[1])
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
             sources = tuple(self.account(tensor) for tensor in Operation(func, args, kwargs, ()).tensors)
@@ -147,6 +163,16 @@ class _Probe(ShapesOnly):
         if places:
             self.mark(result, places)
         return result
+
+    def _look_up(self, indices: Any, table: Any) -> None:
+        """Raise what a lookup on real data raises where the integers are larger than the table.
+
+        Raises:
+            IndexError: They are.
+        """
+        high = self._highs.get(id(indices), 0)
+        if isinstance(table, Tensor) and high > table.shape[0]:
+            raise IndexError("index out of range in self")
 
     def _places_in(self, values: Iterable[Any]) -> Sources:
         places: Sources = frozenset()
@@ -176,6 +202,7 @@ def probe(
         values = {name: recipe.make(_META, None) for name, recipe in recipes.items()}
     except RuntimeError as error:  # Too large even without data.
         return Outcome(0, error)
+    mode.limit_indices(recipes, values)
     for name, value in values.items():
         mode.mark_input(value, (name,))
     names = list(values)
@@ -191,11 +218,75 @@ def probe(
             return Outcome(mode.calls, TimeoutError("this trial took too long"))
         except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
             operation = mode.failed[1] if mode.failed is not None and mode.failed[0] is error else None
-            return Outcome(mode.calls, error, operation, _module_of(error, module), _moments(error), mode.account)
+            return Outcome(
+                mode.calls, error, operation, _module_of(error, module), moments_outside(error), mode.account
+            )
     return Outcome(mode.calls)
 
 
-def _moments(error: BaseException) -> tuple[Moment, ...]:
+class _Clock(TorchFunctionMode):
+    """Ends a run on real data when its time is over."""
+
+    def __init__(self, limit: float) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if time.monotonic() > self.limit:
+            raise _OutOfTime
+        return func(*args, **(kwargs or {}))
+
+
+def is_small(root: Any, recipes: Mapping[str, Recipe]) -> bool:
+    """Whether a model and its inputs are so small that a run on real data costs little."""
+    parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
+    numbers = sum(part.elements for part in parts if isinstance(part, TensorRecipe))
+    if isinstance(root, nn.Module):
+        numbers += sum(tensor.numel() for tensor in itertools.chain(root.parameters(), root.buffers()))
+    return numbers <= _FEW_NUMBERS
+
+
+def run_for_values(root: nn.Module, recipes: Mapping[str, Recipe], positional: int, limit: float) -> Exception | None:
+    """Run a model on real data, its weights drawn at random where it has none, and return what it raised.
+
+    What cannot be told for want of data elsewhere in the model, or of time, counts as no error.
+    """
+    generator = torch.Generator().manual_seed(0)
+    state = {
+        name: _drawn(tensor, generator)
+        for name, tensor in itertools.chain(root.named_parameters(), root.named_buffers())
+        if tensor.is_meta
+    }
+    values = {name: recipe.make(_CPU, generator) for name, recipe in recipes.items()}
+    names = list(values)
+    args = tuple(values[name] for name in names[:positional])
+    with preserved_state(root) as parts, torch.random.fork_rng(devices=[]):
+        for part in parts:
+            part.training = False
+        try:
+            with torch.no_grad(), _Clock(limit):
+                torch.func.functional_call(root, state, args, {name: values[name] for name in names[positional:]})
+        except _OutOfTime:
+            return None
+        except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
+            return None if needs_data(error) or "meta" in str(error) else error
+    return None
+
+
+def _drawn(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """Return a real tensor like one without data: small random numbers, zeros where they are no numbers with a point."""
+    if not tensor.is_floating_point():
+        return torch.zeros(tensor.shape, dtype=tensor.dtype)
+    return (0.02 * torch.randn(tensor.shape, generator=generator)).to(tensor.dtype)
+
+
+def moments_outside(error: BaseException) -> tuple[Moment, ...]:
     """Return the frames of an error, innermost first, but for those of torch and of helpers."""
     return tuple(reversed([each for each in moments_of(error.__traceback__) if is_user_file(each.path)]))
 

@@ -27,6 +27,9 @@ _FRAMES: Final = 6
 _MAPPING: Final = frozenset({"get", "items", "keys", "values", "update", "pop", "setdefault"})
 _SEQUENCE: Final = frozenset({"append", "extend", "insert"})
 _MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
+_MISCOUNTED: Final = re.compile(r"^\w+\(\) takes \d+ positional arguments? but \d+ were given")
+"""What torch says when it is given tensors where it wants numbers."""
+
 _UNKNOWN: Final = object()
 _NEGATED: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Eq: ast.NotEq,
@@ -173,7 +176,8 @@ class _Scene:
             phrase in message
             for phrase in ("'int'", " int", "integer", "of ints", "must be real number", "iterable of")
         )
-        if not wants_number or "ensor" not in message:
+        miscounted = isinstance(self.error, TypeError) and _MISCOUNTED.search(message) is not None
+        if not miscounted and not (wants_number and "ensor" in message):
             return
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             for each in ast.walk(argument):

@@ -11,7 +11,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log2
 from typing import Any
 
@@ -19,12 +19,12 @@ import torch
 from torch import nn
 
 from fxengine.graph import Graph
-from fxengine.inputs.clues import Clues
+from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.moves import Moves
-from fxengine.inputs.probe import Outcome, probe
+from fxengine.inputs.probe import Outcome, is_small, moments_outside, probe, run_for_values
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.reading import patterns_said
-from fxengine.inputs.recipes import Recipe, call_expression
+from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, call_expression, leaves
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.scenes import absent_names
 from fxengine.inputs.signature import Parameter, consumers, parameters_of
@@ -48,6 +48,12 @@ _HOPELESS = 40
 _KEPT_ATTEMPTS = 5
 _SHORTEST_TRIAL = 0.5
 """Seconds that a trial may take beyond the time that is left."""
+
+_LONGEST_RUN = 0.5
+"""Seconds of a run on real data."""
+
+_BATCHES = (3, 1)
+"""Sizes of a batch that are tried beside the one that was proposed."""
 
 _MAIN_INPUTS = re.compile(
     r"^(x|input_ids|pixel_values|inputs?_embeds|input_values|input_features|inputs?|images?|img|tokens?|sample|hidden_states)$"
@@ -80,6 +86,7 @@ class InferredInputs:
         doubtful: Where inputs are not complete: the parameters that the furthest attempt failed on.
         recipes: How the arguments are made, for ``materialize``.
         positional: How many of the recipes are passed by position.
+        bound_to_batch: Whether the model runs with this size of the batch and not with others that were tried.
     """
 
     args: tuple[Any, ...]
@@ -92,6 +99,7 @@ class InferredInputs:
     doubtful: tuple[str, ...] = ()
     recipes: Mapping[str, Recipe] = field(default_factory=dict[str, Recipe])
     positional: int = 0
+    bound_to_batch: bool = False
 
 
 def infer_inputs(
@@ -146,6 +154,7 @@ class _Search:
         self.seen: set[str] = set()
         self.attempts: list[tuple[Outcome, dict[str, Recipe]]] = []
         self.complaints = Counter[str]()
+        self.fallback: tuple[dict[str, Recipe], Outcome] | None = None
 
     def run(self) -> InferredInputs:
         """Try candidates until one fits or the time is over."""
@@ -156,14 +165,31 @@ class _Search:
             limit = self.deadline + max(self.deadline - time.monotonic(), _SHORTEST_TRIAL)
             outcome = probe(self.root, candidate.recipes, self._positional(candidate.recipes), limit)
             if outcome.accepted:
-                return self._finish(candidate.recipes, outcome)
+                error = self._of_values(candidate.recipes, outcome)
+                if error is None:
+                    return self._finish(candidate.recipes, outcome)
+                self.fallback = self.fallback or (candidate.recipes, outcome)
+                outcome = replace(outcome, error=error, moments=moments_outside(error))
             self.attempts.append((outcome, candidate.recipes))
             if time.monotonic() > self.deadline or self._is_hopeless():
                 break
             self._push_repairs(candidate, outcome)
             self.complaints[_complaint(outcome)] += 1
+        if self.fallback is not None:
+            return self._finish(*self.fallback)
         best = max(self.attempts, key=lambda attempt: attempt[0].calls)
         return self._finish(best[1], best[0])
+
+    def _of_values(self, recipes: dict[str, Recipe], outcome: Outcome) -> Exception | None:
+        """Return what a model raises on real data that ran, or nearly ran, without; None where that is not known."""
+        asks = outcome.error is not None or any(
+            isinstance(part, TensorRecipe) and not part.dtype.is_floating_point
+            for name, recipe in recipes.items()
+            for _, part in leaves(recipe, (name,))
+        )
+        if not asks or not isinstance(self.root, nn.Module) or not is_small(self.root, recipes):
+            return None
+        return run_for_values(self.root, recipes, self._positional(recipes), time.monotonic() + _LONGEST_RUN)
 
     def _is_hopeless(self) -> bool:
         """Whether nothing that was tried has changed anything about what the model says."""
@@ -239,6 +265,25 @@ class _Search:
             priority = cost - 2.0 * log2(1 + progress)
             heapq.heappush(self.queue, _Candidate(priority, next(self.serials), recipes, cost, progress))
 
+    def _is_bound_to_batch(self, recipes: dict[str, Recipe], outcome: Outcome) -> bool:
+        """Whether a model runs with the batch that was proposed and with no other: a constant in it is wrong."""
+        if not outcome.accepted or time.monotonic() > self.deadline:
+            return False
+        moves = Moves(recipes, outcome, self.clues)
+        tried = False
+        for size in _BATCHES:
+            batched: dict[Place, Recipe] = {
+                place: part.with_shape((size, *part.shape[1:]))
+                for place, part in moves.tensors()
+                if part.shape[:1] == (BATCH,)
+            }
+            if batched:
+                tried = True
+                other = dict(moves.change(batched, 0.0).recipes)
+                if probe(self.root, other, self._positional(other), self.deadline).accepted:
+                    return False
+        return tried
+
     def _doubtful(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[str, ...]:
         blamed = {str(place[0]) for place in Moves(recipes, outcome, self.clues).blamed}
         required = [parameter.name for parameter in self.parameters if parameter.required]
@@ -249,12 +294,13 @@ class _Search:
         args, kwargs = _make(recipes, positional, _META, None)
         values = list(recipes.values())
         expression = call_expression(tuple(values[:positional]), dict(list(recipes.items())[positional:]))
+        bound = self._is_bound_to_batch(recipes, outcome)
         attempts = sorted(self.attempts, key=lambda attempt: -attempt[0].calls)[:_KEPT_ATTEMPTS]
         return InferredInputs(
             args,
             kwargs,
             expression,
-            _reason(recipes),
+            _reason(recipes) + (f"; only in a batch of {BATCH}" if bound else ""),
             tuple(
                 Attempt(call_expression((), tried), _first_line(failed.error), failed.calls)
                 for failed, tried in attempts
@@ -264,6 +310,7 @@ class _Search:
             () if outcome.accepted else self._doubtful(recipes, outcome),
             recipes,
             positional,
+            bound,
         )
 
 

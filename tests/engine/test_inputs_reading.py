@@ -1,0 +1,245 @@
+"""Example inputs that the source tells of: comments, docstrings, annotations, conditions, and the code that raised."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fxengine.inputs import infer_inputs, materialize
+from fxengine.inputs.reading import patterns_said
+
+
+def fed(root, budget_s=5.0):
+    """The inferred inputs, after eager really ran on them."""
+    inferred = infer_inputs(root, budget_s=budget_s)
+    assert inferred.complete, inferred.failures
+    args, kwargs = materialize(inferred)
+    with torch.no_grad():
+        root(*args, **kwargs)
+    return inferred
+
+
+class Commented(nn.Module):
+    def forward(
+        self,
+        x,  # (B, C, H, W)
+        points,  # [batch, num_points, 3]
+    ):
+        # mask: (B, N)
+        return x, points
+
+
+class Documented(nn.Module):
+    def forward(self, hidden_states, text_embeds=None, mask=None):
+        """Mix.
+
+        Args:
+            hidden_states (`torch.Tensor` of shape `(batch_size, text_sequence_length, hidden_dim)`):
+                The states.
+            text_embeds:
+                Of no shape.
+            mask: a tensor of shape (N, L).
+        """
+        return hidden_states, text_embeds, mask
+
+
+class Unpacking(nn.Module):
+    def forward(self, x, y):
+        b, c, t, f = x.shape
+        y = y.reshape(b, c, -1)
+        height, width = y.shape
+        return x, y, t, f, height, width
+
+
+@pytest.mark.parametrize(
+    ("module", "names", "said"),
+    [
+        (Commented(), ["x", "points", "mask"], {"x": ["B C H W"], "points": ["batch num_points 3"], "mask": ["B N"]}),
+        (
+            Documented(),
+            ["hidden_states", "text_embeds", "mask"],
+            {"hidden_states": ["batch_size text_sequence_length hidden_dim"], "mask": ["N L"]},
+        ),
+        (Unpacking(), ["x", "y"], {"x": ["b c t f"]}),
+    ],
+    ids=["comments", "docstring", "code"],
+)
+def test_the_source_says_shapes(module, names, said):
+    assert patterns_said(module, names) == said
+
+
+class Conditions(nn.Module):
+    """What is asserted tells the sizes."""
+
+    def __init__(self):
+        super().__init__()
+        self.patch, self.width = 7, 21
+
+    def forward(self, x, mode: str):
+        assert x.ndim == 4
+        batch, channels, height, width = x.shape
+        assert height % self.patch == 0 and width % self.patch == 0
+        if channels != self.width:
+            raise ValueError("wrong width")
+        assert mode in ("mean", "max")
+        return x.view(batch, channels, height // 7, 7, width // 7, 7).amax((3, 5)) if mode == "max" else x
+
+
+def test_conditions_that_did_not_hold_tell_what_was_wanted():
+    inferred = fed(Conditions())
+    _, channels, height, width = inferred.args[0].shape
+    assert (channels, height % 7, width % 7) == (21, 0, 0)
+    assert inferred.args[1] == "mean"
+
+
+class Batch(nn.Module):
+    """A dictionary whose keys only the code knows."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(11, 6)
+        self.head = nn.Linear(6, 2)
+
+    def forward(self, batch):
+        hidden = self.embed(batch["input_ids"]) * batch["attention_mask"][..., None]
+        return self.head(hidden) if batch.get("labels") is None else hidden
+
+
+def test_keys_of_a_dictionary():
+    inferred = fed(Batch())
+    assert inferred.expression.startswith("{'input_ids': torch.randint(0, 11, ")
+
+
+class Graph(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.node, self.edge = nn.Linear(5, 4), nn.Linear(3, 4)
+
+    def forward(self, data):
+        x = self.node(data.x)
+        return x.index_add(0, data.edge_index[1], self.edge(data.edge_attr) + x[data.edge_index[0]])
+
+
+def test_attributes_of_an_object():
+    inferred = infer_inputs(Graph(), budget_s=5.0)
+    assert inferred.complete, inferred.failures
+    assert set(dict(inferred.recipes["data"].items)) == {"x", "edge_index", "edge_attr"}
+
+
+class Pyramid(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(channels, 4, 1) for channels in (8, 16, 32))
+
+    def forward(self, features: list[Tensor]):
+        return [conv(features[index]) for index, conv in enumerate(self.convs)]
+
+
+def test_the_items_of_a_list_are_told_apart():
+    assert [tuple(each.shape)[1] for each in fed(Pyramid()).args[0]] == [8, 16, 32]
+
+
+class Called(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, x, activation, rotate: Callable[[Tensor], Tensor]):
+        return rotate(activation(self.fc(x)))
+
+
+def test_what_is_called_is_a_module():
+    assert fed(Called()).expression.endswith("torch.nn.Identity(), torch.nn.Identity()")
+
+
+class Numbers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x, h, w, sizes: tuple[int, int]):
+        return self.proj(x), x.repeat(h, w), torch.zeros(sizes)
+
+
+def test_numbers_where_torch_wants_numbers():
+    inferred = fed(Numbers())
+    assert [type(each) for each in inferred.args[1:]] == [int, int, tuple]
+
+
+class Tables(nn.Module):
+    """The second table is smaller than the first: only values tell."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.kinds = nn.Embedding(100, 4), nn.Embedding(3, 4)
+
+    def forward(self, tokens, kind):
+        return self.words(tokens) + self.kinds(kind + 0)
+
+
+def test_integers_stay_below_the_table_that_they_index():
+    inferred = fed(Tables())
+    assert inferred.recipes["kind"].high <= 3
+
+
+class Picky(nn.Module):
+    """Goes on only where a value is small, and then wants a width."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(12, 3)
+
+    def forward(self, x, step):
+        if step.item() > 100:
+            raise ValueError("too late")
+        return self.fc(x)
+
+
+def test_a_model_that_reads_values_is_run_on_real_ones():
+    fed(Picky())
+
+
+class Any(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Fixed(Any):
+    def forward(self, x):
+        assert len(x) == 2, "two views"
+        return self.fc(x)
+
+
+@pytest.mark.parametrize(("module", "bound"), [(Any(), False), (Fixed(), True)])
+def test_a_batch_of_another_size_is_tried(module, bound):
+    inferred = fed(module)
+    assert inferred.bound_to_batch is bound
+    assert inferred.reason.endswith("only in a batch of 2") is bound
+
+
+def test_the_parameter_in_doubt_is_named():
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x, message):
+            return self.fc(x) * message.payload.unseal(self.fc).block(2)
+
+    inferred = infer_inputs(Decoder(), budget_s=0.3)
+    assert not inferred.complete
+    assert inferred.doubtful == ("message",)
+
+
+def test_one_complaint_about_everything_ends_the_search():
+    class Abstract(nn.Module):
+        def forward(self, x, y, z):
+            raise NotImplementedError
+
+    inferred = infer_inputs(Abstract(), budget_s=60.0)
+    assert not inferred.complete
