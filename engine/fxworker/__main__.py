@@ -3,7 +3,8 @@
 Nothing of ours has to be installed there, and nothing there can stand in our way: the packages are adopted by file
 location, and the protocol moves to a private descriptor, before any other code runs. The first line that the process
 writes is an `EnvironmentReport`; then it answers requests until its input ends. With `--profile` it serves profiles
-only, and torch is loaded once, in the process that measures.
+only, and torch is loaded once, in the process that measures. With `--one FILE` it answers one request and has its black
+box in that file: this is how it is used where processes cannot be forked.
 
 This file must load in an interpreter that is too old for the rest, to say so.
 """
@@ -45,6 +46,9 @@ def _private_descriptors() -> tuple[int, int]:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
+    if sys.platform == "win32":
+        for fd in (requests, answers):
+            importlib.import_module("msvcrt").setmode(fd, os.O_BINARY)
     return requests, answers
 
 
@@ -56,11 +60,15 @@ def _serve(requests: int, answers: int) -> None:
     if sys.argv[1:] == ["--profile"]:
         importlib.import_module("fxworker.profiles").serve_profiles(requests, answers, _measuring_command())
         return
-    report = importlib.import_module("fxworker.environment").load()
+    alone = sys.argv[1:2] == ["--one"]
+    report = importlib.import_module("fxworker.environment").load(forking=not alone)
     if report.problem:
         importlib.import_module("fxworker.refusal").refuse(requests, answers, report)
         return
     _adopt("fxengine")
+    if alone:
+        importlib.import_module("fxworker.standby").serve_one(requests, answers, sys.argv[2], report)
+        return
     importlib.import_module("fxworker.serve").Template(requests, answers, report, _measuring_command()).run()
 
 

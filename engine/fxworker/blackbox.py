@@ -63,7 +63,7 @@ class BlackBox:
         faulthandler.enable(file=self.fd, all_threads=True)
         for name in _DEADLY:
             number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            if number is not None and hasattr(faulthandler, "register") and signal.getsignal(number) is signal.SIG_DFL:
                 faulthandler.register(number, file=self.fd, all_threads=True, chain=True)
         if not _recording:
             _patch()

@@ -5,11 +5,15 @@ wrote into a descriptor that is not its own. What the frames mean is the busines
 """
 
 import contextlib
-import fcntl
 import os
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+try:
+    import fcntl
+except ImportError:  # Windows, whose pipes are as wide as they are.
+    fcntl = None
 
 MARK: Final = b"\x00fxls\xff\x00\x01"
 
@@ -146,7 +150,7 @@ def widen(fd: int) -> None:
 
     Where the user's share of pipe memory is spent, or `fd` is no pipe, it stays as it is, slower and no more.
     """
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
+    if fcntl is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
 

@@ -13,9 +13,9 @@ from fxworker.wire import EnvironmentReport
 _PROBE_SECONDS: Final = 20.0
 
 
-def load() -> EnvironmentReport:
-    """Import torch and report the environment; `problem` says why it cannot trace."""
-    if not hasattr(os, "pidfd_open"):
+def load(*, forking: bool = True) -> EnvironmentReport:
+    """Import torch and report the environment; `problem` says why it cannot trace, with forked processes or without."""
+    if forking and not hasattr(os, "pidfd_open"):
         return _report("", (), f"models cannot be run safely on {platform.system()} yet")
     try:
         torch: Any = importlib.import_module("torch")
@@ -33,7 +33,7 @@ def load() -> EnvironmentReport:
 def devices(torch: Any) -> tuple[str, ...]:
     """Return the devices that a profile can run on, the CPU first. This process does not initialise any of them."""
     found = ["cpu"]
-    if any(_is_built(torch, name) for name in ("cuda", "xpu", "mps")):
+    if hasattr(os, "fork") and any(_is_built(torch, name) for name in ("cuda", "xpu", "mps")):
         found += _probe(torch)
     return tuple(found)
 

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import os
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias, TypeVar
@@ -15,6 +16,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from fxls.workers.client import OnEarly, OnProgress
 from fxls.workers.process import Listener, WorkerProcess
 from fxls.workers.python_env import PythonEnv
+from fxls.workers.standby import StandbyWorker
 from fxworker.wire import (
     CancelRequest,
     EarlyReport,
@@ -59,14 +61,15 @@ class WorkerPool:
 
     def __init__(self, start: _Start = WorkerProcess.start) -> None:
         self._start = start
-        self._workers: dict[PythonEnv, PooledWorker] = {}
+        self._workers: dict[PythonEnv, PooledWorker | StandbyWorker] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
-    def client(self, env: PythonEnv) -> "PooledWorker":
+    def client(self, env: PythonEnv) -> "PooledWorker | StandbyWorker":
         """Return the worker of an environment. Its process starts with its first request."""
         worker = self._workers.get(env)
         if worker is None:
-            worker = self._workers[env] = PooledWorker(env, self._start)
+            kind = StandbyWorker if spawns() else PooledWorker
+            worker = self._workers[env] = kind(env, self._start)
         return worker
 
     async def discard(self, env: PythonEnv) -> None:
@@ -86,6 +89,11 @@ class WorkerPool:
         """End every process."""
         workers, self._workers = list(self._workers.values()), {}
         await asyncio.gather(*self._ending, *(worker.close() for worker in workers))
+
+
+def spawns() -> bool:
+    """Whether processes are spawned here, and not forked: where the system cannot do that safely, or on demand."""
+    return os.environ.get("FXLS_START", "fork" if hasattr(os, "pidfd_open") else "spawn") == "spawn"
 
 
 @dataclass(slots=True)

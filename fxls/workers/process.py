@@ -95,6 +95,13 @@ class WorkerProcess:
         return self._transport.get_pid()
 
     @property
+    def status(self) -> int:
+        """How the process ended, as `wait` says it."""
+        assert self._transport is not None
+        code = self._transport.get_returncode() or 0
+        return -code if code < 0 else code << 8
+
+    @property
     def last_words(self) -> str:
         """The last lines that the process wrote to its standard error."""
         return "\n".join(self._errors)
