@@ -46,7 +46,7 @@ class Unbuilt:
     """Why there is no model.
 
     `error` is what the way `construct` raised; it is None where no way is known, and `tried` then says which arguments
-    were inferred in vain, and `error` what the last ones raised.
+    were inferred in vain, and `error` what the last ones raised. `other` says that the class is no model in truth.
     """
 
     construct: Construct | None
@@ -54,6 +54,7 @@ class Unbuilt:
     unknown: bool = False
     missing: tuple[str, ...] = ()
     tried: str = ""
+    other: bool = False
 
 
 def build(
@@ -86,6 +87,8 @@ def build(
         if isinstance(found, nn.Module):
             return Built(found, construct)
         return Unbuilt(construct, TypeError(f"`{target.qualname}` is a {type(found).__name__}, not an nn.Module"))
+    if isinstance(found, type) and not issubclass(found, nn.Module):
+        return Unbuilt(None, None, other=True)
     failed: Unbuilt | None = None
     for construct in target.constructs:
         result = _evaluate(construct, scope, make)

@@ -264,7 +264,7 @@ class _Session:
 
     def _unbuilt(self, target: TraceTarget, unbuilt: Unbuilt) -> tuple[Problem, ...]:
         """Return what is told of a target that could not be built, and note what need not be tried again."""
-        if self._is_told(unbuilt.error):
+        if unbuilt.other or self._is_told(unbuilt.error):
             return ()
         problem = self.reporter.not_built(target, unbuilt)
         if unbuilt.unknown:

@@ -117,7 +117,11 @@ def _judge(qualname: str, candidates: dict[str, _Candidate], modules: dict[str, 
             verdict = verdict or (candidate.forward is not None and _from_elsewhere(base, candidates, names))
             continue
         full = names.expand(base)
-        if not base or _NO_MODULES.search(full):
+        if not base:
+            # A call, say: what it is shows when it is executed.
+            verdict = verdict or (candidate.forward is not None and names.speak_of_torch)
+            continue
+        if _NO_MODULES.search(full):
             continue
         looks = candidate.forward is not None or (names.speak_of_torch and bool(_LIKE_A_MODULE.search(full)))
         verdict = verdict or full.startswith("torch.nn.") or (names.may_import(base) and looks)
