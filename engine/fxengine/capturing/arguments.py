@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import torch
 from torch import Tensor, nn
 
 from fxengine.capturing.held import Place
@@ -104,7 +105,7 @@ def _rebuilt(
     value: Any, path: tuple[Any, ...], expression: str, leaf: Callable[[tuple[Any, ...], str, Any], Any]
 ) -> Any:
     """A copy of a value in which each leaf is what `leaf` returns for it."""
-    if isinstance(value, Tensor) or type(value) in PLAIN_TYPES:
+    if isinstance(value, Tensor | torch.Size) or type(value) in PLAIN_TYPES:
         return leaf(path, expression, value)
     if isinstance(value, tuple | list):
         items = [_rebuilt(item, (*path, i), f"{expression}[{i}]", leaf) for i, item in enumerate(value)]
