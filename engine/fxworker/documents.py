@@ -40,6 +40,10 @@ _WARMING: Final = 5.0
 IMPORTS: Final = 2.0
 """How many times its limit a request may take for imports, which a cold disk makes slow and only the first one pays."""
 
+_REPLENISHED: Final = 0.02
+"""Seconds after a request was taken up when the next child is forked: most edits are answered by then, and a person who
+types on finds it ready."""
+
 _SHORTEST: Final = 0.5
 """Seconds that another attempt, without the models that hung, must have left."""
 
@@ -56,6 +60,7 @@ class Job:
         guess: Whether the child tries a guess about it, of which nobody said that it works.
         excess: Which limit the child exceeded.
         begun: Whether the child has taken it up.
+        ahead: Whether the child had executed an older text before.
     """
 
     request: TraceRequest
@@ -68,6 +73,7 @@ class Job:
     timer: Timer | None = None
     excess: str = ""
     begun: bool = False
+    ahead: bool = False
     lost: dict[str, TargetReport] = field(default_factory=dict)
 
 
@@ -158,16 +164,23 @@ class DocumentTemplate:
         """Hand a job to the child that is prepared for it, or else, or if it is to begin `anew`, to one that is not."""
         prepared = self._prepared
         if prepared is not None and prepared.ready and not anew:
-            child, self._prepared = prepared.child, None
+            child, self._prepared, job.ahead = prepared.child, None, True
         else:
-            child, self._spare = self._spare or self._fork(), None
+            child, self._spare, job.ahead = self._spare or self._fork(), None, False
         job.child, job.phase, job.guess, job.excess, job.begun = child, None, False, "", False
         self._built = frozenset()
         # A child that was not forked ahead has to warm up first; its time runs from when it says so.
         job.timer = self._loop.after(_WARMING + seconds + GRACE, lambda: self._overdue(job))
         child.send(Frame(Kind.REQUEST, job.line))
+        self._loop.after(_REPLENISHED, lambda: self._replenish() if job.child is child else None)
         limits = job.request.limits
         watch(self._loop, os.getpid(), limits, lambda: job.child is child, lambda what: self._exceeded(job, what))
+
+    def _start_anew(self, job: Job) -> None:
+        """Hand a job to a child that has executed nothing."""
+        if job.timer is not None:
+            job.timer.cancel()
+        self._start(job, job.left.limits.seconds, anew=True)
 
     def _fork(self, last: handlers.Last | None = None) -> Child:
         document = self._document
@@ -188,8 +201,11 @@ class DocumentTemplate:
             self._document.hints |= handlers.unpack_hints(frame.payload)
         elif frame.kind is Kind.READY and self._prepared is not None and self._prepared.child is child:
             self._prepared.ready = True
-        if job is None or job.child is not child:
-            return
+        if job is not None and job.child is child:
+            self._told(job, child, frame)
+
+    def _told(self, job: Job, child: Child, frame: Frame) -> None:
+        """Take what the child that works on a job says of it."""
         match frame.kind:
             case Kind.STARTED if job.timer is not None:
                 job.begun = True
@@ -206,9 +222,7 @@ class DocumentTemplate:
             case Kind.BUILT:
                 self._built = frozenset(frame.payload.decode().split("\n")) - {""}
             case Kind.DECLINED:
-                assert job.timer is not None
-                job.timer.cancel()
-                self._start(job, job.left.limits.seconds, anew=True)
+                self._start_anew(job)
             case Kind.ANSWER:
                 self._last = handlers.Last(job.left, self._built) if self._built else None
                 self._drop_prepared()
@@ -248,6 +262,10 @@ class DocumentTemplate:
         """Answer for a child that gave no answer, or try the file's other models without the one it worked on."""
         if job.timer is not None:
             job.timer.cancel()
+        if not job.begun and job.ahead:
+            # What it did ahead has broken it, not what every child has.
+            self._start_anew(job)
+            return
         if not job.begun:
             # What the file imports has broken what every child needs: only another template helps.
             end = replace(end, record=self._ends.box.read())
@@ -320,10 +338,13 @@ class DocumentTemplate:
         if self._traced is not None:
             self._document.read_ahead(self._traced)
             self._traced = None
-        if self._spare is None:
-            self._spare = self._fork()
+        self._replenish()
         if self._prepared is None and self._last is not None:
             self._prepare_for(self._last)
+
+    def _replenish(self) -> None:
+        if self._spare is None:
+            self._spare = self._fork()
 
     def _prepare_for(self, last: handlers.Last) -> None:
         """Fork a child that does ahead of need what the next request, if it changes little, would have to do again."""

@@ -6,7 +6,18 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from fxworker.wire import Construct, Inputs, Limits, Overlay, Span, TraceTarget, digest
+from fxworker.wire import (
+    LATER,
+    Construct,
+    EarlyReport,
+    Inputs,
+    Limits,
+    Overlay,
+    Span,
+    TraceReport,
+    TraceTarget,
+    digest,
+)
 from tests.worker.harness import Worker, all_problems, marked, of, only_problem
 
 NET = """\
@@ -458,6 +469,32 @@ def test_a_profile_of_what_cannot_be_traced_says_why(worker, model):
     _, report = worker.profile(model(text), "Net")
     assert report.status == "failed"
     assert [problem.code for problem in report.problems] == ["FX001"]
+
+
+BRANCHED = NET.replace("return y.relu()", "return y if y.sum() > 0 else torch.zeros(3) + y")
+
+
+def test_what_stops_a_trace_is_told_before_the_rest_if_that_is_asked_for(worker, model):
+    path = model(BRANCHED)
+    request = replace(worker.request(path), early=True)
+    worker.send(request)
+    early, report = worker.receive(), worker.receive()
+    assert isinstance(early, EarlyReport)
+    assert isinstance(report, TraceReport)
+    assert early.id == report.id == request.id
+    assert early.report.digest == report.digest
+    before, after = of(early.report, "Net"), of(report, "Net")
+    assert (before.nodes, before.code, bool(after.nodes), bool(after.code)) == ((), "", True, True)
+    assert [each.code for each in before.problems] == ["FX001"]
+    assert before.problems == tuple(each for each in after.problems if not each.code.startswith(LATER))
+    assert before.status == after.status == "partial"
+
+
+def test_nothing_is_told_early_of_a_text_without_a_model_or_that_is_no_program(worker, model):
+    path = model(NET)
+    for text in ("x = 1\n", "def (\n"):
+        worker.send(replace(worker.request(path, text), early=True))
+        assert isinstance(worker.receive(), TraceReport)
 
 
 def test_an_interpreter_without_torch_refuses_each_request(tmp_path, model):
