@@ -271,6 +271,15 @@ def test_a_class_lists_its_problems_errors_first_and_what_its_graph_is_specialis
     assert "200 runs" in status(snapshot(TEXT, report)).tooltip
 
 
+def test_a_model_that_was_captured_with_its_inputs_says_with_how_many_guards():
+    guards = (Guard("x.shape", "(2, 8)", location(TEXT, "self.fc(x)")), Guard("x.dtype", "torch.float32"))
+    shot = snapshot(TEXT, net(problem(severity="warning"), guards=guards, captured=True))
+    assert "captured with 2 guards: `x.shape` is `(2, 8)` ([line 11]" in hovered(shot, "Net(nn")
+    assert "1 captured" in status(shot).tooltip
+    titles = [lens.command.title for lens in code_lenses(shot) if lens.command is not None]
+    assert any("captured with 2 guards" in title for title in titles)
+
+
 def test_of_many_problems_some_are_listed():
     many = [problem(message=f"{number}", location=Location(PATH, Span(11, number, 11, 20))) for number in range(12)]
     text = hovered(snapshot(TEXT, net(*many)), "Net(nn")
