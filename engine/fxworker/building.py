@@ -8,6 +8,7 @@ own: that is no fault, and the caller decides what to make of it.
 import ast
 import contextlib
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +29,9 @@ from fxworker.offline import weights_are_absent
 from fxworker.wire import Construct, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
+
+_MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
+_MOST_MAKERS: Final = 2
 
 EXPLICIT: Final = frozenset({"directive", "configuration"})
 """Ways that the person wrote down for us: one that fails is told, not passed over."""
@@ -175,12 +179,24 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
     search = Search(target.qualname, cls, scope, partial(attempt, real=False), inner=inner)
     found = search.run()
+    for name in _makers(cls) if found is None else ():
+        maker = Search(f"{target.qualname}.{name}", getattr(cls, name), scope, partial(attempt, real=False))
+        found = found or maker.run()
     if found is not None:
         expression, root = found
         construct = Construct(expression, "inferred")
         return Built(root, construct) if make is attempt else _evaluate(construct, scope, make)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
+
+
+def _makers(cls: Any) -> list[str]:
+    """Return the names of the class's own methods that make an instance, other than with trained weights."""
+    return [
+        name
+        for name, value in vars(cls).items()
+        if isinstance(value, classmethod | staticmethod) and _MAKING.match(name) and "pretrained" not in name
+    ][:_MOST_MAKERS]
 
 
 def required_parameters(cls: Any) -> Mapping[str, inspect.Parameter]:

@@ -13,6 +13,15 @@ from fxworker.usage import Kind, kind_of_attribute
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _QUOTED: Final = re.compile(r"""['"`]([A-Za-z][\w\-./+ ]*)['"`]""")
+_SAID: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("list", "tuple", "sequence", "iterable", "lists", "tuples"), "sequence"),
+    **dict.fromkeys(("int", "integer", "float", "number", "positive"), "number"),
+    **dict.fromkeys(("str", "string"), "string"),
+    **dict.fromkeys(("dict", "dictionary", "mapping"), "mapping"),
+    **dict.fromkeys(("callable", "function"), "callable"),
+    **dict.fromkeys(("tensor", "Tensor"), "tensor"),
+    **dict.fromkeys(("bool", "boolean"), "flag"),
+}
 _MOST: Final = 8
 """How many values are taken from a message, or from a table."""
 
@@ -78,7 +87,13 @@ def complaint_of(error: BaseException) -> Complaint:
         return Complaint(words, lacks=key, owner=_keys(moments, key), values=tuple(dict.fromkeys(tables))[:_MOST])
     if isinstance(error, TypeError | ValueError | IndexError):
         return _about_kind(error, text, words, values, moments)
-    return Complaint(words, values=values)
+    return Complaint(words, _said_kind(text), values=values)
+
+
+def _said_kind(text: str) -> Kind | None:
+    """Return the kind that a message of the constructor's own says: `blocks should be a list`."""
+    said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)", text)
+    return _SAID.get(said[1]) if said is not None else None
 
 
 def depth_of(error: BaseException | None) -> int:
@@ -153,7 +168,7 @@ def _about_kind(
         found = re.search(pattern, text)
         if found is not None:
             return Complaint(words, kind, next((each for each in found.groups() if each), ""), values=values)
-    return Complaint(words, values=values)
+    return Complaint(words, _said_kind(text), values=values)
 
 
 def _quoted(text: str) -> list[str]:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
+from torch._C import _len_torch_function_stack, _pop_torch_function_stack
+
 _LATER: Final = 0.05
 """Seconds after which an import that was going on is looked at again."""
 
@@ -29,12 +31,16 @@ def patience(seconds: float) -> Generator[None]:
         yield
         return
     before = signal.signal(signal.SIGALRM, _give_up)
+    modes = _len_torch_function_stack()
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+        # What was interrupted while it left a mode has not left it.
+        while _len_torch_function_stack() > modes:
+            _pop_torch_function_stack()
 
 
 def _give_up(number: int, frame: FrameType | None) -> None:

@@ -130,7 +130,7 @@ def fields_of(usage: Usage, path: str) -> list[str]:
 
 def _constructor(cls: Any) -> Any:
     """Return the function that constructs: the class's own or inherited `__init__`, or the callable itself."""
-    function = cls.__init__ if isinstance(cls, type) else cls
+    function = cls.__init__ if isinstance(cls, type) else getattr(cls, "__func__", cls)
     function = inspect.unwrap(function)
     return function if inspect.isfunction(function) else None
 

@@ -219,3 +219,14 @@ def test_errors_say_what_they_want():
         _one, _two, _three = pair
 
     assert raised(lambda: unpack((1, 2))).length == 3
+
+
+class Listed(nn.Module):
+    def __init__(self, blocks=None):
+        super().__init__()
+        assert isinstance(blocks, list), "blocks should be a list"
+
+
+def test_what_a_message_says_in_words_is_heard():
+    expression, _ = searched(Listed).run()
+    assert expression.startswith("Listed(blocks=[")
