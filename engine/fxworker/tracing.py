@@ -329,7 +329,8 @@ class _Session:
     def _misfits(self, traced: _Traced, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
         target, root = traced.target, diagnosis.root
         if fed.inputs is None:
-            return self._unfed(target, traced.built.root, fed.unknown)
+            # What stops the trace may stop the model too, and no inputs would help.
+            return () if diagnosis.problems else self._unfed(target, traced.built.root, fed.unknown)
         inputs = fed.inputs
         return self.reporter.merged(
             [self.reporter.shape_problem(each, inputs, target.qualname, root) for each in fed.failures]

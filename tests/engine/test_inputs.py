@@ -12,7 +12,7 @@ from fxengine._symbolic_trace import symbolic_trace
 from fxengine.inputs import infer_inputs, materialize
 
 
-def fed(root, graph=None, budget_s=5.0):
+def fed(root, graph=None, budget_s=60.0):
     """The inferred inputs, after eager really ran on them."""
     inferred = infer_inputs(root, graph, budget_s=budget_s)
     assert inferred.complete, inferred.failures

@@ -10,7 +10,7 @@ from fxengine.inputs import infer_inputs, materialize
 from fxengine.inputs.reading import patterns_said
 
 
-def fed(root, budget_s=5.0):
+def fed(root, budget_s=60.0):
     """The inferred inputs, after eager really ran on them."""
     inferred = infer_inputs(root, budget_s=budget_s)
     assert inferred.complete, inferred.failures
@@ -79,7 +79,8 @@ class Conditions(nn.Module):
     def forward(self, x, mode: str):
         assert x.ndim == 4
         batch, channels, height, width = x.shape
-        assert height % self.patch == 0 and width % self.patch == 0
+        assert height % self.patch == 0
+        assert width % self.patch == 0
         if channels != self.width:
             raise ValueError("wrong width")
         assert mode in ("mean", "max")
@@ -122,7 +123,7 @@ class Graph(nn.Module):
 
 
 def test_attributes_of_an_object():
-    inferred = infer_inputs(Graph(), budget_s=5.0)
+    inferred = infer_inputs(Graph(), budget_s=60.0)
     assert inferred.complete, inferred.failures
     assert set(dict(inferred.recipes["data"].items)) == {"x", "edge_index", "edge_attr"}
 

@@ -275,8 +275,8 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             _too_small,
             (
                 r"[Kk]ernel size can't be greater|too small|smaller than|more than 1 (?:value per channel|spatial)",
-                r"[Pp]adding size should be less than|non-zero size|has no elements|less than one|dimension 0 with size 0",
-                r"size 0 at dimension|for tensor of size \[0\]",
+                r"[Pp]adding size should be less than|non-zero size|has no elements|less than one",
+                r"dimension 0 with size 0|size 0 at dimension|for tensor of size \[0\]",
             ),
         ),
         (_as_list, (r"expected .*(?:List|list|sequence|tuple) .*|must be (?:tuple|list) of|iteration over a 0-d",)),

@@ -280,7 +280,7 @@ def run_for_values(root: nn.Module, recipes: Mapping[str, Recipe], positional: i
 
 
 def _drawn(tensor: Tensor, generator: torch.Generator) -> Tensor:
-    """Return a real tensor like one without data: small random numbers, zeros where they are no numbers with a point."""
+    """Return a real tensor like one without data: small random numbers, zeros where they are integers."""
     if not tensor.is_floating_point():
         return torch.zeros(tensor.shape, dtype=tensor.dtype)
     return (0.02 * torch.randn(tensor.shape, generator=generator)).to(tensor.dtype)

@@ -33,6 +33,9 @@ _KINDS: Mapping[str, tuple[str, torch.dtype]] = {
 }
 """Tensors whose annotation says what they hold."""
 
+_SCALARS: Mapping[Any, Any] = {int: 1, float: 1.0, bool: False, str: "", complex: 1j}
+_CONTAINERS = frozenset({list, tuple, collections.abc.Sequence, collections.abc.Iterable})
+
 _SIDES = re.compile(r"^(h|w|height|width|size|img_?size|image_?size|x_?size|in_?[hw]|h_size|w_size)$", re.IGNORECASE)
 _NOTHING = re.compile(r"(^|_)(start|offset|pos|position|step|idx|index|layer|level|i|shift)(_|$)")
 
@@ -141,21 +144,17 @@ class Proposer:
             yield self._jaxtyped(annotation, dimensions, because)
             return
         origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-        if annotation is int:
-            yield Constant(self.number(parameter.name), because)
-        elif annotation in {float, bool, str, complex}:
-            yield Constant({float: 1.0, bool: False, str: "", complex: 1j}[annotation], because)
+        if annotation in _SCALARS:
+            yield Constant(self.number(parameter.name) if annotation is int else _SCALARS[annotation], because)
         elif annotation is torch.Size:
             yield from (each for each in by_name if isinstance(each, Constant))
             yield Constant((BATCH, self.clues.channels[0], *self.clues.image_sizes[0]), because)
         elif origin is typing.Literal:
             yield Constant(arguments[0], because)
-        elif origin is collections.abc.Callable or annotation is collections.abc.Callable:
+        elif collections.abc.Callable in {origin, annotation}:
             yield Verbatim("torch.nn.Identity()", because)
-        elif origin in {list, tuple, collections.abc.Sequence, collections.abc.Iterable}:
-            yield from self._container(parameter, origin, arguments)
-        elif annotation is list:
-            yield from self._container(parameter, list, (torch.Tensor,))
+        elif origin in _CONTAINERS or annotation is list:
+            yield from self._container(parameter, origin or list, arguments or (torch.Tensor,))
         elif origin in {dict, collections.abc.Mapping} or annotation is dict:
             yield Record((), because)
         elif isinstance(annotation, type):
@@ -163,8 +162,6 @@ class Proposer:
 
     def _container(self, parameter: Parameter, origin: Any, arguments: tuple[Any, ...]) -> Iterator[Recipe]:
         """Yield lists and tuples of what the annotation says that they hold."""
-        if not arguments:
-            return
         because = f"the annotation of `{parameter.name}`"
         kind = tuple if origin is tuple else list
         count = 2 if kind is list or Ellipsis in arguments else len(arguments)
@@ -208,7 +205,7 @@ class Proposer:
             parameters = [
                 Parameter(name, hint if not isinstance(hint, str) else None, True, False)
                 for name, hint in fields.items()
-            ]  # noqa: E501, FBT003
+            ]
             yield Structure(tuple((each.name, self.propose(each, is_first=False)[0]) for each in parameters), because)
 
     def _jaxtyped(self, annotation: Any, dimensions: str, because: str) -> TensorRecipe:

@@ -1,4 +1,4 @@
-"""What the source of a forward says about the shapes of its parameters: comments, docstrings, unpacked shapes, patterns.
+"""What the source of a forward says about the shapes of its parameters: comments, docstrings, patterns, unpacking.
 
 Everything is read as an einops pattern, ``b c h w``: names or numbers of axes. Nothing is run.
 """
@@ -23,6 +23,9 @@ _SHAPE: Final = re.compile(rf"[(\[{{]\s*({_AXIS}(?:{_SEPARATOR}{_AXIS})+)\s*,?\s
 
 _BARE: Final = re.compile(rf"\b([BN](?:{_SEPARATOR}(?:[A-Z]\w?|\d+)){{1,4}})\b")
 """``B, C, H, W`` or ``B x N x C`` without brackets."""
+
+_PARAMETER: Final = re.compile(r"(?:def \w+\(\s*self\s*,\s*)?(\w+)\s*(?::[^=]*)?(?:=[^=]*)?,?\s*\)?\s*(?:->.*)?:?$")
+"""A line that holds one parameter, or a definition's head with one."""
 
 _PATTERN_FUNCTIONS: Final = frozenset({"rearrange", "reduce", "repeat", "einsum", "parse_shape"})
 _MOST: Final = 3
@@ -66,11 +69,10 @@ def _of_comments(source: str, names: list[str]) -> Iterator[tuple[str, str]]:
         subject = re.match(r"#+\s*`?(\w+)`?\s*(?::|=|\.shape|is|has|->|\()", comment.string)
         if subject and subject[1] in names:
             yield subject[1], shape
-        elif match := re.match(
-            r"(?:def \w+\(\s*self\s*,\s*)?(\w+)\s*(?::[^=]*)?(?:=[^=]*)?,?\s*\)?\s*(?:->.*)?:?$", code
-        ):
-            if match[1] in names and "=" not in code.partition(")")[0]:
-                yield match[1], shape
+            continue
+        parameter = _PARAMETER.match(code)
+        if parameter and parameter[1] in names and "=" not in code.partition(")")[0]:
+            yield parameter[1], shape
 
 
 def _of_docstring(text: str, names: list[str]) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from fxengine.inputs.complaints import by_message
 from fxengine.inputs.moves import Assignment, Change, Moves
 from fxengine.inputs.probe import Operation, Outcome, Sources
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import TensorRecipe
+from fxengine.inputs.recipes import Place, Recipe, TensorRecipe
 from fxengine.inputs.scenes import by_scene
 
 __all__ = ["Change", "repairs"]
@@ -71,7 +71,9 @@ def by_operation(moves: Moves, operation: Operation) -> Iterator[Change]:
 
 
 def _convolution(moves: Moves, operation: Operation) -> Iterator[Change]:
-    arguments = dict(zip(("input", "weight", "bias", "stride", "padding"), operation.args, strict=False))
+    arguments: dict[str, Any] = dict(
+        zip(("input", "weight", "bias", "stride", "padding"), operation.args, strict=False)
+    )
     arguments.update(operation.kwargs)
     given, weight = arguments.get("input"), arguments.get("weight")
     if not isinstance(given, Tensor) or not isinstance(weight, Tensor) or not operation.sources:
@@ -172,14 +174,14 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
     """Two tensors that should broadcast, or be joined: bring the input's one to the size of the other."""
     for (first, first_places), (second, second_places) in _pairs(operation.tensors, operation.sources):
         for a, b in zip(reversed(first.shape), reversed(second.shape), strict=False):
-            if a != b and 1 not in {a, b}:
-                if first_places != second_places:
-                    yield from moves.resize(first_places - second_places or first_places, a, b)
-                    yield from moves.resize(second_places - first_places or second_places, b, a)
-                    if len(first_places) > 1:
-                        yield from moves.scale(first_places, a, b, 0.5)
-                    if len(second_places) > 1:
-                        yield from moves.scale(second_places, b, a, 0.5)
+            if a == b or 1 in {a, b} or first_places == second_places:
+                continue
+            yield from moves.resize(first_places - second_places or first_places, a, b)
+            yield from moves.resize(second_places - first_places or second_places, b, a)
+            if len(first_places) > 1:
+                yield from moves.scale(first_places, a, b, 0.5)
+            if len(second_places) > 1:
+                yield from moves.scale(second_places, b, a, 0.5)
         if first_places & second_places and first.dim() == second.dim() >= 3:
             # What was halved and doubled again does not fit what was not: a size is odd on the way.
             for factor in (32, 64, 16):
@@ -201,32 +203,35 @@ def _same_shape(moves: Moves, first: Sources, second: Sources) -> Iterator[Chang
 
 def by_guess(moves: Moves) -> Iterator[Change]:
     """Yield what is usual, where nothing is known."""
-    clues = moves.clues
     for place, recipe in moves.tensors():
-        shape = recipe.shape
-        if len(shape) >= 4:
-            for size in clues.image_sizes[:8]:
-                yield moves.put(place, recipe.with_shape((*shape[:-2], *size)), 3.0)
-            for channels in clues.channels[:4]:
-                yield moves.put(place, recipe.with_shape((shape[0], channels, *shape[2:])), 3.5)
-        if len(shape) in {2, 3}:
-            for length in clues.lengths[:5]:
-                yield moves.put(place, recipe.with_shape((shape[0], length, *shape[2:])), 3.5)
-        if len(shape) == 3:
-            yield moves.put(place, recipe.with_shape((shape[0], shape[2], shape[1])), 3.0)
-        for other in (len(shape) + 1, len(shape) - 1):
+        yield from _usual_sizes(moves, place, recipe)
+        for other in (len(recipe.shape) + 1, len(recipe.shape) - 1):
             yield from moves.rank(place, recipe, other, 4.0)
         if recipe.dtype.is_floating_point:
             yield moves.put(place, moves.as_integers(recipe), 4.0)
         else:
             yield moves.put(place, replace(recipe, fill="normal", dtype=torch.float32), 4.0)
-    single: dict[tuple[str | int, ...], TensorRecipe] = {
-        place: recipe.with_shape((1, *recipe.shape[1:]))
+    single: dict[Place, Recipe] = {
+        place: recipe.with_shape((1, *list(recipe.shape)[1:]))
         for place, recipe in moves.tensors()
         if recipe.shape[:1] == (BATCH,)
     }
     if single:
         yield moves.change(single, 3.2)
+
+
+def _usual_sizes(moves: Moves, place: Place, recipe: TensorRecipe) -> Iterator[Change]:
+    clues, shape = moves.clues, recipe.shape
+    if len(shape) >= 4:
+        for size in clues.image_sizes[:8]:
+            yield moves.put(place, recipe.with_shape((*shape[:-2], *size)), 3.0)
+        for channels in clues.channels[:4]:
+            yield moves.put(place, recipe.with_shape((shape[0], channels, *shape[2:])), 3.5)
+    if len(shape) in {2, 3}:
+        for length in clues.lengths[:5]:
+            yield moves.put(place, recipe.with_shape((*shape[:1], length, *shape[2:])), 3.5)
+    if len(shape) == 3:
+        yield moves.put(place, recipe.with_shape((shape[0], shape[2], shape[1])), 3.0)
 
 
 def _pairs(

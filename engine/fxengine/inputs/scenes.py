@@ -293,17 +293,25 @@ class _Scene:
                 if type(a) is int and type(option) is int:
                     yield from self._number(left, a, option)
         elif kind is ast.Eq:
-            yield from self._equal(left, a, right, b)
-            yield from self._equal(right, b, left, a)
+            yield from self._equal(left, a, b)
+            yield from self._equal(right, b, a)
         elif type(a) is int and type(b) is int:
-            bound = {ast.Lt: b - 1, ast.LtE: b, ast.Gt: b + 1, ast.GtE: b, ast.NotEq: a + 1}.get(kind)
+            bounds: dict[type[ast.cmpop], int] = {
+                ast.Lt: b - 1,
+                ast.LtE: b,
+                ast.Gt: b + 1,
+                ast.GtE: b,
+                ast.NotEq: a + 1,
+            }
+            bound = bounds.get(kind)
             if bound is not None and a != bound:
                 yield from self._number(left, a, bound)
-                opposite = {ast.Lt: a + 1, ast.LtE: a, ast.Gt: a - 1, ast.GtE: a}.get(kind)
+                opposites: dict[type[ast.cmpop], int] = {ast.Lt: a + 1, ast.LtE: a, ast.Gt: a - 1, ast.GtE: a}
+                opposite = opposites.get(kind)
                 if opposite is not None:
                     yield from self._number(right, b, opposite)
 
-    def _equal(self, expression: ast.expr, value: Any, other: ast.expr, wanted: Any) -> Iterator[Change]:
+    def _equal(self, expression: ast.expr, value: Any, wanted: Any) -> Iterator[Change]:
         """Bring what an expression gives to a value."""
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Mod) and wanted == 0:
             factor, size = self._value(expression.right), self._value(expression.left)
@@ -313,19 +321,20 @@ class _Scene:
         elif type(value) is int and type(wanted) is int and value != wanted:
             yield from self._number(expression, value, wanted)
         elif isinstance(value, tuple | list) and isinstance(wanted, tuple | list):
-            sizes = list(wanted)
-            if len(value) != len(sizes):
-                for place, recipe in self.moves.among(self._places(expression)):
-                    if all(type(size) is int for size in sizes):
-                        yield self.moves.reshape(place, sizes, self.cost + 0.2)
-            for got, size in zip(value, sizes, strict=False):
-                if type(got) is int and type(size) is int and got != size:
-                    yield from self._number(expression, got, size)
+            yield from self._sizes(expression, list(value), list(wanted))
         elif isinstance(wanted, str):
             place = self._constant_place(expression)
             if place is not None:
                 yield self.moves.put(place, Constant(wanted), self.cost + 0.1)
-        del other
+
+    def _sizes(self, expression: ast.expr, given: list[Any], wanted: list[Any]) -> Iterator[Change]:
+        """Bring a shape, or a part of one, to another."""
+        if len(given) != len(wanted) and all(type(size) is int for size in wanted):
+            for place, _ in self.moves.among(self._places(expression)):
+                yield self.moves.reshape(place, wanted, self.cost + 0.2)
+        for got, size in zip(given, wanted, strict=False):
+            if type(got) is int and type(size) is int and got != size:
+                yield from self._number(expression, got, size)
 
     def _number(self, expression: ast.expr, got: int, wanted: int) -> Iterator[Change]:
         """Bring a number that comes from the inputs, a rank or a size or one of them itself, to another."""
