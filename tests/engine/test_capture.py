@@ -397,6 +397,13 @@ def test_inputs_may_be_without_data():
     assert next(node for node in found.graph.nodes if node.op == "output").args[0].tensor.shape == (3, 2)
 
 
+def test_constants_as_large_as_a_machine_are_not_made():
+    found = fxengine.capture(lambda x: x + torch.zeros(1 << 20, 1 << 20, device=x.device)[0, : x.shape[1]], X)
+
+    assert not found.problems
+    assert targets(found) == ["x", "zeros", "getitem", "add", "output"]
+
+
 @pytest.mark.parametrize("inputs", [X, (X,), [X], {"x": X}, ((X,), {}), ([], {"x": X})], ids=str)
 def test_inputs_are_given_in_any_of_these_ways(inputs):
     assert fxengine.capture(lambda x: x + 1, inputs).graph_module(X).shape == X.shape

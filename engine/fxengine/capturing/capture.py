@@ -54,8 +54,13 @@ class Capture:
     _signature: inspect.Signature | None
 
     def check_guards(self, inputs: Inputs) -> list[tuple[InputGuard, str]]:
-        """Return the guards that other inputs violate, each with the reason; none if the graph holds for them."""
-        assert self._signature is not None
+        """Return the guards that other inputs violate, each with the reason; none if the graph holds for them.
+
+        Raises:
+            TypeError: The model cannot be called with these inputs.
+        """
+        if self._signature is None:
+            return []
         args, kwargs = arguments_of(inputs)
         given = self._signature.bind(*args, **kwargs).arguments
         found = {leaf.path: leaf.value for leaf in leaves_of(given)}

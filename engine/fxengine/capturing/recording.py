@@ -6,6 +6,7 @@ recorded and carried out for its shapes; any other is carried out for real, and 
 which the graph refers to if it is ever combined with the former.
 """
 
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -148,6 +149,8 @@ class Recording(TorchFunctionMode):
             return True
         if func in RANDOM and kwargs.get("generator") is None:
             return True
+        if func in _SIZED and _elements(args, kwargs) > _MOST_ELEMENTS:
+            return True
         # A change of what belongs to the model is for the graph to make, each time it runs.
         return bool(args) and mutates(func, kwargs) and isinstance(args[0], Tensor) and self._is_state(args[0])
 
@@ -191,7 +194,7 @@ class Recording(TorchFunctionMode):
                 if isinstance(target, Tensor):
                     self._make_variable(target)
         node_args, node_kwargs, values, named, used, sources = self._arguments(args, kwargs)
-        if func in RANDOM and not sources and "device" not in named and not values_on_meta(values):
+        if (func in RANDOM or func in _SIZED) and not any(isinstance(value, Tensor) for value in values):
             named = {**named, "device": "meta"}
         if func in _KEEP_MASKS:
             values = tuple(self._with_masks(value, arg) for value, arg in zip(values, args, strict=True))
@@ -568,13 +571,17 @@ class Recording(TorchFunctionMode):
 
 _NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 _KEEP_MASKS: Final = frozenset({Tensor.__getitem__, Tensor.__setitem__})
+_SIZED: Final = frozenset({torch.zeros, torch.ones, torch.empty})
+_MOST_ELEMENTS: Final = 1 << 24
+"""The most elements of a constant that is made for real."""
 _FACTORIES: Final = frozenset({torch.arange, torch.zeros, torch.ones, torch.full, torch.eye, torch.linspace})
 """What makes a constant that is better made again than kept: it is a line of code, and as large as it likes."""
 
 
-def values_on_meta(values: Iterable[Any]) -> bool:
-    """Whether there is a tensor among the values."""
-    return any(isinstance(value, Tensor) for value in values)
+def _elements(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    """How many elements a tensor has that is made of a size."""
+    sizes = _flat([kwargs["size"]] if "size" in kwargs else args)
+    return math.prod(each for each in sizes if type(each) is int)
 
 
 def _storage(tensor: Tensor) -> int | None:
