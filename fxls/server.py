@@ -33,13 +33,19 @@ from fxls.lsp_ext import CodeView, CommandArguments, GraphView, ProfileView
 from fxls.session import Session, Terms
 from fxls.settings import SECTION
 from fxls.text.uris import to_path, to_uri
-from fxls.transport import Frames, Gate, Malformed, error_reply, write
+from fxls.transport import INVALID_REQUEST, Frames, Gate, Malformed, error_reply, write
 from fxworker.wire import Progress
 
 _log = logging.getLogger(__name__)
 
 _REQUEST_FAILED: Final = -32803
 """LSP 3.17: the request was understood and cannot be done."""
+
+_NOTIFICATIONS: Final = frozenset(
+    {name for name, types in lsp.METHOD_TO_TYPES.items() if types[0].__name__.endswith("Notification")}
+    | {lsp_ext.ACTIVE, lsp_ext.TRUSTED}
+)
+"""What is told and not asked."""
 
 _Result = TypeVar("_Result")
 _Handler = Callable[..., Awaitable[_Result]]
@@ -114,6 +120,11 @@ class FxServer(LanguageServer):
 
     def _handle(self, message: Any) -> None:
         number = message.get("id") if "method" in message else None
+        if number is not None and message["method"] in _NOTIFICATIONS:
+            # Who asks is answered, also where there is nothing to ask.
+            fault = Malformed(INVALID_REQUEST, f"`{message['method']}` is no request", number)
+            write(error_reply(fault), self._send)
+            return
         try:
             structured: Any = self.protocol.structure_message(message)
         except JsonRpcException as error:
