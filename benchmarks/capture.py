@@ -9,9 +9,9 @@ than `_REAL` are run for their shapes alone, and outputs are compared by shape a
     python benchmarks/capture.py [LIBRARY_OR_PACKAGE...] [--every N] [--only PART_OF_NAME] [--each] [--costs] [--fx]
                                  [--export] [--shapes]
 
-With `--fx` and `--export` the same is asked of torch.fx and of torch.export. With `--costs` the processor time of a
-capture is measured against that of a torch.fx trace of the same model, where torch.fx can trace it, and, with
-`--export`, against that of torch.export.
+With `--fx` and `--export` the same is asked of torch.fx and of torch.export, the latter of models on real data only.
+With `--costs` the processor time of a capture is measured against that of a torch.fx trace of the same model, where
+torch.fx can trace it, and, with `--export`, against that of torch.export.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def outcome(options: Options, case: Case) -> Outcome | str:
     fx = export = None
     if options.fx:
         fx = asked(lambda: difference(root, torch.fx.symbolic_trace(root), make, real=real))
-    if options.export:
+    if options.export and real:
         args, kwargs = make(0)
         export = asked(
             lambda: difference(root, torch.export.export(root, args, kwargs, strict=False).module(), make, real=real)
