@@ -113,7 +113,7 @@ class Loaded:
     failures: tuple[Failure, ...] = ()
     missing: tuple[Missing, ...] = ()
     broken: frozenset[str] = frozenset()
-    slice: Slice = Slice((), ())
+    slice: Slice = field(default_factory=lambda: Slice((), ()))
 
     def definition(self, qualname: str) -> str:
         """Return the digest of a target's definition, "" where the file has none."""

@@ -1,10 +1,8 @@
 """Arguments that are inferred for constructors of which nothing says how they are called."""
 
-import ast
 import enum
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 import pytest

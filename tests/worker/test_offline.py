@@ -1,11 +1,6 @@
 """Models that want their weights from the network are built without."""
 
-import socket
-import textwrap
 import time
-import urllib.request
-
-import pytest
 
 from tests.worker.harness import of
 
