@@ -432,15 +432,13 @@ class Session:
             if self._is_to_be_freed(document, report):
                 return
             known = document.early(without_ignored(report), self._view(document).settings_of(document.path))
-            if known is not None:
+            if known is not None and document.report is not None:
                 self._publish(document, known)
             heard.set()
 
         document.asked()
         try:
-            worker = self._pool.client(self._environment(document))
-            answer = await worker.trace(request, early if document.report is not None else None)
-            return without_ignored(answer)
+            return without_ignored(await self._pool.client(self._environment(document)).trace(request, early))
         finally:
             heard.set()
 

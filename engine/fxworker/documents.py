@@ -44,6 +44,9 @@ _REPLENISHED: Final = 0.02
 """Seconds after a request was taken up when the next child is forked: most edits are answered by then, and a person who
 types on finds it ready."""
 
+_PAUSE: Final = 0.1
+"""Seconds without a request after which work is done ahead: who types without pause has no use for it."""
+
 _SHORTEST: Final = 0.5
 """Seconds that another attempt, without the models that hung, must have left."""
 
@@ -163,7 +166,7 @@ class DocumentTemplate:
     def _start(self, job: Job, seconds: float, *, anew: bool = False) -> None:
         """Hand a job to the child that is prepared for it, or else, or if it is to begin `anew`, to one that is not."""
         prepared = self._prepared
-        if prepared is not None and prepared.ready and not anew:
+        if prepared is not None and prepared.ready and job.request.early and not anew:
             child, self._prepared, job.ahead = prepared.child, None, True
         else:
             child, self._spare, job.ahead = self._spare or self._fork(), None, False
@@ -224,8 +227,10 @@ class DocumentTemplate:
             case Kind.DECLINED:
                 self._start_anew(job)
             case Kind.ANSWER:
-                self._last = handlers.Last(job.left, self._built) if self._built else None
-                self._drop_prepared()
+                if job.request.early:
+                    # A person edits this text, and what they do next is mostly close to it.
+                    self._last = handlers.Last(job.left, self._built) if self._built else None
+                    self._drop_prepared()
                 self._finish(job)
                 self._answer(job, frame.payload, child.printed())
             case _:
@@ -339,8 +344,8 @@ class DocumentTemplate:
             self._document.read_ahead(self._traced)
             self._traced = None
         self._replenish()
-        if self._prepared is None and self._last is not None:
-            self._prepare_for(self._last)
+        last = self._last
+        self._loop.after(_PAUSE, lambda: self._prepare_for(last) if last is not None and last is self._last else None)
 
     def _replenish(self) -> None:
         if self._spare is None:
@@ -348,6 +353,8 @@ class DocumentTemplate:
 
     def _prepare_for(self, last: handlers.Last) -> None:
         """Fork a child that does ahead of need what the next request, if it changes little, would have to do again."""
+        if self._job is not None or self._prepared is not None:
+            return
         child = self._fork(last)
         prepared = self._prepared = _Prepared(child)
 

@@ -1,9 +1,9 @@
 """What a child has done before it is asked: it has executed the last text of its file, and built the models in it.
 
 Most edits change what a `forward` does, and nothing that runs while the file is executed and its models are built. Then
-the functions get the code of the new text, in place, and only the trace is left to be done. Which functions run ahead of
-it is not guessed from their names but seen: the code that runs is noted while it runs. An edit that may matter to what
-has been done is not taken; another child begins from nothing.
+the functions get the code of the new text, in place, and only the trace is left to be done. Which functions run ahead
+of it is not guessed from their names but seen: the code that runs is noted while it runs. An edit that may matter to
+what has been done is not taken; another child begins from nothing.
 """
 
 import contextlib

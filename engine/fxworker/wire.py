@@ -228,8 +228,9 @@ class Limits:
 class TraceRequest:
     """Trace the targets of a file as it stands in the editor; answered by one `TraceReport`.
 
-    With `early` an `EarlyReport` may come before it. With `sandbox` the file is executed without network, and may
-    write to temporary folders only, as far as the system can see to that.
+    With `early`, which says that a person waits who is editing this text, an `EarlyReport` may come before it. With
+    `sandbox` the file is executed without network, and may write to temporary folders only, as far as the system can
+    see to that.
     """
 
     id: int
@@ -419,6 +420,9 @@ Request: TypeAlias = TraceRequest | ProfileRequest | CancelRequest
 Response: TypeAlias = EarlyReport | TraceReport | ProfileReport | Progress | EnvironmentReport
 Message: TypeAlias = Request | Response
 
+LATER: tuple[str, ...] = ("FX2", "FX3")
+"""How the codes begin of problems that may be missing in an `EarlyReport`."""
+
 _NOTEBOOK_LINE = re.compile(r"^([ \t]*)([%!][^\n]*)", re.MULTILINE)
 
 _INTERNED: frozenset[type] = frozenset({Location, Frame, Origin})
@@ -428,9 +432,6 @@ def digest(text: str) -> str:
     """Return the name of a text: 32 hexadecimal digits, equal for equal texts."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
-
-LATER: tuple[str, ...] = ("FX2", "FX3")
-"""How the codes begin of problems that may be missing in an `EarlyReport`."""
 
 def program_of(text: str) -> str:
     """Return a text as Python reads it: lines that only a notebook understands, `%magic` and `!command`, are comments.

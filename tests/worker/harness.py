@@ -13,6 +13,7 @@ import fxworker
 from fxls.discovery import discover
 from fxworker.wire import (
     CancelRequest,
+    EarlyReport,
     EnvironmentReport,
     Limits,
     Message,
@@ -102,6 +103,13 @@ class Worker:
         request = self.request(*args, **kwargs)
         self.send(request)
         return request
+
+    def edit(self, path: Path, text: str) -> TraceReport:
+        """Trace a text as a person waits for it who is editing it."""
+        self.send(replace(self.request(path, text), early=True))
+        while not isinstance(message := self.receive(), TraceReport):
+            assert isinstance(message, EarlyReport)
+        return message
 
     def trace(self, *args, **kwargs) -> TraceReport:
         request = self.start(*args, **kwargs)

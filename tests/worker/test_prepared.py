@@ -218,11 +218,11 @@ def worker():
 
 def test_what_was_done_ahead_is_not_paid_for_again(worker, tmp_path):
     path = tmp_path / "net.py"
-    worker.trace(path, SLOW)
+    worker.edit(path, SLOW)
 
     def built_ahead(number):
         time.sleep(2.0)  # A busy machine may need more than one turn of it.
-        net = of(worker.trace(path, SLOW.replace("block(x)", f"block(x) + {number}")), "Net")
+        net = of(worker.edit(path, SLOW.replace("block(x)", f"block(x) + {number}")), "Net")
         assert sum(node.target == "operator.add" for node in net.nodes) == 4
         return net.timings.build < 300
 
@@ -231,9 +231,9 @@ def test_what_was_done_ahead_is_not_paid_for_again(worker, tmp_path):
 
 def test_an_edit_that_is_declined_is_traced_by_another_child(worker, tmp_path):
     path = tmp_path / "net.py"
-    worker.trace(path, NET)
+    worker.edit(path, NET)
     time.sleep(1.0)
-    report = worker.trace(path, NET.replace("range(COUNT)", "range(COUNT + 2)"))
+    report = worker.edit(path, NET.replace("range(COUNT)", "range(COUNT + 2)"))
     assert report.status == "complete"
     assert sum(node.op == "call_module" for node in of(report, "Net").nodes) == 5
 
@@ -246,8 +246,16 @@ def test_a_constructor_that_hangs_when_nobody_asked_harms_no_trace(worker, tmp_p
         "    while mark.exists() and mark.read_text() == 'hang':\n        threading.Event().wait()\n"
         "    mark.write_text('hang')\n    return 3",
     )
-    assert not all_problems(worker.trace(path, text))
+    assert not all_problems(worker.edit(path, text))
     time.sleep(0.5)
     mark.write_text("go on")
-    report = worker.trace(path, text.replace("block(x)", "block(x) + 1"))
+    report = worker.edit(path, text.replace("block(x)", "block(x) + 1"))
     assert report.status == "complete"
+
+
+def test_nothing_is_done_ahead_for_who_only_asks(worker, tmp_path):
+    path = tmp_path / "net.py"
+    worker.trace(path, SLOW)
+    time.sleep(2.0)
+    net = of(worker.trace(path, SLOW.replace("block(x)", "block(x) + 1")), "Net")
+    assert net.timings.build > 400
