@@ -224,7 +224,8 @@ class Session:
             return
         self._touch(uri)
         match document.change(version, events):
-            case Effect.LAYOUT if document.current or not self._scheduler.busy(uri):
+            case Effect.LAYOUT | Effect.NONE if document.current or not self._scheduler.busy(uri):
+                # The text of this version has no other diagnostics, and the client waits for those of this version.
                 self._show(document)
             case Effect.LAYOUT | Effect.NONE:
                 pass

@@ -120,6 +120,15 @@ async def test_a_comment_is_not_traced_and_carries_what_is_known(client, uri, lo
     assert len(log("trace")) == 1
 
 
+async def test_an_edit_that_changes_nothing_has_the_diagnostics_of_its_version(client, uri, log):
+    await client.initialize()
+    client.open(uri, NET)
+    await client.diagnostics(uri, 1)
+    client.change(uri, 2, NET)
+    await client.diagnostics(uri, 2, 10)
+    assert len(log("trace")) == 1
+
+
 async def test_an_edit_taken_back_is_not_traced_again(client, uri, log):
     await client.initialize()
     client.open(uri, NET + "y = 1  # fake: problem\n")
