@@ -22,6 +22,9 @@ from fxworker.wire import EnvironmentReport, Message, ProfileRequest, Progress, 
 
 _CHUNK: Final = 1 << 16
 
+TAKEN: Final = "taken"
+"""What a process says of a request before anything is done for it."""
+
 
 class Line(Ends):
     """The connection to the server, as the handlers of a request use it: frames become lines of the wire protocol."""
@@ -71,6 +74,7 @@ def _answer(line: Line, text: bytes) -> None:
     request = decode(text)
     assert isinstance(request, TraceRequest | ProfileRequest)
     object.__setattr__(line, "number", request.id)
+    line.say(Progress(request.id, TAKEN, 0))
     sandbox.isolate()
     if isinstance(request, ProfileRequest):
         line.box.arm(request.limits.seconds)

@@ -47,15 +47,18 @@ _SHORTEST: Final = 0.5
 _START_PATIENCE: Final = 120.0
 _CLOSING: Final = "the server is shutting down"
 _ONE: Final = "--one"
+_TAKEN: Final = "taken"
+"""What a process says of a request before anything is done for it; see `fxworker.standby`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How a process ended that gave no answer, the index of the target that it was at, and whether it was guessing."""
+    """How a process ended that gave no answer: the target that it was at, if it guessed, and if it had begun at all."""
 
     end: End
     phase: int | None
     guess: bool
+    taken: bool
 
 
 class StandbyWorker:
@@ -131,16 +134,22 @@ class StandbyWorker:
         on_progress: OnProgress | None = None,
     ) -> "TraceReport | ProfileReport | _Ended":
         """Let a process work on a request; return its answer, or how it ended."""
-        standby = self._first()
-        self._waiting.remove(standby)
-        self._busy.add(standby)
-        if not self._closing:
-            self._first()  # The next one gets ready meanwhile.
-        try:
-            return await standby.answer(request, on_early, on_progress)
-        finally:
-            self._busy.discard(standby)
-            await standby.close()
+        attempts = 3
+        while True:
+            standby = self._first()
+            self._waiting.remove(standby)
+            self._busy.add(standby)
+            if not self._closing:
+                self._first()  # The next one gets ready meanwhile.
+            try:
+                answer = await standby.answer(request, on_early, on_progress)
+            finally:
+                self._busy.discard(standby)
+                await standby.close()
+            attempts -= 1
+            if not isinstance(answer, _Ended) or answer.taken or self._closing or not attempts:
+                return answer
+            # It had ended before it took the request, which is not the request's fault.
 
     def _first(self) -> "_Standby":
         """Return the process that has waited longest; a new one if there is none."""
@@ -168,6 +177,7 @@ class _Standby:
         self._on_progress: OnProgress | None = None
         self._phase: int | None = None
         self._guess = False
+        self._taken = False
         self._timer: asyncio.TimerHandle | None = None
         self._started = loop.create_task(self._begin(env, start), name="fxls standby worker")
 
@@ -194,7 +204,7 @@ class _Standby:
         """Return what the process answers, or how it ended."""
         environment = await self.described()
         if environment.problem or self._process is None:
-            return _Ended(End(self._record(), 1 << 8), None, guess=False)
+            return _Ended(End(self._record(), 1 << 8), None, guess=False, taken=False)
         self._request, self._on_early, self._on_progress = request, on_early, on_progress
         phases = _IMPORTS if isinstance(request, TraceRequest) else 1.0
         self._expect(phases * request.limits.seconds)
@@ -208,8 +218,7 @@ class _Standby:
             await self._started
         if self._process is not None:
             await self._process.close(patience=0.0)
-        with contextlib.suppress(OSError):
-            os.unlink(self._box)  # noqa: PTH108 — A name in the temporary folder; nothing waits for a disk.
+        self._discard_box()
 
     def received(self, message: Message) -> None:
         """Take a message of the process."""
@@ -220,8 +229,10 @@ class _Standby:
                 self._on_early(message.report)
             case Progress() if isinstance(self._request, TraceRequest):
                 self._at(message.message)
-            case Progress() if self._on_progress is not None:
-                self._on_progress(message)
+            case Progress(message=text):
+                self._taken = True
+                if self._on_progress is not None and text != _TAKEN:
+                    self._on_progress(message)
             case TraceReport() | ProfileReport() if not self._outcome.done():
                 self._disarm()
                 self._outcome.set_result(message)
@@ -237,6 +248,7 @@ class _Standby:
             self.environment.set_result(EnvironmentReport("", "", "", (), problem))
         status = self._process.status if self._process is not None else 1 << 8
         self._settle(End(self._record(), status))
+        self._discard_box()
 
     async def _begin(self, env: PythonEnv, start: _Start) -> None:
         try:
@@ -244,10 +256,14 @@ class _Standby:
         except OSError as error:
             problem = f"`{env.name}` cannot be started: {error.strerror or error}"
             self.environment.set_result(EnvironmentReport("", env.name, "", (), problem))
+            self._discard_box()
 
     def _at(self, phase: str) -> None:
         """Note what the process is at: nothing says that its imports are made, else the index of a target."""
         assert self._request is not None
+        self._taken = True
+        if phase == _TAKEN:
+            return
         if not phase:
             self._expect(self._request.limits.seconds)
             return
@@ -265,14 +281,21 @@ class _Standby:
 
     def _settle(self, end: End) -> None:
         if not self._outcome.done():
-            self._outcome.set_result(_Ended(end, self._phase, self._guess))
+            self._outcome.set_result(_Ended(end, self._phase, self._guess, self._taken))
 
     def _record(self) -> Record:
-        descriptor = os.open(self._box, os.O_RDONLY)
+        try:
+            descriptor = os.open(self._box, os.O_RDONLY)
+        except OSError:
+            return Record()
         try:
             return BlackBox(descriptor).read()
         finally:
             os.close(descriptor)
+
+    def _discard_box(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._box)  # noqa: PTH108 — A name in the temporary folder; nothing waits for a disk.
 
     def _disarm(self) -> None:
         if self._timer is not None:

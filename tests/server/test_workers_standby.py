@@ -75,7 +75,11 @@ async def test_edits_are_answered(client, uri):
     assert where(await client.diagnostics(uri, 1, 120)) == [("FX001", 9)]
     client.change(uri, 2, NET)
     assert await client.diagnostics(uri, 2, 120) == []
-    report = await client.request("fxls/report", {"uri": uri})
+    for _ in range(100):
+        report = await client.request("fxls/report", {"uri": uri})
+        if report["fresh"] and report["version"] == 2 and report["status"] == "complete":
+            break
+        await asyncio.sleep(0.1)
     assert report["status"] == "complete"
 
 
