@@ -304,9 +304,7 @@ class Reporter:
         )
         return replace(problem, origin=origin)
 
-    def unfed(
-        self, target: TraceTarget, root: Any, parameters: Sequence[str], guess: str, complaint: str
-    ) -> Problem:
+    def unfed(self, target: TraceTarget, root: Any, parameters: Sequence[str], guess: str, complaint: str) -> Problem:
         """Return the problem of a target for which no inputs were found.
 
         Args:
