@@ -26,7 +26,7 @@ from fxworker.children import (
     outlive_parent,
 )
 from fxworker.limits import bound, watch
-from fxworker.loading import Document
+from fxworker.loading import Document, Hint
 from fxworker.loop import Loop, Timer, drain
 from fxworker.postmortem import End
 from fxworker.wire import TargetReport, TraceReport, TraceRequest, decode, encode
@@ -201,11 +201,17 @@ class DocumentTemplate:
         if frame.kind is Kind.LATE:
             self._late = frame.payload.decode().split("\n")
         elif frame.kind is Kind.HINTS:
-            self._document.hints |= handlers.unpack_hints(frame.payload)
+            self._remember(handlers.unpack_hints(frame.payload))
         elif frame.kind is Kind.READY and self._prepared is not None and self._prepared.child is child:
             self._prepared.ready = True
         if job is not None and job.child is child:
             self._told(job, child, frame)
+
+    def _remember(self, hints: dict[str, Hint]) -> None:
+        """Keep what was found out; a child that was forked before does not know it."""
+        if any(self._document.hints.get(name) != hint for name, hint in hints.items()):
+            self._document.hints |= hints
+            self._drop_spares()
 
     def _told(self, job: Job, child: Child, frame: Frame) -> None:
         """Take what the child that works on a job says of it."""
