@@ -18,6 +18,7 @@ from lsprotocol import types as lsp
 
 from fxls.discovery.ignores import without_ignored
 from fxls.discovery.index import ModelIndex
+from fxls.discovery.syntax import parse
 from fxls.document import Document, Effect
 from fxls.features.diagnostics import diagnostics, elsewhere
 from fxls.features.status import status
@@ -396,7 +397,7 @@ class Session:
         index, environment = document.index, document.environment
         known = index.parsed and index.targets and environment is not None and not environment.problem
         restored = document.report is not None and document.report.digest == document.digest
-        if not (known and self._trusted) or restored:
+        if not (known and self._trusted) or restored or _is_seen_to_be_broken(document):
             return None
         request, heard = self._request(document), asyncio.Event()
         answer = asyncio.get_running_loop().create_task(self._asked(document, request, heard))
@@ -593,6 +594,11 @@ class Session:
 
 def _is_long(document: Document) -> bool:
     return len(document.text) >= _LONG
+
+
+def _is_seen_to_be_broken(document: Document) -> bool:
+    """Whether a text does not parse; what is typed mostly does not. To parse a long one would hold the others up."""
+    return not _is_long(document) and isinstance(parse(document.path, document.text), Problem)
 
 
 def _digest_on_disk(path: str) -> str:

@@ -5,7 +5,7 @@
     # fake: garbage            write something that is no message
     # fake: problem            report FX001 on this line
     # fake: sluggish           profile for 20 s
-    # fake: imports PATH       report that the file depends on PATH
+    # fake: imports PATH       report that the file depends on PATH, and FX001 on this line if that says `fake: problem`
 
 The environment variable FXLS_FAKE_LOG names a file to which it appends what it is asked.
 """
@@ -75,10 +75,11 @@ def trace(request) -> None:
                 with _lock:
                     os.write(1, b"{}\n")
             case "problem":
-                location = wire.Location(request.path, wire.Span(number, 4, number, 8))
-                problems.append(wire.Problem("FX001", "error", "a value is asked for a bool", location))
+                problems.append(problem(request, number))
             case "imports":
                 dependencies.append(told[2].strip())
+                if "fake: problem" in Path(dependencies[-1]).read_text("utf-8"):
+                    problems.append(problem(request, number))
     targets = []
     for target in request.targets:
         node = wire.NodeInfo(0, "x", "placeholder", "x", "", "", (), (), None, "", None, None)
@@ -103,6 +104,11 @@ def trace(request) -> None:
             tuple(dependencies),
         )
     )
+
+
+def problem(request, number):
+    location = wire.Location(request.path, wire.Span(number, 4, number, 8))
+    return wire.Problem("FX001", "error", "a value is asked for a bool", location)
 
 
 def profile(request) -> None:

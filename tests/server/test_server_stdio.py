@@ -192,15 +192,15 @@ async def test_a_worker_that_is_killed_while_it_traces_harms_nothing(client, uri
     assert await client.diagnostics(uri, 2) == []
 
 
-async def test_a_dependency_that_changes_on_disk_is_traced_again(client, uri, log, tmp_path):
+async def test_a_dependency_that_changes_on_disk_is_traced_again(client, uri, tmp_path):
     other = tmp_path / "ws" / "layers.py"
     other.write_text("x = 1\n")
     await client.initialize()
     client.open(uri, NET + f"# fake: imports {other}\n")
-    await client.diagnostics(uri, 1)
-    other.write_text("x = 2\n")
-    await wait_for(lambda: len(log("trace")) == 2)
+    assert await client.diagnostics(uri, 1) == []
+    other.write_text("x = 2  # fake: problem\n")
     await client.until(lambda: len(client.published(uri, 1)) == 2)
+    assert codes(await client.diagnostics(uri, 1)) == ["FX001"]
 
 
 async def test_an_unsaved_dependency_is_laid_over_and_traced_again(client, uri, log, tmp_path):
@@ -328,11 +328,12 @@ async def test_a_profile_can_be_cancelled(client, uri, log, how):
 
 async def test_retrace_traces_again_and_returns_when_it_is_shown(client, uri, log):
     await client.initialize()
-    client.open(uri, NET)
+    client.open(uri, NET + "# fake: sleep 0.5\n")
     await client.diagnostics(uri, 1)
     assert await client.command("fxls.retrace", uri=uri) is None
     assert len(log("trace")) == 2
-    assert len(client.published(uri, 1)) == 2
+    assert (await client.request("fxls/report", {"uri": uri}))["fresh"]
+    assert len(client.published(uri, 1)) == 1  # What is shown already is not shown again.
 
 
 async def test_the_report_says_how_models_were_built(client, uri):
