@@ -7,7 +7,7 @@ not disturbed. A replacement must therefore serve every trace and none: it finds
 """
 
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from types import CodeType, FunctionType
 from typing import Any, Final, Self, TypeAlias, cast
 
@@ -33,6 +33,19 @@ class _Place:
         """Set an attribute of the owner."""
         setattr(self.owner, self.name, value)
 
+    def put_back(self, hidden: Collection[_Key]) -> None:
+        """Put what stood there back, but for what is hidden below another replacement."""
+        if not hidden:
+            self.put(self.original)
+
+    def originals(self) -> dict[_Key, Any]:
+        """What is replaced, by its owner's id and its name, and what stood there."""
+        return {(id(self.owner), self.name): self.original}
+
+    def stands_on(self, originals: Mapping[_Key, Any]) -> None:
+        """Take note that what stood below some of this is not what was found there, but what is given."""
+        self.original = originals.get((id(self.owner), self.name), self.original)
+
 
 class _Item(_Place):
     """A name in a namespace; one that was not there is deleted in the end."""
@@ -54,6 +67,16 @@ class _Items(_Place):
     def put(self, value: dict[str, Any]) -> None:
         self.owner.update(value)
 
+    def put_back(self, hidden: Collection[_Key]) -> None:
+        self.put({name: value for name, value in self.original.items() if (id(self.owner), name) not in hidden})
+
+    def originals(self) -> dict[_Key, Any]:
+        return {(id(self.owner), name): value for name, value in self.original.items()}
+
+    def stands_on(self, originals: Mapping[_Key, Any]) -> None:
+        below = {name: originals[id(self.owner), name] for name in self.original if (id(self.owner), name) in originals}
+        self.original = {**self.original, **below}
+
 
 class _Scattered(_Place):
     """Names in several namespaces, each the owner with one of the names, replaced and put back together."""
@@ -67,13 +90,41 @@ class _Scattered(_Place):
             else:
                 namespace[name] = each
 
+    def put_back(self, hidden: Collection[_Key]) -> None:
+        if hidden:
+            pairs = zip(self.owner, self.original, strict=True)
+            seen = [(pair, value) for pair, value in pairs if (id(pair[1]), pair[0]) not in hidden]
+            self.owner, self.original = [pair for pair, _ in seen], [value for _, value in seen]
+        self.put(self.original)
+
+    def originals(self) -> dict[_Key, Any]:
+        pairs = zip(self.owner, self.original, strict=True)
+        return {(id(namespace), name): value for (name, namespace), value in pairs}
+
+    def stands_on(self, originals: Mapping[_Key, Any]) -> None:
+        pairs = zip(self.owner, self.original, strict=True)
+        self.original = [originals.get((id(namespace), name), value) for (name, namespace), value in pairs]
+
 
 class _Places:
-    """The places that are replaced now, by the owner's id and the name. The lock guards the table."""
+    """The places that are replaced now, by the owner's id and the name, in that order. The lock guards the table."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.table: dict[_Key, _Place] = {}
+
+    def release(self, key: _Key) -> None:
+        """Put a place back as it was, but for what traces that go on have replaced on top of it since."""
+        if next(reversed(self.table)) == key:
+            self.table.pop(key).put_back(frozenset())
+            return
+        order = list(self.table)
+        above = [self.table[each] for each in order[order.index(key) + 1 :]]
+        place = self.table.pop(key)
+        below = place.originals()
+        place.put_back({each for other in above for each in other.originals() if each in below})
+        for other in above:
+            other.stands_on(below)
 
 
 _PLACES: Final = _Places()
@@ -95,8 +146,7 @@ class Patches:
                 place = _PLACES.table[key]
                 place.holders -= 1
                 if place.holders == 0:
-                    del _PLACES.table[key]
-                    place.put(place.original)
+                    _PLACES.release(key)
         self._held.clear()
 
     def attribute(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -116,11 +166,19 @@ class Patches:
             if not self._joins(namespace, name):
                 self._fill(_Item(namespace, name, namespace.get(name, MISSING)), make(original))
 
-    def items(self, namespace: dict[str, Any], key: Hashable, make: Callable[[], Mapping[str, Any]]) -> None:
-        """Replace what names mean in a namespace by what `make` says; traces with the same key hold that together."""
+    def items(
+        self, namespace: dict[str, Any], key: Hashable, make: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> None:
+        """Replace names in a namespace; traces with the same key hold that together.
+
+        Args:
+            namespace: The namespace.
+            key: What the choice of names follows from.
+            make: Returns what stands for each name that is to be replaced, given what the names mean by themselves.
+        """
         with _PLACES.lock:
             if not self._joins(namespace, key):
-                values = make()
+                values = make(meanings(namespace))
                 if values:
                     originals = {name: namespace[name] for name in values}
                     self._fill(_Items(namespace, key, originals), values)
@@ -170,6 +228,19 @@ class Patches:
         place.put(value)
         _PLACES.table[key] = place
         self._held[key] = None
+
+
+def meanings(namespace: dict[str, Any]) -> Mapping[str, Any]:
+    """Return what the names in a namespace mean where no trace replaces them."""
+    with _PLACES.lock:
+        if not _PLACES.table:
+            return namespace
+        known = dict(namespace)
+        for place in reversed(_PLACES.table.values()):
+            for (owner, name), value in place.originals().items():
+                if owner == id(namespace):
+                    known[cast("str", name)] = value
+        return {name: value for name, value in known.items() if value is not MISSING}
 
 
 def copied(function: Any) -> Any:

@@ -33,7 +33,7 @@ from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import intercept_modules
 from fxengine.module_calls import ModuleCalls
 from fxengine.node import Argument, base_types
-from fxengine.patching import Patches
+from fxengine.patching import Patches, meanings
 from fxengine.placeholders import (
     PH,
     PHBase,
@@ -101,7 +101,7 @@ class Tracer(ModuleCalls):
         self._autowrap_function_ids = {
             id(value)
             for module in autowrap_modules
-            for name, value in module.__dict__.items()
+            for name, value in meanings(module.__dict__).items()
             if not name.startswith("_") and callable(value)
         }
         self._autowrap_function_ids.update(map(id, autowrap_functions))

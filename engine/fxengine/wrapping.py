@@ -9,7 +9,7 @@ import builtins
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final, TypeVar, cast, overload
 
@@ -84,12 +84,12 @@ def patch_autowrapped(patches: Patches, namespace: dict[str, Any], function_ids:
     if not patches.first_visit(namespace):
         return
 
-    def stand_ins() -> dict[str, Callable[..., Any]]:
-        if function_ids.isdisjoint(map(id, namespace.values())):
+    def stand_ins(meanings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+        if function_ids.isdisjoint(map(id, meanings.values())):
             return {}
         return {
             name: _stand_in_for(value)
-            for name, value in namespace.items()
+            for name, value in meanings.items()
             if id(value) in function_ids and not name.startswith("_") and callable(value)
         }
 

@@ -50,6 +50,47 @@ def test_a_trace_that_knows_fewer_names_needs_no_more():
     assert namespace == {"f": 1, "g": 2}
 
 
+def all_of(meanings):
+    return {name: ("stand-in", value) for name, value in meanings.items()}
+
+
+@pytest.mark.parametrize("ended_first", [0, 1])
+def test_traces_that_replace_the_same_in_their_own_way_may_end_in_any_order(ended_first):
+    namespace = {"f": 1, "g": 2}
+    both = [Patches(), Patches()]
+    both[0].items(namespace, "first", lambda meanings: {"f": ("stand-in", meanings["f"])})
+    both[1].items(namespace, "second", all_of)
+    assert namespace == {"f": ("stand-in", 1), "g": ("stand-in", 2)}
+    both[ended_first].__exit__()
+    assert namespace == (
+        {"f": ("stand-in", 1), "g": ("stand-in", 2)} if ended_first == 0 else {"f": ("stand-in", 1), "g": 2}
+    )
+    both[1 - ended_first].__exit__()
+    assert namespace == {"f": 1, "g": 2}
+
+
+def test_registered_names_below_others_are_put_back():
+    namespace, other = {"f": 1}, {"g": 2}
+    first, second = Patches(), Patches()
+    first.scattered(registered((namespace, "f"), (other, "g"), (namespace, "len")), stand_in)
+    second.items(namespace, "second", lambda meanings: {"f": ("on top", meanings["f"])})
+    first.__exit__()
+    assert (namespace, other) == ({"f": ("on top", 1)}, {"g": 2})
+    second.__exit__()
+    assert namespace == {"f": 1}
+
+
+def test_a_tracer_made_during_a_trace_knows_the_functions_themselves():
+    made = []
+
+    def forward(x):
+        made.append(fxengine.Tracer()._autowrap_function_ids)
+        return x
+
+    fxengine.symbolic_trace(forward)
+    assert made == [fxengine.Tracer()._autowrap_function_ids]
+
+
 def double(x):
     return x.add(x)
 
