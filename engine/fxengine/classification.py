@@ -8,7 +8,7 @@ instruction that raised, by what it was given, and, last, by what the message sa
 import ast
 import builtins
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final
@@ -159,7 +159,7 @@ def operand_span(verdict: Verdict, moment: Moment) -> Span:
         candidates = operands_of(around)
     elif isinstance(around[-1], ast.JoinedStr | ast.FormattedValue):
         # Before CPython 3.12 the places of what is in such a string may be wrong.
-        candidates = [each for each in operands_of(around) if _stands_there(each, moment)]
+        candidates = [each for each in _operands(around, moment) if _stands_there(each, moment)]
     else:
         return whole
     chosen = next((c for c in candidates if _is_subject(c, verdict, moment)), None)
@@ -180,7 +180,7 @@ def symbolic_operand(moment: Moment, graph: Graph) -> Proxy | Node | None:
 def symbolic_operands(moment: Moment, graph: Graph) -> list[Proxy | Node]:
     """The symbolic values among the operands of the expression that a frame had come to, in their order."""
     around = nodes_around(moment.path, moment.source.span)
-    found = [_value_in(operand, moment, graph) for operand in operands_of(around)]
+    found = [_value_in(operand, moment, graph) for operand in _operands(around, moment)]
     return [value for value in found if value is not None]
 
 
@@ -222,11 +222,41 @@ def _is_given_symbols(moment: Moment, last: Proxy | Node | None) -> bool:
         moment: The frame, with the instruction.
         last: The last symbolic value that has to do with an operand.
     """
-    operands = operands_of(nodes_around(moment.path, moment.source.span))
+    operands = _operands(nodes_around(moment.path, moment.source.span), moment)
     if any(find_proxy(_resolve(operand, moment)) is not None for operand in operands):
         return True
     place = _innermost(last) if isinstance(last, Node) else None
     return place is not None and any(span_of(operand) == place.span for operand in operands)
+
+
+def _operands(around: list[ast.AST], moment: Moment) -> list[ast.expr]:
+    """The expressions whose values a frame's instruction works on; of a string's, the one that is being formatted."""
+    string = around[-1] if around else None
+    if isinstance(string, ast.JoinedStr):
+        formatted = list(_formatted(string))
+        offsets = _formats(moment.frame.f_code, span_of(string))
+        # Code that runs at several ends, such as that of a `finally`, is there several times.
+        if moment.lasti in offsets and formatted and len(offsets) % len(formatted) == 0:
+            return [formatted[offsets.index(moment.lasti) % len(formatted)]]
+    return operands_of(around)
+
+
+def _formatted(string: ast.JoinedStr) -> Iterator[ast.expr]:
+    """What is put into a string, in the order in which it is formatted: what a specification has in it is first."""
+    for part in string.values:
+        if isinstance(part, ast.FormattedValue):
+            if isinstance(part.format_spec, ast.JoinedStr):
+                yield from _formatted(part.format_spec)
+            yield part.value
+
+
+def _formats(code: CodeType, span: Span | None) -> list[int]:
+    """The offsets of the instructions of a function that format something for the string at a span."""
+    return [
+        lasti
+        for lasti in range(0, len(code.co_code), 2)
+        if opname_at(code, lasti).startswith("FORMAT") and frame_at(code, lasti).span == span
+    ]
 
 
 def _stands_there(expression: ast.expr, moment: Moment) -> bool:

@@ -276,7 +276,11 @@ def _placed_children(node: ast.AST) -> Iterator[ast.AST]:
     # The parts of a format specification have the position of the whole string.
     children = [node.value] if isinstance(node, ast.FormattedValue) else ast.iter_child_nodes(node)
     for child in children:
-        if span_of(child) is not None or isinstance(child, ast.match_case):
+        if isinstance(node, ast.JoinedStr) and span_of(child) == span_of(node):
+            # Before CPython 3.12 each part has the position of the whole string, which tells none from another.
+            if isinstance(child, ast.FormattedValue):
+                yield child.value
+        elif span_of(child) is not None or isinstance(child, ast.match_case):
             yield child
         else:
             yield from _placed_children(child)
