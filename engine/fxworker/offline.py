@@ -23,6 +23,10 @@ _absent: Final[set[str]] = set()
 """Files that would have been downloaded."""
 
 
+class NetworkClosedError(ConnectionRefusedError):
+    """A connection to another machine was asked for."""
+
+
 class AbsentWeights(dict[Any, Any]):
     """Weights that were not downloaded: what is looked up in them is absent too, and loading them changes nothing."""
 
@@ -126,4 +130,4 @@ def _refuse_connections() -> None:
 
 
 def _refuse() -> NoReturn:
-    raise ConnectionRefusedError("models are built without the network")
+    raise NetworkClosedError("fxls runs files without the network")

@@ -110,7 +110,7 @@ def denied() -> str:
 
 def forbade(error: BaseException) -> str:
     """Return what the sandbox has kept an exception's code from, be it `files` or `network`; "" where it has not."""
-    found = next((what for each in _chain(error) if isinstance(each, OSError) and (what := _forbidden(each))), "")
+    found = next((what for each in chain(error) if isinstance(each, OSError) and (what := _forbidden(each))), "")
     if found:
         _denied.append(found)
     return found
@@ -145,7 +145,7 @@ def _forbidden(error: OSError) -> str:
     return ""
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception and those that it came from; libraries wrap what a socket raises in several of their own."""
     waiting, seen = [error], set[int]()
     while waiting and len(seen) < _DEPTH:

@@ -88,9 +88,17 @@ def test_a_connection_is_refused_and_the_sandbox_is_named(run, listener, place):
     assert eventually(lambda: met)
 
 
-def test_names_are_not_looked_up(run):
-    problem = only_problem(run("urllib.request.urlopen('http://example.com/', timeout=3)")[0])
-    assert "the sandbox keeps it from the network" in problem.message
+@pytest.mark.parametrize("confined", [True, False])
+@pytest.mark.parametrize("place", ["helper", "constructor", "forward"])
+def test_names_are_not_looked_up(run, place, confined):
+    """Not without the sandbox either: that nobody is sent to a setting which would not help."""
+    code = "__import__('urllib.request').request.urlopen('http://example.com/', timeout=3)"
+    report, _ = run(**{place: code}, confined=confined)
+    problem = only_problem(report)
+    assert "fxls runs files without the network" in problem.message
+    assert "local copy" in problem.hint
+    assert "sandbox" not in problem.message + problem.hint
+    assert report.denied == ""
 
 
 @pytest.mark.parametrize("place", ["helper", "constructor", "forward"])
