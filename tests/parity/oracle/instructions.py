@@ -127,7 +127,8 @@ def is_user(frame: FrameType) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_user(path: str, module: str) -> bool:
-    if path.startswith(("<frozen", _TORCH, _ORACLE)):
+    # What `exec` and `eval` are given has no file: it is looked at where they are called.
+    if path.startswith(("<frozen", "<string>", _TORCH, _ORACLE)):
         return False
     if module.partition(".")[0] in _HELPERS:
         return False
