@@ -406,7 +406,9 @@ GUESSES = {
 @pytest.mark.parametrize("name", GUESSES)
 def test_a_guess_that_goes_badly_is_not_the_models_fault(worker, model, name):
     path = model(net(forward=GUESSES[name]))
+    started = time.monotonic()
     report = worker.trace(path, limits=Limits(seconds=4.0))
+    first = time.monotonic() - started
     assert report.status == "complete"
     assert all_problems(report) == []
     assert of(report, "Net").inputs is None
@@ -416,7 +418,9 @@ def test_a_guess_that_goes_badly_is_not_the_models_fault(worker, model, name):
     assert (
         worker.trace(path, net(forward=GUESSES[name]) + "\n# edited\n", limits=Limits(seconds=4.0)).status == "complete"
     )
-    assert time.monotonic() - started < 2
+    # A machine under load is slow in both; only the guess that hung is saved.
+    second = time.monotonic() - started
+    assert second < (first - 1 if "loop" in name else 5)
 
 
 def test_arguments_whose_guess_hangs_are_not_known(worker, model):
