@@ -40,15 +40,15 @@ from torch import nn
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.host = "none"
+        self.refused = False
         for _ in range(3):
             try:
                 socket.create_connection(("10.255.255.1", 80), timeout=5)
             except OSError as error:
-                self.host = type(error).__name__
+                self.refused = isinstance(error, ConnectionRefusedError)
 
     def forward(self, x):
-        return x + (self.host == "ConnectionRefusedError")
+        return x + self.refused
 """
 
 
