@@ -36,25 +36,25 @@ class CommandError(Exception):
     """A command cannot be done; the message is for the person."""
 
 
-def show_code(session: Session, arguments: CommandArguments) -> CodeView:
-    """Return the generated code of a model.
+async def show_code(session: Session, arguments: CommandArguments) -> CodeView:
+    """Return the generated code of a model, once the text as it is now was traced.
 
     Raises:
         CommandError: there is none.
     """
-    report = _captured(session, arguments)
+    report = await _captured(session, arguments)
     if not report.code:
         raise CommandError(f"{report.qualname} has no generated code: {_reason(report)}")
     return CodeView("python", "\n".join(listing(report)) + "\n", f"{report.qualname}: generated code")
 
 
-def show_graph(session: Session, arguments: CommandArguments) -> GraphView:
-    """Return the graph of a model, drawn and as Graphviz source.
+async def show_graph(session: Session, arguments: CommandArguments) -> GraphView:
+    """Return the graph of a model as it is now, drawn and as Graphviz source.
 
     Raises:
         CommandError: there is none.
     """
-    report = _captured(session, arguments)
+    report = await _captured(session, arguments)
     if not report.nodes:
         raise CommandError(f"{report.qualname} has no graph: {_reason(report)}")
     return GraphView(to_svg(report), to_dot(report), f"{report.qualname}: graph")
@@ -66,7 +66,7 @@ async def profile(session: Session, arguments: CommandArguments, progress: OnPro
     Raises:
         CommandError: it could not be measured.
     """
-    snapshot = _snapshot(session, arguments.uri)
+    snapshot = await _answered(session, arguments.uri)
     if not session.trusted:
         raise CommandError("the workspace is not trusted, so nothing in it is executed")
     target = _target(snapshot, arguments)
@@ -158,6 +158,12 @@ def _snapshot(session: Session, uri: str) -> Snapshot:
     return snapshot
 
 
+async def _answered(session: Session, uri: str) -> Snapshot:
+    """Return a document once its text as it is now was traced: which model a command is about follows from that."""
+    await session.settled(uri)
+    return _snapshot(session, uri)
+
+
 def _target(snapshot: Snapshot, arguments: CommandArguments) -> TraceTarget:
     """Return the model that a command names; without a name that around its line, or else the largest captured one.
 
@@ -182,9 +188,9 @@ def _target(snapshot: Snapshot, arguments: CommandArguments) -> TraceTarget:
     return enclosing or found
 
 
-def _captured(session: Session, arguments: CommandArguments) -> TargetReport:
+async def _captured(session: Session, arguments: CommandArguments) -> TargetReport:
     """Return the report of the model that a command names."""
-    snapshot = _snapshot(session, arguments.uri)
+    snapshot = await _answered(session, arguments.uri)
     target = _target(snapshot, arguments)
     if not snapshot.trusted:
         raise CommandError("the workspace is not trusted, so nothing in it is executed")

@@ -297,11 +297,11 @@ async def _execute_command(ls: FxServer, params: lsp.ExecuteCommandParams) -> An
 
 
 async def _show_code(ls: FxServer, arguments: CommandArguments, _: lsp.ProgressToken | None) -> CodeView:
-    return commands.show_code(_session(ls), arguments)
+    return await commands.show_code(_session(ls), arguments)
 
 
 async def _show_graph(ls: FxServer, arguments: CommandArguments, _: lsp.ProgressToken | None) -> GraphView:
-    return commands.show_graph(_session(ls), arguments)
+    return await commands.show_graph(_session(ls), arguments)
 
 
 async def _retrace(ls: FxServer, arguments: CommandArguments, _: lsp.ProgressToken | None) -> None:

@@ -291,6 +291,10 @@ class Session:
 
     # Long work.
 
+    async def settled(self, uri: str) -> None:
+        """Return when nothing is on its way for a document any more."""
+        await self._scheduler.settled(uri)
+
     async def retrace(self, uri: str) -> None:
         """Trace a document again, whatever is known of it; its environment is looked at again too."""
         document = self._documents.get(uri)
@@ -301,7 +305,7 @@ class Session:
             self._view(document).reset()
         document.outdated()
         self._submit(document)
-        await self._scheduler.settled(uri)
+        await self.settled(uri)
 
     async def profile(self, uri: str, target: TraceTarget, device: str, progress: OnProgress) -> ProfileReport | None:
         """Measure a model; None where nothing may run or the document is not open."""

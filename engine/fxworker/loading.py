@@ -75,7 +75,8 @@ class Missing:
 class Hint:
     """What was found out about a target of which nothing says how it is built or fed.
 
-    `unbuilt`, `unfed` and `feared` are digests of the target's definition: they hold while it stays as it is.
+    `unbuilt` and `feared` are digests of the target's definition, and `unfed` of all that it depends on in the file:
+    they hold while that stays as it is.
 
     Attributes:
         construct: The construction that was inferred, "" where none was.
@@ -118,6 +119,26 @@ class Loaded:
     def definition(self, qualname: str) -> str:
         """Return the digest of a target's definition, "" where the file has none."""
         return definition_digest(self.tree, linecache.getlines(str(self.module.__file__)), qualname)
+
+    def dependence(self, qualname: str) -> str:
+        """Return the digest of what a target's models may depend on in the file, "" where it is not defined there.
+
+        That is its definition, whatever stands beside the definitions, and the definitions that these look up.
+        """
+        name = qualname.partition(".")[0]
+        defined = {each: one for one in self.slice.statements if isinstance(one.node, Definition) for each in one.binds}
+        if name not in defined:
+            return ""
+        used = [one for one in self.slice.statements if not isinstance(one.node, Definition)]
+        waiting, needed = {name, *(each for one in used for each in one.now | one.later)}, set[str]()
+        while waiting:
+            each = waiting.pop()
+            if each in defined and each not in needed:
+                needed.add(each)
+                waiting |= defined[each].now | defined[each].later
+        used += [defined[each] for each in sorted(needed)]
+        lines = linecache.getlines(str(self.module.__file__))
+        return digest("".join("".join(lines[one.node.lineno - 1 : one.node.end_lineno]) for one in used))
 
     @property
     def mentions(self) -> Mapping[str, frozenset[str]]:

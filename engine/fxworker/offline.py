@@ -19,12 +19,11 @@ _WEIGHTS: Final = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth", ".safetens
 _NOWHERE: Final = "/nonexistent/weights"
 _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 — Recognised, not bound to.
 
+NO_NETWORK: Final = "fxls runs files without the network"
+"""What is said to code that asks for a connection to another machine."""
+
 _absent: Final[set[str]] = set()
 """Files that would have been downloaded."""
-
-
-class NetworkClosedError(ConnectionRefusedError):
-    """A connection to another machine was asked for."""
 
 
 class AbsentWeights(dict[Any, Any]):
@@ -130,4 +129,4 @@ def _refuse_connections() -> None:
 
 
 def _refuse() -> NoReturn:
-    raise NetworkClosedError("fxls runs files without the network")
+    raise ConnectionRefusedError(NO_NETWORK)

@@ -31,7 +31,7 @@ from fxengine.syntax import definition_of, nodes_around, parameter_span
 from fxworker import sandbox, spans
 from fxworker.building import Unbuilt
 from fxworker.loading import Failure, Missing
-from fxworker.offline import NetworkClosedError
+from fxworker.offline import NO_NETWORK
 from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit
 from fxworker.wire import (
     Edit,
@@ -426,7 +426,7 @@ def user_frames(error: BaseException) -> list[SourceFrame]:
 
 def _explained(problem: Problem, error: BaseException) -> Problem:
     """Return a problem with what the sandbox, or the closed network, had to do with it."""
-    if any(isinstance(each, NetworkClosedError) for each in sandbox.chain(error)):
+    if any(isinstance(each, ConnectionRefusedError) and each.args == (NO_NETWORK,) for each in sandbox.chain(error)):
         return replace(problem, hint="no setting opens the network: let it read a local copy, or do without")
     what = sandbox.forbade(error)
     if not what:

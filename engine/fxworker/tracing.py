@@ -278,8 +278,7 @@ class _Session:
     def _sources(self, target: TraceTarget, root: Any) -> Sources:
         """Return where inputs of a model may come from."""
         hint = self._hint(target)
-        definition = self.loaded.definition(target.qualname)
-        search = not definition or hint.unfed != definition
+        search = not hint.unfed or hint.unfed != self.loaded.dependence(target.qualname)
         known = None if search else Unknown(tuple(filter(None, hint.doubtful.split(","))), hint.guess, hint.complaint)
         return Sources(target, root, self.loaded, hint.inputs, partial(self._may_guess, target), search, known)
 
@@ -292,7 +291,7 @@ class _Session:
         self.found[target.qualname] = Hint(
             construct.expression if construct is not None and construct.source == "inferred" else "",
             inputs.expression if inputs is not None and inputs.source == "inferred" else "",
-            unfed=definition if fed.searched else "",
+            unfed=self.loaded.dependence(target.qualname) if fed.searched else "",
             feared=definition if fed.feared else "",
             doubtful=",".join(unknown.parameters),
             guess=unknown.guess,

@@ -395,11 +395,25 @@ async def test_the_model_that_encloses_a_class_stands_for_it(world):
     world.worker.enclosed = {"Net": "Outer"}
     await world.open("net.py", text)
     uri = world.uri("net.py")
-    assert show_code(world.session, CommandArguments(uri, target="Net")).text == "# Outer\n"
-    assert show_code(world.session, CommandArguments(uri, line=4)).text == "# Outer\n"
-    assert show_code(world.session, CommandArguments(uri)).text == "# Outer\n"
+    assert (await show_code(world.session, CommandArguments(uri, target="Net"))).text == "# Outer\n"
+    assert (await show_code(world.session, CommandArguments(uri, line=4))).text == "# Outer\n"
+    assert (await show_code(world.session, CommandArguments(uri))).text == "# Outer\n"
     with pytest.raises(CommandError, match="no model Other"):
-        show_code(world.session, CommandArguments(uri, target="Other"))
+        await show_code(world.session, CommandArguments(uri, target="Other"))
+
+
+async def test_a_command_waits_until_the_text_was_traced(world):
+    text = NET + NET.replace("Net", "Outer").replace("import torch\n", "")
+    world.worker.enclosed = {"Net": "Outer"}
+    world.worker.early = True
+    world.worker.open.clear()
+    uri = world.uri("net.py")
+    world.session.open(uri, 1, text)
+    shown = asyncio.ensure_future(show_code(world.session, CommandArguments(uri, line=4)))
+    await asyncio.sleep(0.05)
+    assert not shown.done()
+    world.worker.open.set()
+    assert (await shown).text == "# Outer\n"
 
 
 async def test_closing_the_active_document_leaves_the_status_to_the_other(world):

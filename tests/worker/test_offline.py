@@ -40,15 +40,15 @@ from torch import nn
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.refused = False
+        self.host = "none"
         for _ in range(3):
             try:
                 socket.create_connection(("10.255.255.1", 80), timeout=5)
             except OSError as error:
-                self.refused = isinstance(error, ConnectionRefusedError)
+                self.host = type(error).__name__
 
     def forward(self, x):
-        return x + self.refused
+        return x + (self.host == "ConnectionRefusedError")
 """
 
 

@@ -154,12 +154,23 @@ export class Editor {
         return (await hover.allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
     }
 
-    /** Opens the menu of code actions at the cursor and returns its entries. */
+    /**
+     * Opens the menu of code actions at the cursor and returns its entries. The editor gives up a menu that it is about
+     * to show when the text or the cursor changes: a person presses the keys again, and so does this.
+     */
     async codeActions() {
-        await this.page.keyboard.press('Control+.');
         const rows = this.page.locator('.action-widget .monaco-list-row');
-        await rows.first().waitFor({ timeout: 15_000 });
-        return (await rows.allInnerTexts()).map((text) => text.trim());
+        for (let tries = 1; ; tries++) {
+            await this.page.keyboard.press('Control+.');
+            try {
+                await rows.first().waitFor({ timeout: 5_000 });
+                return (await rows.allInnerTexts()).map((text) => text.trim());
+            } catch (error) {
+                if (tries === 4) {
+                    throw error;
+                }
+            }
+        }
     }
 
     async chooseCodeAction(title) {
