@@ -19,25 +19,21 @@ from lsprotocol import types as lsp
 from fxls.discovery.ignores import without_ignored
 from fxls.discovery.index import ModelIndex
 from fxls.discovery.syntax import parse
+from fxls.display import Client, Display
 from fxls.document import Document, Effect
-from fxls.features.diagnostics import diagnostics, elsewhere
 from fxls.features.status import status
 from fxls.fixes.verifying import is_worthwhile, with_fixes
 from fxls.lsp_ext import Status
 from fxls.scheduler import Scheduler
-from fxls.settings import Settings
 from fxls.snapshot import Snapshot
-from fxls.text.uris import to_uri
-from fxls.view import View
 from fxls.watching import Watcher
 from fxls.workers.client import OnProgress, WorkerClient
 from fxls.workers.pool import WorkerPool
 from fxls.workers.python_env import PythonEnv
+from fxls.workspace import Workspace
 from fxworker.wire import (
-    Overlay,
     Problem,
     ProfileReport,
-    ProfileRequest,
     TraceReport,
     TraceRequest,
     TraceTarget,
@@ -51,26 +47,6 @@ _LONG: Final = 50_000
 
 _HEAD_START: Final = 0.3
 """Seconds for which that search waits for the trace that was begun ahead of it: they would slow each other down."""
-
-
-class Client(Protocol):
-    """What the session tells the editor."""
-
-    def publish(self, uri: str, version: int | None, found: list[lsp.Diagnostic]) -> None:
-        """Show a document's diagnostics."""
-        ...
-
-    def refresh(self) -> None:
-        """Ask for code lenses and inlay hints anew."""
-        ...
-
-    def status(self, status: Status) -> None:
-        """Show how things are."""
-        ...
-
-    def warn(self, message: str) -> None:
-        """Tell the person something that they should change."""
-        ...
 
 
 class Pool(Protocol):
@@ -95,9 +71,6 @@ class Pool(Protocol):
 
 _PAUSE: Final = 0.5
 """Seconds without an edit after which fixes are tried out: that takes a trace each."""
-
-_SEEN: Final = 0.2
-"""Seconds of work after which it is shown: a state that comes and goes with each keystroke is noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,27 +105,18 @@ class Session:
     """
 
     def __init__(self, client: Client, terms: Terms, pool: Pool | None = None, parallel: int | None = None) -> None:
-        self._client = client
+        self._display = Display(client)
         self._terms = terms
         self._trusted = terms.trusted and terms.run
-        self._elsewhere = View(None, Settings())
-        self._views = [View(folder, Settings()) for folder in terms.folders]
+        self._workspace = Workspace(terms.folders)
         self._pool: Pool = pool or WorkerPool()
         self._documents: dict[str, Document] = {}
         self._scheduler = Scheduler(parallel or max(1, min(4, (os.cpu_count() or 2) // 2)))
         self._watcher = Watcher(self.files_changed)
-        self._warned: set[str] = set()
         self._trials: dict[str, asyncio.Task[None]] = {}
-        self._mistakes: dict[str, tuple[Problem, ...]] = {}
         self._edited: set[str] = set()
-        self._own: set[str] = set()
-        self._free: set[str] = set()
-        self._shown: dict[str, tuple[int | None, list[lsp.Diagnostic]]] = {}
         # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
         self._beside = ThreadPoolExecutor(1, "fxls discovery")
-        self._active = ""
-        self._patience: asyncio.TimerHandle | None = None
-        self._said: Status | None = None
 
     # The world: trust, settings, folders.
 
@@ -164,7 +128,7 @@ class Session:
     @property
     def folders(self) -> tuple[str, ...]:
         """The workspace's folders."""
-        return tuple(view.folder for view in self._views if view.folder is not None)
+        return self._workspace.folders
 
     def trust(self) -> None:
         """Take note that the person trusts the workspace now."""
@@ -174,37 +138,27 @@ class Session:
 
     def announce(self) -> None:
         """Show how things are with the document that the person is at, or before one is open."""
-        active = self._documents.get(self._active)
+        active = self._documents.get(self._display.active)
         if active is not None:
-            self._tell(active)
+            self._display.tell(self._snapshot(active))
             return
         restricted = Status("restricted", "fx ⏸ restricted", "The workspace is not trusted: nothing in it is executed.")
-        self._say(status(None) if self._trusted else restricted)
+        self._display.say(status(None) if self._trusted else restricted)
 
     def configure(self, section: object, folder: str | None = None) -> None:
         """Take the client's settings, for one folder or for all; what depends on them is done again."""
-        settings, bad = Settings.read(section, None if folder is None else self._elsewhere.settings)
-        for each in bad:
-            self._warn(each.message)
-        views = [view for view in (self._elsewhere, *self._views) if folder in {None, view.folder}]
-        changed = [view for view in views if view.settings != settings]
-        traced = [view for view in changed if view.settings.of_traces != settings.of_traces]
-        for view in changed:
-            view.settings = settings
-        for view in traced:
-            view.reset()
-        logging.getLogger("fxls").setLevel(self._elsewhere.settings.log_level.upper())
-        documents = [(document, self._view(document)) for document in self._documents.values()]
+        changed = self._workspace.configure(section, folder)
+        for each in changed.bad:
+            self._display.warn(each.message)
+        documents = [(document, self._workspace.view(document)) for document in self._documents.values()]
         for document, view in documents:
-            if view in changed and not self._scheduler.busy(document.uri):
+            if view in changed.views and not self._scheduler.busy(document.uri):
                 self._show(document)  # What is only shown in another way need not be found out again.
-        self._reconsider([document for document, view in documents if view in traced])
+        self._reconsider([document for document, view in documents if view in changed.traced])
 
     def change_folders(self, added: Iterable[str], removed: Iterable[str]) -> None:
         """Take note of the workspace's folders."""
-        gone = frozenset(removed)
-        self._views = [view for view in self._views if view.folder not in gone]
-        self._views += [View(folder, self._elsewhere.settings) for folder in added if folder not in self.folders]
+        self._workspace.change_folders(added, removed)
         self._reconsider(self._documents.values())
 
     # Documents.
@@ -232,7 +186,7 @@ class Session:
                 pass
             case _:
                 self._edited.add(uri)
-                self._own.add(uri)
+                self._workspace.edited(document)
                 self._submit(document)
 
     def activate(self, uri: str) -> None:
@@ -240,7 +194,7 @@ class Session:
         document = self._documents.get(uri)
         if document is not None:
             self._touch(uri)
-            self._tell(document)
+            self._display.tell(self._snapshot(document))
 
     def save(self, uri: str) -> None:
         """Take note that a document's text is what is on disk now."""
@@ -254,16 +208,15 @@ class Session:
         if document is None:
             return
         self._edited.discard(uri)
-        self._shown.pop(uri, None)
         self._scheduler.forget(uri)
         self._end_trials(uri)
         self._watcher.depend(uri, ())
-        self._client.publish(uri, None, [])
+        self._display.forget(uri)
         self._show_configurations()
         if document.unsaved:
             self._follow(document.path)
-        if uri == self._active:
-            self._active = next(reversed(self._documents), "")
+        if uri == self._display.active:
+            self._display.active = next(reversed(self._documents), "")
             self.announce()
 
     def files_changed(self, paths: Iterable[str]) -> None:
@@ -271,8 +224,7 @@ class Session:
         opened = {document.path for document in self._documents.values()}
         changed = [path for path in paths if path not in opened]
         if any(path.endswith("pyproject.toml") for path in changed):
-            for view in (self._elsewhere, *self._views):
-                view.reset()
+            self._workspace.reset()
             self._show_configurations()
         for uri in self._watcher.owners(changed):
             self._again(uri)
@@ -287,7 +239,7 @@ class Session:
     def python(self, uri: str) -> PythonEnv | None:
         """Return the Python that a document is traced with, None when it is not open."""
         document = self._documents.get(uri)
-        return None if document is None else self._environment(document)
+        return None if document is None else self._workspace.environment(document)
 
     # Long work.
 
@@ -301,8 +253,8 @@ class Session:
         if document is None:
             return
         if document.environment is not None and document.environment.problem:
-            await self._pool.discard(self._environment(document))
-            self._view(document).reset()
+            await self._pool.discard(self._workspace.environment(document))
+            self._workspace.view(document).reset()
         document.outdated()
         self._submit(document)
         await self.settled(uri)
@@ -312,28 +264,16 @@ class Session:
         document = self._documents.get(uri)
         if document is None or not self._trusted:
             return None
-        settings = self._view(document).settings
-        last = document.profile(target.qualname, device)
-        request = ProfileRequest(
-            id=0,
-            path=document.path,
-            text=document.text,
-            target=target,
-            device=device,
-            roots=self._view(document).roots(document.path),
-            overlays=self._overlays(document),
-            limits=settings.profile_limits,
-            previous=last.data if last is not None else "",
-        )
-        report = await self._pool.client(self._environment(document)).profile(request, progress)
+        request = self._workspace.profile_request(document, self._others(document), target, device)
+        report = await self._worker(document).profile(request, progress)
         if report.status == "complete" and document.digest == report.digest:
             document.measured(report)
-            self._client.refresh()
+            self._display.refresh()
         return report
 
     async def close(self) -> None:
         """End all work and every process."""
-        self._hush()
+        self._display.close()
         self._watcher.close()
         for uri in [*self._trials]:
             self._end_trials(uri)
@@ -349,8 +289,8 @@ class Session:
             document.forget()
             document.environment = None
             self._submit(document)
-        self._pool.keep({self._environment(document) for document in self._documents.values()})
-        self._client.refresh()
+        self._pool.keep({self._workspace.environment(document) for document in self._documents.values()})
+        self._display.refresh()
 
     def _submit(self, document: Document) -> None:
         """Do what a document's current text asks for, in place of what was being done for an older one."""
@@ -371,7 +311,7 @@ class Session:
         finally:
             if ahead is not None:
                 ahead.answer.cancel()
-        self._client.refresh()
+        self._display.refresh()
 
     async def _look_and_trace(self, document: Document, ahead: "_Ahead | None") -> None:
         """Look for a document's models and trace them, unless that has been begun with the right ones."""
@@ -391,7 +331,7 @@ class Session:
                 await self._trace(document)
             case Effect.CODE:
                 document.forget()
-                self._watcher.depend(document.uri, self._configured_by(document))
+                self._watcher.depend(document.uri, self._workspace.dependencies(document))
                 self._show(document)
             case _:
                 self._show(document)
@@ -409,7 +349,7 @@ class Session:
 
     async def _discovered(self, document: Document) -> ModelIndex:
         """Return the models in a document's text; a long text is searched beside the event loop."""
-        view = self._view(document)
+        view = self._workspace.view(document)
         if not _is_long(document):
             found = view.discover(document.path, document.text)
         else:
@@ -420,9 +360,9 @@ class Session:
 
     async def _trace(self, document: Document) -> None:
         """Trace a document and show the report."""
-        worker = self._pool.client(self._environment(document))
-        if document.environment is None and document.uri == self._active:
-            self._say(status(None))
+        worker = self._worker(document)
+        if document.environment is None and document.uri == self._display.active:
+            self._display.say(status(None))
         document.environment = await worker.environment()
         if document.environment.problem:
             document.forget()
@@ -435,41 +375,36 @@ class Session:
         """Return the report of a document's text; after an edit its problems are shown as soon as they are known."""
 
         def early(report: TraceReport) -> None:
-            if self._is_to_be_freed(document, report):
+            if self._workspace.is_to_be_freed(document, report):
                 return
-            known = document.early(without_ignored(report), self._view(document).settings_of(document.path))
+            known = document.early(without_ignored(report), self._workspace.settings(document))
             if known is not None and document.report is not None:
-                self._publish(document, known)
+                self._display.publish(known)
             heard.set()
 
         document.asked()
         try:
-            return without_ignored(await self._pool.client(self._environment(document)).trace(request, early))
+            return without_ignored(await self._worker(document).trace(request, early))
         finally:
             heard.set()
 
     def _answered(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
         """Show a report, if it is that of the text that was asked about last, and begin to look for fixes."""
-        if self._is_to_be_freed(document, report):
-            self._free.add(document.uri)
+        if self._workspace.is_to_be_freed(document, report):
+            self._workspace.free(document)
             self._submit(document)
             return
         if document.answer(report):
-            self._watcher.depend(document.uri, self._dependencies(document, report))
+            self._watcher.depend(document.uri, self._workspace.dependencies(document, report))
             self._show(document)
-            self._view(document).remember(document.index, report)
+            self._workspace.view(document).remember(document.index, report)
             if is_worthwhile(report):
                 trials = self._try_fixes(document, replace(request, targets=()), report)
                 self._trials[document.uri] = asyncio.get_running_loop().create_task(trials)
 
-    def _is_to_be_freed(self, document: Document, report: TraceReport) -> bool:
-        """Whether a document failed in the sandbox that is traced again without: the person is writing it."""
-        asked = self._view(document).settings.sandbox == "auto" and document.uri not in self._free
-        return asked and bool(report.denied) and document.uri in self._own
-
     async def _try_fixes(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
         """Try fixes of a document's problems out, once the person pauses. Cancelled by the next edit of its code."""
-        view, worker = self._view(document), self._pool.client(self._environment(document))
+        view, worker = self._workspace.view(document), self._worker(document)
 
         async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
             index = view.discover(document.path, text)
@@ -484,58 +419,21 @@ class Session:
             trials.cancel()
 
     def _show(self, document: Document) -> None:
-        """Publish what is known of a document."""
-        self._publish(document, self._snapshot(document))
-        self._tell(document)
-
-    def _publish(self, document: Document, snapshot: Snapshot) -> None:
-        """Publish the diagnostics of a snapshot of a document, unless they are what is shown."""
-        found = document.version, diagnostics(snapshot)
-        if self._shown.get(document.uri) != found:
-            self._shown[document.uri] = found
-            self._client.publish(document.uri, *found)
+        """Show what is known of a document."""
+        self._display.show(self._snapshot(document))
 
     def _show_configurations(self) -> None:
-        """Publish what is wrong in the configurations of open documents, and take away what no longer is."""
-        governing = (self._view(each).configuration(each.path) for each in self._documents.values())
-        wrong = {each.path: each.problems for each in governing if each is not None and each.problems}
-        for path in self._mistakes.keys() | wrong.keys():
-            if self._mistakes.get(path) != wrong.get(path):
-                self._client.publish(to_uri(path), None, elsewhere(wrong.get(path, ())))
-        self._mistakes = wrong
-
-    def _tell(self, document: Document) -> None:
-        """Show the state of the document that the person is at."""
-        if document.uri == self._active:
-            self._hush()
-            self._say(status(self._snapshot(document)))
+        """Show what is wrong in the configurations of open documents."""
+        self._display.mistakes(self._workspace.mistakes(self._documents.values()))
 
     def _begin(self, document: Document) -> None:
         """Show that a document is being worked on, if that takes long enough to be seen."""
-        if document.uri == self._active and self._trusted and self._patience is None:
-            self._patience = asyncio.get_running_loop().call_later(_SEEN, self._still, document)
 
-    def _still(self, document: Document) -> None:
-        self._patience = None
-        if document.uri == self._active and self._scheduler.busy(document.uri):
-            self._say(status(self._snapshot(document), tracing=True))
+        def still() -> Snapshot | None:
+            return self._snapshot(document) if self._scheduler.busy(document.uri) else None
 
-    def _say(self, status: Status) -> None:
-        """Show a status that is not shown yet."""
-        if status != self._said:
-            self._said = status
-            self._client.status(status)
-
-    def _hush(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
-
-    def _warn(self, message: str) -> None:
-        """Tell the person something once."""
-        if message not in self._warned:
-            self._warned.add(message)
-            self._client.warn(message)
+        if self._trusted:
+            self._display.begin(document.uri, still)
 
     def _follow(self, path: str) -> None:
         """Trace again the other documents that import a file whose unsaved text changed."""
@@ -549,51 +447,22 @@ class Session:
             self._submit(document)
 
     def _touch(self, uri: str) -> None:
-        self._active = uri
+        self._display.active = uri
         self._scheduler.touch(uri)
 
     # What a request needs.
 
     def _request(self, document: Document) -> TraceRequest:
-        view = self._view(document)
-        return TraceRequest(
-            id=0,
-            path=document.path,
-            text=document.text,
-            targets=document.index.targets,
-            roots=view.roots(document.path),
-            overlays=self._overlays(document),
-            limits=view.settings.limits,
-            sandbox=view.settings.sandbox == "on"
-            or (view.settings.sandbox == "auto" and document.uri not in self._free),
-        )
+        return self._workspace.trace_request(document, self._others(document))
 
-    def _overlays(self, document: Document) -> tuple[Overlay, ...]:
-        others = (each for each in self._documents.values() if each is not document and each.unsaved)
-        return tuple(Overlay(each.path, each.text) for each in others)
+    def _others(self, document: Document) -> Iterable[Document]:
+        return (each for each in self._documents.values() if each is not document)
 
-    def _dependencies(self, document: Document, report: TraceReport) -> Iterable[str]:
-        """Return the files whose change asks for a new trace: those that were imported, and the configuration."""
-        imported = (path for path in report.dependencies if path != document.path)
-        return (*self._configured_by(document), *imported)
-
-    def _configured_by(self, document: Document) -> tuple[str, ...]:
-        """Return the configuration file that governs a document, or that will when somebody writes it."""
-        place = self._view(document).configured_by(document.path)
-        return () if place is None else (place,)
+    def _worker(self, document: Document) -> WorkerClient:
+        return self._pool.client(self._workspace.environment(document))
 
     def _snapshot(self, document: Document) -> Snapshot:
-        return document.snapshot(self._view(document).settings_of(document.path), trusted=self._trusted)
-
-    def _environment(self, document: Document) -> PythonEnv:
-        return self._view(document).environment(document.path)
-
-    def _view(self, document: Document) -> View:
-        """Return the innermost workspace folder that holds a document; a document without a file is in the first."""
-        if not document.in_file and self._views:
-            return self._views[0]
-        inside = (view for view in self._views if view.contains(document.path))
-        return max(inside, key=lambda view: len(view.folder or ""), default=self._elsewhere)
+        return self._workspace.snapshot(document, trusted=self._trusted)
 
 
 def _is_long(document: Document) -> bool:
