@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from typing import Any, Final
 
 from fxengine.errors import text_of
-from fxworker.usage import Kind, kind_of_attribute
+from fxworker.evidence import Kind, kind_of_attribute
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _QUOTED: Final = re.compile(r"""['"`]([A-Za-z][\w\-./+ ]*)['"`]""")

@@ -10,8 +10,9 @@ from fxworker import sandbox, spans, tampering
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, flush_output
 from fxworker.limits import bound
-from fxworker.loading import Document, Hint, Loaded, modules_since, newest_module
+from fxworker.loading import Document, Hint, Loaded
 from fxworker.measuring import failed, measure
+from fxworker.packages import modules_since, newest_module
 from fxworker.prepared import Prepared, prepare
 from fxworker.rules import WorkerDied
 from fxworker.tracing import trace, warm_up

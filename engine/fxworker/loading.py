@@ -7,23 +7,16 @@ that raises is a problem, and everything that does not depend on it goes on.
 
 import __future__
 
-import argparse
 import ast
 import contextlib
-import functools
-import importlib
-import importlib.util
-import itertools
 import linecache
 import os
-import re
 import sys
 import types
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -31,9 +24,11 @@ from fxengine.classification import moments_of
 from fxengine.syntax import know_tree, tree_of
 from fxworker.absent import importing, is_still_absent
 from fxworker.blackbox import passing
+from fxworker.command_lines import no_required_arguments
 from fxworker.meta import OnMeta
 from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
+from fxworker.packages import Place, absent_of, import_named, modules_since, newest_module, place_of
 from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Definition, Slice, Statement, imports_of, names_in, slice_of
 from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest, program_of
@@ -42,8 +37,6 @@ Source = TraceRequest | ProfileRequest
 
 _NO_PROGRAM: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What parsing and compiling raise for a text that is no program."""
-
-_RELATIVE: Final = re.compile(r"^\s*from\s+\.", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +151,15 @@ class Document:
 
     Attributes:
         path: The file.
-        name: The name of its module, with its packages.
-        package: The name that its relative imports start from.
+        roots: The folders that its imports are looked for in.
+        place: Where it stands among the modules of its project.
         folders: What was put on `sys.path` for it.
         hints: What was found out in the last trace, by target.
     """
 
     path: str
     roots: tuple[str, ...]
-    name: str
-    package: str
+    place: Place
     folders: tuple[str, ...]
     _finder: OverlayFinder = field(default_factory=OverlayFinder)
     hints: dict[str, Hint] = field(default_factory=dict)
@@ -183,9 +175,14 @@ class Document:
     def of(cls, request: Source) -> "Document":
         """Return the surroundings of the file that a request names; nothing is executed yet."""
         path = os.path.abspath(request.path)
-        name, package, root = _module_name(request, path)
-        folders = tuple(dict.fromkeys((root, *map(os.path.abspath, request.roots))))
-        return cls(path, request.roots, name, package, folders)
+        place = place_of(path, request.text, request.roots)
+        folders = tuple(dict.fromkeys((place.root, *map(os.path.abspath, request.roots))))
+        return cls(path, request.roots, place, folders)
+
+    @property
+    def name(self) -> str:
+        """The name of the file's module, with its packages."""
+        return self.place.name
 
     def enter(self, request: Source) -> None:
         """Make this process one in which the file's program runs: paths, arguments, working directory, texts."""
@@ -199,12 +196,12 @@ class Document:
 
     def import_ahead(self, request: Source) -> None:
         """Import what the file imports. What fails now fails again, and is told, when the file is executed."""
-        self._import_package()
+        self.place.import_package()
         try:
             slice_ = self.slice(request)
         except _NO_PROGRAM:
             return
-        scratch = self._module()
+        scratch = self.place.module()
         before = sys.modules.get(self.name)
         sys.modules[self.name] = scratch
         for node in imports_of(slice_.statements):
@@ -268,7 +265,7 @@ class Document:
         """Import modules that an earlier trace had to import itself."""
         for name in names:
             with contextlib.suppress(BaseException):
-                importing(partial(_import_module, name))
+                importing(partial(import_named, name))
         self._stamp()
 
     def fear(self, request: Source, qualname: str) -> None:
@@ -295,7 +292,7 @@ class Document:
             missing = importing(lambda: _run(code, statement, namespace))
         except SystemExit:
             # A parser misses arguments that only a command line gives; what has defaults is known without.
-            with _no_required_arguments():
+            with no_required_arguments():
                 missing = importing(lambda: _run(code, statement, namespace))
         except Exception:
             if statement.unadorned is None or not self._imported_before:
@@ -346,39 +343,11 @@ class Document:
         below = any(path.startswith(folder + os.sep) for folder in self.folders)
         return below and "site-packages" not in path and not path.startswith(sys.prefix + os.sep)
 
-    def _import_package(self) -> None:
-        """Import the packages around the file; where that fails, let them be bare ones that hold their folders."""
-        if not self.package or self.package == self.name:
-            return
-        parts = self.package.split(".")
-        folder = os.path.dirname(self.path)
-        for count in range(1, len(parts) + 1):
-            name = ".".join(parts[:count])
-            try:
-                importing(partial(_import_module, name))
-            except BaseException:  # noqa: BLE001 — User code; a package that fails must not hide the file's own models.
-                bare = types.ModuleType(name)
-                up = os.path.join(folder, *([os.pardir] * (len(parts) - count)))
-                bare.__path__ = [os.path.normpath(up)]
-                sys.modules[name] = bare
-
-    def _module(self) -> types.ModuleType:
-        module = types.ModuleType(self.name)
-        loader = SourceFileLoader(self.name, self.path)
-        spec = ModuleSpec(self.name, loader, origin=self.path)
-        spec.has_location = True
-        if self.package == self.name:
-            module.__path__ = [os.path.dirname(self.path)]
-            spec.submodule_search_locations = module.__path__
-        module.__spec__, module.__loader__ = spec, loader
-        module.__package__, module.__file__ = self.package, self.path
-        return module
-
 
 def load(request: Source, document: Document) -> Loaded:
     """Execute what the targets of a request need, and return the module with what failed."""
-    module = document._module()
-    document._import_package()
+    module = document.place.module()
+    document.place.import_package()
     try:
         slice_ = document.slice(request)
     except _NO_PROGRAM as error:
@@ -388,7 +357,7 @@ def load(request: Source, document: Document) -> Loaded:
     sys.modules[document.name] = module
     module.__doc__ = ast.get_docstring(tree, clean=False)
     failures, broken, lacking = _execute(slice_, document, module.__dict__)
-    missing = (*lacking, *(each for node in slice_.unneeded_imports for each in _not_installed(node)))
+    missing = (*lacking, *_unneeded(slice_))
     return Loaded(module, tree, failures, missing, broken, slice_)
 
 
@@ -396,8 +365,12 @@ def kept(loaded: Loaded, slice_: Slice) -> Loaded:
     """Return what was executed as the slice of another text, in which it does the same and fails nowhere."""
     tree = tree_of(str(loaded.module.__file__))
     loaded.module.__doc__ = ast.get_docstring(tree, clean=False) if tree is not None else None
-    missing = tuple(each for node in slice_.unneeded_imports for each in _not_installed(node))
-    return Loaded(loaded.module, tree, missing=missing, slice=slice_)
+    return Loaded(loaded.module, tree, missing=_unneeded(slice_), slice=slice_)
+
+
+def _unneeded(slice_: Slice) -> tuple[Missing, ...]:
+    """Return the imports that nothing needs and that would fail."""
+    return tuple(Missing(node, name) for node in slice_.unneeded_imports for name in absent_of(node))
 
 
 def wanted(request: Source) -> frozenset[str]:
@@ -423,19 +396,6 @@ def definition_digest(tree: ast.Module | None, lines: list[str], qualname: str) 
     body = tree.body if tree is not None else []
     node = next((each for each in body if isinstance(each, Definition) and each.name == name), None)
     return digest("".join(lines[node.lineno - 1 : node.end_lineno])) if node is not None else ""
-
-
-def newest_module() -> str:
-    """Return the name of the module that was imported last."""
-    return next(reversed(sys.modules), "")
-
-
-def modules_since(name: str) -> list[str]:
-    """Return the names of the modules that were imported after another.
-
-    Only those are touched: looking at every module would copy, in a forked process, the memory that they lie in.
-    """
-    return list(itertools.takewhile(lambda each: each != name, reversed(sys.modules)))[::-1]
 
 
 def import_key(request: Source) -> str:
@@ -497,70 +457,9 @@ def _run(code: types.CodeType, statement: Statement, namespace: dict[str, Any]) 
         exec(code, namespace)  # noqa: S102 — As above.
 
 
-@contextlib.contextmanager
-def _no_required_arguments() -> Generator[None]:
-    """Let parsers of command lines in the body do with what has a default; the rest is None."""
-    parse = argparse.ArgumentParser.parse_known_args
-
-    @functools.wraps(parse)
-    def lenient(self: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> Any:
-        for action in self._actions:
-            action.required = False
-        return parse(self, *args, **kwargs)
-
-    argparse.ArgumentParser.parse_known_args = lenient
-    try:
-        yield
-    finally:
-        argparse.ArgumentParser.parse_known_args = parse
-
-
 def _passed(error: BaseException) -> set[str]:
     """Return the files that an exception came through, and the one that a syntax error is in."""
     paths = {moment.path for moment in moments_of(error.__traceback__)}
     if isinstance(error, SyntaxError) and error.filename:
         paths.add(error.filename)
     return paths
-
-
-def _not_installed(node: ast.Import | ast.ImportFrom) -> list[Missing]:
-    if isinstance(node, ast.ImportFrom):
-        names = [node.module] if node.module and not node.level else []
-    else:
-        names = [alias.name for alias in node.names]
-    tops = [name.partition(".")[0] for name in names]
-    return [Missing(node, top) for top in tops if top not in sys.modules and not _exists(top)]
-
-
-def _exists(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError, AttributeError):
-        return True  # A finder of the user's stumbles over it; whether it exists is not known.
-
-
-def _import_module(name: str) -> None:
-    importlib.import_module(name)
-
-
-def _module_name(request: Source, path: str) -> tuple[str, str, str]:
-    """Return the name of a file's module, its package, and the folder that the name starts from."""
-    folder, file = os.path.split(path)
-    stem = os.path.splitext(file)[0]
-    parts: list[str] = []
-    top = folder
-    while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
-        parts.insert(0, os.path.basename(top))
-        top = os.path.dirname(top)
-    if parts:
-        package = ".".join(parts)
-        return (package if stem == "__init__" else f"{package}.{stem}"), package, top
-    if _RELATIVE.search(request.text):
-        # A package without `__init__.py`: its name starts below the innermost root.
-        above = [each for each in map(os.path.abspath, request.roots) if folder.startswith(each + os.sep)]
-        root = max(above, key=len, default=os.path.dirname(folder))
-        package = os.path.relpath(folder, root).replace(os.sep, ".")
-        return f"{package}.{stem}", package, root
-    # A file may be called like a module that Python itself needs, and must not stand in its place.
-    taken = stem in sys.stdlib_module_names or stem in sys.modules
-    return (f"_{stem}" if taken else stem), "", folder

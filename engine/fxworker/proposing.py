@@ -18,7 +18,8 @@ from torch import nn
 
 from fxworker.choices import Choice, Group, Value, literal, owner_of, parameters_of
 from fxworker.conventions import usual_values
-from fxworker.usage import Kind, Usage, Use, fields_of, usage_of
+from fxworker.evidence import Kind, Usage, Use, fields_of
+from fxworker.usage import usage_of
 
 PLAIN: Final[dict[Any, tuple[str, ...]]] = {
     int: ("64", "4", "2"),

@@ -1,0 +1,91 @@
+"""What is known of the values that a constructor is given: evidence by path, such as `dim` or `config.width`.
+
+Whoever reads code adds to it; whoever proposes arguments asks it. Nothing is read here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["number", "string", "sequence", "mapping", "object", "callable", "class", "tensor", "flag"]
+
+METHODS: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("lower", "upper", "startswith", "endswith", "split", "strip", "partition", "format"), "string"),
+    **dict.fromkeys(("get", "items", "keys", "values", "setdefault"), "mapping"),
+    **dict.fromkeys(("append", "extend", "index", "insert"), "sequence"),
+    **dict.fromkeys(("size", "dim", "view", "clone", "detach", "unsqueeze", "numel"), "tensor"),
+    **dict.fromkeys(("bit_length", "is_integer"), "number"),
+}
+"""What has an attribute of such a name; `copy`, `pop` and `update` are left out, since several kinds have them."""
+
+
+@dataclass
+class Use:
+    """What is known of one value. Mutable: evidence is added.
+
+    Attributes:
+        kinds: What it is treated as, with how often.
+        literals: Expressions that it is compared with, or that a table has as keys.
+        count: Into how many variables it is unpacked.
+        least: How many items it has at least.
+        names: What it is called elsewhere: parameters that it is handed to.
+        defaults: What those have as default.
+        optional: It may be None.
+    """
+
+    kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
+    literals: list[str] = field(default_factory=list[str])
+    count: int = 0
+    least: int = 0
+    names: list[str] = field(default_factory=list[str])
+    defaults: list[str] = field(default_factory=list[str])
+    optional: bool = False
+
+    def note(self, kind: Kind) -> None:
+        """Add evidence for a kind."""
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+
+    @property
+    def kind(self) -> Kind | None:
+        """What it is, as far as one can tell; a test for truth alone says least."""
+        strong: dict[Kind, int] = {kind: count for kind, count in self.kinds.items() if kind != "flag"}
+        structured: tuple[Kind, ...] = ("tensor", "mapping", "object", "sequence")
+        telling: list[Kind] = [kind for kind in structured if kind in strong] or sorted(
+            strong, key=lambda each: -strong[each]
+        )
+        if telling:
+            return telling[0]
+        return "flag" if self.kinds else None
+
+    def merge(self, other: "Use") -> None:
+        """Add the evidence for a value that is the same one."""
+        for kind, count in other.kinds.items():
+            self.kinds[kind] = self.kinds.get(kind, 0) + count
+        self.literals += other.literals
+        self.count = self.count or other.count
+        self.least = max(self.least, other.least)
+        self.names += other.names
+        self.defaults += other.defaults
+        self.optional = self.optional or other.optional
+
+
+Usage: TypeAlias = dict[str, Use]
+"""Evidence by path: `dim`, `config.width`, `depths[]` for an item of a sequence."""
+
+
+def kind_of_attribute(name: str) -> Kind | None:
+    """Return what has an attribute of this name, None for a name that says nothing."""
+    return METHODS.get(name)
+
+
+def fields_of(usage: Usage, path: str) -> list[str]:
+    """Return the names of the attributes or keys that are read from a value, in their order."""
+    prefix = f"{path}."
+    found = (each[len(prefix) :] for each in usage if each.startswith(prefix))
+    return list(dict.fromkeys(each.partition(".")[0].partition("[")[0] for each in found))
+
+
+def merge(usage: Usage, path: str, known: Usage, name: str) -> None:
+    """Add what is known of a receiver's parameter, and of its parts, to the value that it is given."""
+    for other, use in known.items():
+        if other == name or other.startswith((f"{name}.", f"{name}[")):
+            usage.setdefault(path + other[len(name) :], Use()).merge(use)

@@ -1,0 +1,131 @@
+"""Where a file stands among the modules of its project: its name there, the packages around it, a module to fill.
+
+Also what of its imports is not installed, and which modules were imported since. A file's own code is not run here;
+that of its packages is.
+"""
+
+import ast
+import importlib
+import importlib.util
+import itertools
+import os
+import re
+import sys
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from typing import Final
+
+from fxworker.absent import importing
+
+_RELATIVE: Final = re.compile(r"^\s*from\s+\.", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file's place.
+
+    Attributes:
+        path: The file.
+        name: The name of its module, with its packages.
+        package: The name that its relative imports start from.
+        root: The folder that the name starts from.
+    """
+
+    path: str
+    name: str
+    package: str
+    root: str
+
+    def module(self) -> types.ModuleType:
+        """Return an empty module in this place."""
+        module = types.ModuleType(self.name)
+        loader = SourceFileLoader(self.name, self.path)
+        spec = ModuleSpec(self.name, loader, origin=self.path)
+        spec.has_location = True
+        if self.package == self.name:
+            module.__path__ = [os.path.dirname(self.path)]
+            spec.submodule_search_locations = module.__path__
+        module.__spec__, module.__loader__ = spec, loader
+        module.__package__, module.__file__ = self.package, self.path
+        return module
+
+    def import_package(self) -> None:
+        """Import the packages around the file; where that fails, let them be bare ones that hold their folders."""
+        if not self.package or self.package == self.name:
+            return
+        parts = self.package.split(".")
+        folder = os.path.dirname(self.path)
+        for count in range(1, len(parts) + 1):
+            name = ".".join(parts[:count])
+            try:
+                importing(partial(import_named, name))
+            except BaseException:  # noqa: BLE001 — User code; a package that fails must not hide the file's own models.
+                bare = types.ModuleType(name)
+                up = os.path.join(folder, *([os.pardir] * (len(parts) - count)))
+                bare.__path__ = [os.path.normpath(up)]
+                sys.modules[name] = bare
+
+
+def place_of(path: str, text: str, roots: Sequence[str]) -> Place:
+    """Return the place of a file with some text among the folders that imports are looked for in."""
+    folder, file = os.path.split(path)
+    stem = os.path.splitext(file)[0]
+    parts: list[str] = []
+    top = folder
+    while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
+        parts.insert(0, os.path.basename(top))
+        top = os.path.dirname(top)
+    if parts:
+        package = ".".join(parts)
+        return Place(path, package if stem == "__init__" else f"{package}.{stem}", package, top)
+    if _RELATIVE.search(text):
+        # A package without `__init__.py`: its name starts below the innermost root.
+        above = [each for each in map(os.path.abspath, roots) if folder.startswith(each + os.sep)]
+        root = max(above, key=len, default=os.path.dirname(folder))
+        package = os.path.relpath(folder, root).replace(os.sep, ".")
+        return Place(path, f"{package}.{stem}", package, root)
+    # A file may be called like a module that Python itself needs, and must not stand in its place.
+    taken = stem in sys.stdlib_module_names or stem in sys.modules
+    return Place(path, f"_{stem}" if taken else stem, "", folder)
+
+
+def import_named(name: str) -> None:
+    """Import a module by its full name.
+
+    Raises:
+        BaseException: What importing it raises.
+    """
+    importlib.import_module(name)
+
+
+def absent_of(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the packages that an import statement names and that are not installed."""
+    if isinstance(node, ast.ImportFrom):
+        names = [node.module] if node.module and not node.level else []
+    else:
+        names = [alias.name for alias in node.names]
+    tops = [name.partition(".")[0] for name in names]
+    return [top for top in tops if top not in sys.modules and not _exists(top)]
+
+
+def newest_module() -> str:
+    """Return the name of the module that was imported last."""
+    return next(reversed(sys.modules), "")
+
+
+def modules_since(name: str) -> list[str]:
+    """Return the names of the modules that were imported after another.
+
+    Only those are touched: looking at every module would copy, in a forked process, the memory that they lie in.
+    """
+    return list(itertools.takewhile(lambda each: each != name, reversed(sys.modules)))[::-1]
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):
+        return True  # A finder of the user's stumbles over it; whether it exists is not known.
