@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from fxls.rules import closest, selects_something
-from fxworker.wire import Limits
+from fxworker.wire import Keep, Limits
 
 SECTION: Final = "fxls"
 
@@ -193,6 +193,32 @@ class Settings:
             )
         },
     )
+    worker_documents: int = field(
+        default=8,
+        metadata={
+            "option": Option(
+                "worker.documents",
+                "integer",
+                "How many files a worker keeps ready for the next edit, with their imports made; the one that you were "
+                "at longest ago is given up first.",
+                minimum=1,
+                maximum=1000,
+            )
+        },
+    )
+    worker_memory: int = field(
+        default=1024,
+        metadata={
+            "option": Option(
+                "worker.memory",
+                "integer",
+                "MiB of memory that these files may hold together beyond torch itself; the file that you are at is "
+                "always kept.",
+                minimum=64,
+                maximum=1 << 20,
+            )
+        },
+    )
     profile_device: str = field(
         default="cpu",
         metadata={
@@ -251,6 +277,11 @@ class Settings:
             self.trace_file_size << 20,
             self.trace_open_files,
         )
+
+    @property
+    def keep(self) -> Keep:
+        """What a worker keeps ready."""
+        return Keep(self.worker_documents, self.worker_memory << 20)
 
     @property
     def profile_limits(self) -> Limits:

@@ -115,6 +115,7 @@ class Workspace:
             limits=view.settings.limits,
             sandbox=view.settings.sandbox == "on"
             or (view.settings.sandbox == "auto" and document.uri not in self._free),
+            keep=view.settings.keep,
         )
 
     def profile_request(

@@ -74,6 +74,11 @@ def usage(pid: int) -> Usage:
     return Usage(len(sizes), sum(max(0, size - shared) for size in sizes))
 
 
+def own_memory(parent: int, pid: int) -> int:
+    """Return the bytes that a process and all below it hold, beyond those of the `parent` that it was forked from."""
+    return max(0, _anonymous(pid) - _anonymous(parent)) + usage(pid).memory
+
+
 def _below(pid: int) -> Iterator[int]:
     """Yield the processes below one."""
     waiting, seen = [pid], {pid}

@@ -18,19 +18,29 @@ from typing import Final
 from fxworker import documents, postmortem, sandbox
 from fxworker.channel import Frame, Kind, widen
 from fxworker.children import Child, adopt_orphans, end_stragglers, fork, own
-from fxworker.limits import watch
+from fxworker.limits import own_memory, watch
 from fxworker.loading import import_key
 from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
 from fxworker.profiles import Profiles, read
 from fxworker.tracing import warm_up
-from fxworker.wire import CancelRequest, EnvironmentReport, ProfileRequest, TraceReport, TraceRequest, decode, encode
-
-DOCUMENTS: Final = 8
-"""Document templates that are kept; the least recently used one is ended first."""
+from fxworker.wire import (
+    CancelRequest,
+    EnvironmentReport,
+    Keep,
+    ProfileRequest,
+    TraceReport,
+    TraceRequest,
+    decode,
+    encode,
+)
 
 _PATIENCE: Final = 10.0
 """Seconds beyond twice its limit after which a document template must have answered a request."""
+
+_LOOK: Final = 1.0
+"""Seconds after an answer in which a document template has made ready for the next request: then it is as large as it
+will be, and all are looked at together."""
 
 _FAREWELL: Final = 1.0
 """Seconds that document templates have to end in order when the client has gone."""
@@ -84,6 +94,8 @@ class Template:
         self._documents: OrderedDict[str, _Document] = OrderedDict()
         self._profiles = Profiles(self._loop, self._out, command)
         self._ending: set[Child] = set()
+        self._keep = Keep()
+        self._looks = False
         self._folder = ""
         adopt_orphans()
         self._out.write(encode(report))
@@ -112,6 +124,7 @@ class Template:
 
     def _trace(self, asked: _Asked) -> None:
         request = asked.request
+        self._keep = request.keep
         document = self._documents.get(request.path)
         if document is not None and not document.ready and import_key(request) != import_key(document.first):
             # It imports what the file imports no longer, and might even hang in it.
@@ -164,9 +177,22 @@ class Template:
         self._loop.after(documents.GRACE, lambda: child.kill() if self._is_kept(document) else None)
 
     def _evict(self) -> None:
-        idle = [each for each in self._documents.values() if each.ready and not each.asked]
-        for document in idle[: max(0, len(self._documents) - DOCUMENTS)]:
+        """End the document templates that are more than are kept, those first that were used longest ago."""
+        idle = [each for each in [*self._documents.values()][:-1] if each.ready and not each.asked]
+        for document in idle[: max(0, len(self._documents) - self._keep.documents)]:
             self._drop(document)
+
+    def _look(self) -> None:
+        """End document templates, too, until the others hold no more memory than they may."""
+        self._looks = False
+        self._evict()
+        mine = os.getpid()
+        held = {each: own_memory(mine, each.child.pid) for each in self._documents.values()}
+        excess = sum(held.values()) - self._keep.memory
+        for document in [*held][:-1]:
+            if excess > 0 and document.ready and not document.asked:
+                excess -= held[document]
+                self._drop(document)
 
     def _hand(self, document: _Document, asked: _Asked) -> None:
         request = asked.request
@@ -205,6 +231,9 @@ class Template:
         if number not in document.asked:
             return
         self._settle(document, number)
+        if not self._looks:
+            self._looks = True
+            self._loop.after(_LOOK, self._look)
         if document.silent:
             document.silent = False
             printed = document.child.printed()

@@ -225,6 +225,17 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """What a worker keeps ready for the next edits: templates of files, and the bytes that they may hold together.
+
+    The file that was asked about last is always kept; of the others those that were asked about longest ago go first.
+    """
+
+    documents: int = 8
+    memory: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
 class TraceRequest:
     """Trace the targets of a file as it stands in the editor; answered by one `TraceReport`.
 
@@ -242,6 +253,7 @@ class TraceRequest:
     limits: Limits = Limits()
     early: bool = False
     sandbox: bool = False
+    keep: Keep = Keep()
 
 
 @dataclass(frozen=True, slots=True)
@@ -633,6 +645,7 @@ _CODECS: dict[Any, _Codec] = {
         TraceTarget,
         Overlay,
         Limits,
+        Keep,
         TraceRequest,
         ModuleFacts,
         Guard,

@@ -71,6 +71,7 @@ async def _run(options: Options, terminal: _Terminal) -> int:
         trace_timeout=options.timeout,
         profile_timeout=options.timeout,
         sandbox=options.sandbox,
+        worker_documents=options.jobs,
     )
     pool = WorkerPool()
     tracing = Tracing(pool, settings, options.python, fixes=options.fixes, run=not options.no_run)

@@ -139,6 +139,7 @@ class Tracing:
             roots=roots_of(file.path),
             limits=self._settings.limits,
             sandbox=self._settings.sandbox != "off",
+            keep=self._settings.keep,
         )
         report = without_ignored(await worker.trace(request))
         self._memory.remember(index, report)
