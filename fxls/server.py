@@ -11,7 +11,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from lsprotocol import types as lsp
 from pygls.capabilities import ServerCapabilitiesBuilder, get_capability
@@ -41,6 +41,9 @@ _log = logging.getLogger(__name__)
 _REQUEST_FAILED: Final = -32803
 """LSP 3.17: the request was understood and cannot be done."""
 
+_FAREWELL: Final = 5.0
+"""Seconds that an `exit` waits for the answers to what was asked before it."""
+
 _NOTIFICATIONS: Final = frozenset(
     {name for name, types in lsp.METHOD_TO_TYPES.items() if types[0].__name__.endswith("Notification")}
     | {lsp_ext.ACTIVE, lsp_ext.TRUSTED}
@@ -68,6 +71,10 @@ class _Protocol(LanguageServerProtocol):
 
     def lsp_workspace__execute_command(self, params: Any) -> None: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
+    def _send_response(self, msg_id: Any, result: Any = None, error: Any = None) -> None:
+        super()._send_response(msg_id, result, error)
+        cast("FxServer", self._server).answered()
+
 
 class FxServer(LanguageServer):
     """One connection to an editor. Mutable; the `Client` of its session."""
@@ -86,6 +93,8 @@ class FxServer(LanguageServer):
         self._send = send
         self._frames = Frames()
         self._gate = Gate()
+        self._unanswered = 0
+        self._leaves = False
         self.protocol.set_writer(_Writer(send))
         for method, (handler, options) in _FEATURES.items():
             self.feature(method, options)(_guarded(handler))
@@ -106,12 +115,28 @@ class FxServer(LanguageServer):
 
     def lost(self) -> None:
         """Take note that the client is gone."""
-        self.exit(0 if self._gate.closing else 1)
+        self.exit()
 
-    def exit(self, code: int | None = None) -> None:
-        """Let the server end: with 0 after `shutdown`, with 1 otherwise, as the protocol says."""
+    def exit(self) -> None:
+        """Let the server end: with 1, or, after `shutdown`, with 0 as soon as that and what came before is answered."""
+        if not self._gate.closing:
+            self._end(1)
+            return
+        self._leaves = True
+        if self._unanswered:
+            asyncio.get_running_loop().call_later(_FAREWELL, self._end, 0)
+        else:
+            self._end(0)
+
+    def answered(self) -> None:
+        """Take note that a request was answered."""
+        self._unanswered -= 1
+        if self._leaves and not self._unanswered:
+            self._end(0)
+
+    def _end(self, code: int) -> None:
         if not self.exited.done():
-            self.exited.set_result(code if code is not None else 0 if self._gate.closing else 1)
+            self.exited.set_result(code)
 
     async def end(self) -> None:
         """End all work and every process."""
@@ -132,6 +157,8 @@ class FxServer(LanguageServer):
             if number is not None:
                 write(error_reply(Malformed(JsonRpcInvalidParams.CODE, f"{error.message}", number)), self._send)
             return
+        if number is not None:
+            self._unanswered += 1
         self.protocol.handle_message(structured)
 
     def report_server_error(self, error: Exception, source: Any) -> None:

@@ -461,6 +461,27 @@ async def test_shutdown_and_exit_leave_no_process(client, uri, log):
     assert all(gone(entry["pid"]) for entry in log("start"))
 
 
+@pytest.mark.parametrize("leave", ["exit", "close"])
+async def test_what_was_asked_is_answered_before_an_exit_that_follows_at_once(client, uri, log, leave):
+    await client.initialize()
+    client.open(uri, NET + "x = 1  # fake: sleep 60\n")
+    await wait_for(lambda: log("trace"))
+    asked = [
+        client.ask("fxls/report", {"uri": uri}),
+        client.ask("workspace/executeCommand", {"command": "fxls.retrace", "arguments": [{"uri": uri}]}),
+        client.ask("shutdown"),
+    ]
+    if leave == "exit":
+        client.notify("exit")
+    else:
+        client.process.stdin.close()
+    assert await asyncio.wait_for(client.process.wait(), 10) == 0
+    report, _, shut = await asyncio.gather(*map(client.reply, asked))
+    assert report["uri"] == uri
+    assert shut is None
+    assert all(gone(entry["pid"]) for entry in log("start"))
+
+
 async def test_exit_without_shutdown_leaves_no_process_either(client, uri, log):
     await client.initialize()
     client.open(uri, NET + "x = 1  # fake: sleep 60\n")
