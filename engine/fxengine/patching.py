@@ -20,11 +20,12 @@ MISSING: Final = object()
 class _Place:
     """Something of the process that is replaced now, and how many traces need it so."""
 
-    __slots__ = ("holders", "name", "original", "owner")
+    __slots__ = ("holders", "name", "original", "owner", "owner_ids")
 
-    def __init__(self, owner: Any, name: Any, original: Any) -> None:
+    def __init__(self, owner: Any, name: Any, original: Any, owner_ids: Collection[int] = ()) -> None:
         # The owner is kept so that no other object takes its id.
         self.owner = owner
+        self.owner_ids = owner_ids or (id(owner),)
         self.name = name
         self.original = original
         self.holders = 1
@@ -202,7 +203,7 @@ class Patches:
                 owner = [(key[1], registered[key]) for key in names]
                 originals = [namespace.get(name, MISSING) for name, namespace in owner]
                 values = [make(name, value) for (name, _), value in zip(owner, originals, strict=True)]
-                self._fill(_Scattered(owner, names, originals), values)
+                self._fill(_Scattered(owner, names, originals, {key[0] for key in names}), values)
 
     def first_visit(self, namespace: dict[str, Any]) -> bool:
         """Whether this trace asks for this namespace for the first time."""
@@ -232,13 +233,15 @@ class Patches:
 
 def meanings(namespace: dict[str, Any]) -> Mapping[str, Any]:
     """Return what the names in a namespace mean where no trace replaces them."""
+    wanted = id(namespace)
     with _PLACES.lock:
-        if not _PLACES.table:
+        places = [place for place in _PLACES.table.values() if wanted in place.owner_ids]
+        if not places:
             return namespace
         known = dict(namespace)
-        for place in reversed(_PLACES.table.values()):
+        for place in reversed(places):
             for (owner, name), value in place.originals().items():
-                if owner == id(namespace):
+                if owner == wanted:
                     known[cast("str", name)] = value
         return {name: value for name, value in known.items() if value is not MISSING}
 
