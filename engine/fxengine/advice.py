@@ -36,7 +36,7 @@ class Case:
         expression: The source of the site, on one line.
         value: How the value in question reads in the source, or nothing.
         kind: What the value follows from.
-        purpose: For a truth value, what it is wanted for; see `syntax.purpose_of`.
+        purpose: What a truth value or the items are wanted for; see `syntax.purpose_of`.
         provenance: The way from an input to the value.
         module_type: The module whose forward ran.
         known: Whether example inputs have answered the question.
@@ -123,7 +123,7 @@ def _dynamic_bool(case: Case) -> str:
             return f"`{case.expression}` decides whether the loop goes on, but {_reason(case)}"
         case "assert":
             return f"`{case.expression}` is asserted, but {_reason(case)}"
-        case "call":
+        case "call" | "membership":
             return f"`{case.expression}` needs the truth value of something symbolic, but {_reason(case)}"
         case "choice":
             return f"`{case.expression}` decides which operand is taken, but {_reason(case)}"
@@ -138,6 +138,8 @@ def _dynamic_length(case: Case) -> str:
 def _dynamic_iteration(case: Case) -> str:
     if case.variadic:
         return f"`{case.expression}` is unpacked, but `{case.variadic}` is one symbolic value while tracing"
+    if case.purpose == "membership":
+        return f"`in` searches `{case.expression}`, but how many items it has is not known while tracing"
     return f"`{case.expression}` is iterated, but how many items it has is not known while tracing"
 
 
@@ -209,7 +211,7 @@ def _for_bool(case: Case) -> list[str]:
         return [*([] if case.known else [example]), once, *_keep_out(case)]
     if case.flag:
         return [_fix_the_input(case.flag), *_keep_out(case)]
-    if case.purpose == "call":
+    if case.purpose in {"call", "membership"}:
         return ["`torch.maximum`, `torch.minimum` or `torch.where` work on tensors", *_keep_out(case)]
     return [
         f"`torch.where({case.expression}, a, b)` computes both and picks",
@@ -236,8 +238,12 @@ def _for_iteration(case: Case) -> list[str]:
             "`x.flatten(…)` and `x.unflatten(…)` reshape without all sizes",
             *_keep_out(case),
         ]
+    if case.purpose == "membership":
+        return [*([_fix_the_input(case.flag)] if case.flag else []), *_keep_out(case)]
+    items = f'say how many it has while tracing: `concrete_args={{"{case.flag}": [PH, PH, …]}}`'
     return [
         f"loop over a number known in `__init__` and index: `{expression}[i]`",
+        *([items] if case.flag else []),
         "`torch.unbind`, `torch.split` and `torch.chunk` give items that can be unpacked by name",
         *_keep_out(case),
     ]

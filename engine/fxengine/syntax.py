@@ -162,14 +162,16 @@ def truth_operands(around: list[ast.AST]) -> list[ast.expr]:
 
 
 def purpose_of(around: list[ast.AST], operand: Span, opname: str) -> str:
-    """What the truth of an operand is wanted for: `branch`, `loop`, `assert`, `choice`, or `call` of something.
+    """What an operand is wanted for: `branch`, `loop`, `assert`, `choice`, `membership`, or `call` of something.
 
     Args:
         around: Nested syntax nodes, of which the innermost is the instruction's.
         operand: The span of the expression that gave the value.
         opname: The name of the instruction.
     """
-    if opname.startswith(("CALL", "CONTAINS")):
+    if opname.startswith("CONTAINS"):
+        return "membership"
+    if opname.startswith("CALL"):
         return "call"
     for node in reversed(around):
         match node:

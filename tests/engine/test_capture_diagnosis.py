@@ -197,6 +197,7 @@ def test_kind_and_provenance(source: str, kind: str, way: str | None) -> None:
         ),
         ("assert x.ndim == 3", "`x.ndim == 3` is asserted, but torch.fx traces without shapes"),
         ("for a in x: pass", "`x` is iterated, but how many items it has is not known while tracing"),
+        ("y = 'k' in flag", "`in` searches `flag`, but how many items it has is not known while tracing"),
         ("for a in args: pass", "`args` is unpacked, but `*args` is one symbolic value while tracing"),
         (
             "y = range(x.size(0))",
@@ -220,12 +221,19 @@ def test_headline(source: str, headline: str) -> None:
         ("if x.sum() > 0: pass", "torch.where(x.sum() > 0, a, b)"),
         ("y = len(x)", "`x.shape[0]`"),
         ("for a in args: pass", "in place of `*args`"),
+        ("for a in x: pass", "index: `x[i]`"),
+        ("y = 'k' in flag", 'concrete_args={"flag": …}'),
         ("y = torch.empty(x.size(0), 3)", "`x.new_empty(…)`"),
         ("y = nn.Linear(2, 2)(x)", "create it in `__init__`"),
     ],
 )
 def test_the_best_hint_comes_first(source: str, hint: str) -> None:
     assert hint in problem_of(source).hints[0]
+
+
+def test_a_list_that_is_an_input_may_be_given_with_its_length() -> None:
+    assert 'concrete_args={"x": [PH, PH, …]}' in problem_of("for a in x: pass").hints[1]
+    assert not any("PH" in hint for hint in problem_of("for a in x.unbind(0): pass").hints)
 
 
 class Router(nn.Module):

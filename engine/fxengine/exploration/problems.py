@@ -192,7 +192,7 @@ def with_callers(error: BaseException, frame: FrameType | None, outermost: CodeT
 def _case(trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: list[Moment], *, known: bool) -> Case:
     provenance = way_to(verdict.subject)
     purpose = ""
-    if verdict.rule is DynamicBool and site is not None and shown:
+    if verdict.rule in {DynamicBool, DynamicIteration} and site is not None and shown:
         purpose = purpose_of(nodes_around(site.path, shown[-1].source.span), site.span, shown[-1].opname)
     return Case(
         rule=verdict.rule,
