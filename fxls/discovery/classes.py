@@ -99,8 +99,19 @@ def _candidate(qualname: str, node: ast.ClassDef, names: Names, lines: list[str]
             init = function_of(statement, lines, method=True)
         elif statement.name == "forward" and "staticmethod" not in decorators:
             forward = function_of(statement, lines, method=True)
+            abstract = abstract or _left_to_subclasses(statement)
     bases = tuple(dotted(each.value if isinstance(each, ast.Subscript) else each) for each in node.bases)
     return _Candidate(qualname, node, bases, init, forward, abstract)
+
+
+def _left_to_subclasses(function: ast.FunctionDef) -> bool:
+    """Whether a function does nothing but raise NotImplementedError."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    match body:
+        case [ast.Raise(exc=ast.Name("NotImplementedError") | ast.Call(func=ast.Name("NotImplementedError")))]:
+            return True
+        case _:
+            return False
 
 
 def _judge(qualname: str, candidates: dict[str, _Candidate], modules: dict[str, bool], names: Names) -> bool:

@@ -98,6 +98,8 @@ def test_aliases_are_seen_through():
         "class L(nn.ModuleList): pass\n",
         "class A(nn.Module):\n    pass\n",
         "import abc\nclass A(nn.Module):\n    @abc.abstractmethod\n    def forward(self, x): ...\n",
+        'class A(nn.Module):\n    def forward(self, x):\n        """Not here."""\n        raise NotImplementedError("x")\n',
+        "class A(nn.Module):\n    def forward(self, x): raise NotImplementedError\n",
         "def make():\n    class Net(nn.Module):\n        def forward(self, x): return x\n",
         "class A(A):\n    def forward(self, x): return x\n",
     ],
