@@ -119,6 +119,7 @@ def environment(session: Session, params: EnvironmentParams) -> EnvironmentResul
         torch=found.torch if found is not None else "",
         devices=found.devices if found is not None else (),
         problem=found.problem if found is not None else env.problem,
+        sandbox=found.sandbox if found is not None and snapshot.sandboxed else (),
     )
 
 

@@ -175,7 +175,7 @@ class Document:
         self.outdated()
         self._asked_digest = ""
 
-    def snapshot(self, settings: Settings, *, trusted: bool) -> Snapshot:
+    def snapshot(self, settings: Settings, *, trusted: bool, sandboxed: bool = True) -> Snapshot:
         """Return the document as the features see it."""
         return Snapshot(
             uri=self.uri,
@@ -192,6 +192,7 @@ class Document:
             environment=self.environment,
             profiles=tuple(self._profiles.values()),
             trusted=trusted,
+            sandboxed=sandboxed,
         )
 
     @property

@@ -153,7 +153,10 @@ class EnvironmentParams:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentResult:
-    """The Python that a document is traced with, where it was found, and what it cannot do, "" if nothing."""
+    """The Python that a document is traced with, where it was found, and what it cannot do, "" if nothing.
+
+    `sandbox` is what the document's code is kept from: some of `files` and `network`.
+    """
 
     command: tuple[str, ...]
     found: str
@@ -161,6 +164,7 @@ class EnvironmentResult:
     torch: str
     devices: tuple[str, ...]
     problem: str
+    sandbox: tuple[str, ...] = ()
 
 
 _Record = TypeVar("_Record")

@@ -21,7 +21,7 @@ from fxls.discovery.index import ModelIndex
 from fxls.discovery.syntax import parse
 from fxls.display import Client, Display
 from fxls.document import Document, Effect
-from fxls.features.status import status
+from fxls.features.status import confinement, status
 from fxls.fixes.verifying import is_worthwhile, with_fixes
 from fxls.lsp_ext import Status
 from fxls.scheduler import Scheduler
@@ -266,6 +266,9 @@ class Session:
             return None
         request = self._workspace.profile_request(document, self._others(document), target, device)
         report = await self._worker(document).profile(request, progress)
+        if self._workspace.is_to_be_freed(document, report):
+            self._workspace.free(document)
+            report = await self._worker(document).profile(replace(request, sandbox=False), progress)
         if report.status == "complete" and document.digest == report.digest:
             document.measured(report)
             self._display.refresh()
@@ -363,7 +366,9 @@ class Session:
         worker = self._worker(document)
         if document.environment is None and document.uri == self._display.active:
             self._display.say(status(None))
-        document.environment = await worker.environment()
+        first, document.environment = document.environment is None, await worker.environment()
+        if first:
+            _log_environment(document, sandboxed=self._workspace.is_sandboxed(document))
         if document.environment.problem:
             document.forget()
             self._show(document)
@@ -463,6 +468,15 @@ class Session:
 
     def _snapshot(self, document: Document) -> Snapshot:
         return self._workspace.snapshot(document, trusted=self._trusted)
+
+
+def _log_environment(document: Document, *, sandboxed: bool) -> None:
+    """Write down what a document runs on. That it is not kept from harm is said at the level that everybody logs."""
+    found = document.environment
+    if found is not None and not found.problem:
+        level = logging.INFO if found.sandbox or not sandboxed else logging.WARNING
+        where = confinement(found, sandboxed=sandboxed)
+        _log.log(level, "%s: torch %s, Python %s, %s", document.path, found.torch, found.python, where)
 
 
 def _is_long(document: Document) -> bool:

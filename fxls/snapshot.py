@@ -22,6 +22,7 @@ class Snapshot:
     - `carry` leads from the text of `report` to `text`.
     - `current` says that the report still answers for this document: no code changed since, only comments and blank
       space, nor any file that it imports.
+    - `sandboxed` says that the document is to run in the sandbox, as far as `environment` has one.
     """
 
     uri: str
@@ -37,6 +38,7 @@ class Snapshot:
     environment: EnvironmentReport | None
     profiles: tuple[ProfileReport, ...]
     trusted: bool
+    sandboxed: bool = True
     current: bool = True
 
     @property

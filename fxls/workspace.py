@@ -12,7 +12,7 @@ from fxls.settings import BadSetting, Settings
 from fxls.snapshot import Snapshot
 from fxls.view import View
 from fxls.workers.python_env import PythonEnv
-from fxworker.wire import Overlay, Problem, ProfileRequest, TraceReport, TraceRequest, TraceTarget
+from fxworker.wire import Overlay, Problem, ProfileReport, ProfileRequest, TraceReport, TraceRequest, TraceTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Workspace:
 
     def snapshot(self, document: Document, *, trusted: bool) -> Snapshot:
         """Return a document as the features see it."""
-        return document.snapshot(self.settings(document), trusted=trusted)
+        return document.snapshot(self.settings(document), trusted=trusted, sandboxed=self.is_sandboxed(document))
 
     def mistakes(self, documents: Iterable[Document]) -> dict[str, tuple[Problem, ...]]:
         """Return what is wrong in the configurations that govern documents, by their files."""
@@ -113,8 +113,7 @@ class Workspace:
             roots=view.roots(document.path),
             overlays=_overlays(others),
             limits=view.settings.limits,
-            sandbox=view.settings.sandbox == "on"
-            or (view.settings.sandbox == "auto" and document.uri not in self._free),
+            sandbox=self.is_sandboxed(document),
             keep=view.settings.keep,
         )
 
@@ -133,6 +132,8 @@ class Workspace:
             overlays=_overlays(others),
             limits=view.settings.profile_limits,
             previous=last.data if last is not None else "",
+            # An accelerator's driver opens devices, caches and sockets of its own, which nobody can list.
+            sandbox=device == "cpu" and self.is_sandboxed(document),
         )
 
     # The sandbox.
@@ -141,8 +142,13 @@ class Workspace:
         """Take note that the person writes a document: they may run what they wrote."""
         self._own.add(document.uri)
 
-    def is_to_be_freed(self, document: Document, report: TraceReport) -> bool:
-        """Whether a document failed in the sandbox that is traced again without: the person is writing it."""
+    def is_sandboxed(self, document: Document) -> bool:
+        """Whether a document is to run in the sandbox, as far as there is one."""
+        choice = self.view(document).settings.sandbox
+        return choice == "on" or (choice == "auto" and document.uri not in self._free)
+
+    def is_to_be_freed(self, document: Document, report: TraceReport | ProfileReport) -> bool:
+        """Whether a document failed in the sandbox that is run again without: the person is writing it."""
         asked = self.view(document).settings.sandbox == "auto" and document.uri not in self._free
         return asked and bool(report.denied) and document.uri in self._own
 

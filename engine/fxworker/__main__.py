@@ -3,8 +3,9 @@
 Nothing of ours has to be installed there, and nothing there can stand in our way: the packages are adopted by file
 location, and the protocol moves to a private descriptor, before any other code runs. The first line that the process
 writes is an `EnvironmentReport`; then it answers requests until its input ends. With `--profile` it serves profiles
-only, and torch is loaded once, in the process that measures. With `--one FILE` it answers one request and has its black
-box in that file: this is how it is used where processes cannot be forked.
+only, and torch is loaded once, in the process that measures, with `--profile --sandbox` in the sandbox. With
+`--one FILE` it answers one request and has its black box in that file: this is how it is used where processes cannot
+be forked.
 
 This file must load in an interpreter that is too old for the rest, to say so.
 """
@@ -22,6 +23,10 @@ def main() -> None:
     _adopt("fxworker")
     if len(sys.argv) > 2 and sys.argv[1] == "--measure":
         _measure(sys.argv[2])
+    elif len(sys.argv) > 3 and sys.argv[1] == "--measure-in":
+        # The sandbox is entered while there is one thread; a library that torch loads may start more.
+        importlib.import_module("fxworker.sandbox").retire(sys.argv[2])
+        _measure(sys.argv[3])
     else:
         requests, answers = _private_descriptors()
         _serve(requests, answers)
@@ -57,8 +62,10 @@ def _serve(requests: int, answers: int) -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 — The user's interpreter is not ours.
         _complain(answers, "Python {}.{} is too old, 3.11 is needed".format(*sys.version_info))
         return
-    if sys.argv[1:] == ["--profile"]:
-        importlib.import_module("fxworker.profiles").serve_profiles(requests, answers, _measuring_command())
+    if sys.argv[1:2] == ["--profile"]:
+        confined = sys.argv[2:3] == ["--sandbox"]
+        serve = importlib.import_module("fxworker.profiles").serve_profiles
+        serve(requests, answers, _measuring_command(), confined=confined)
         return
     alone = sys.argv[1:2] == ["--one"]
     report = importlib.import_module("fxworker.environment").load(forking=not alone)
@@ -75,7 +82,7 @@ def _serve(requests: int, answers: int) -> None:
 def _measuring_command() -> tuple[str, ...]:
     """Return the command that starts a measuring process in the same way as this one was started."""
     options = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv)]
-    return (sys.executable, *options, os.path.join(_HERE, "__main__.py"), "--measure")
+    return (sys.executable, *options, os.path.join(_HERE, "__main__.py"))
 
 
 def _measure(argument: str) -> None:

@@ -20,6 +20,7 @@ from fxengine.profiling import (
     to_markdown,
     to_trace,
 )
+from fxworker import sandbox
 from fxworker.building import Unbuilt, build, scope_of
 from fxworker.feeding import arguments_of
 from fxworker.loading import Document, Loaded, load
@@ -56,6 +57,7 @@ def measure(request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
     return replace(
         failed(request),
         status="complete",
+        denied="",
         rows=reporter.profile_rows(result),
         markdown=to_markdown(result),
         data=json.dumps(result_to_dict(result)),
@@ -66,7 +68,9 @@ def measure(request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
 def failed(request: ProfileRequest, *problems: Problem) -> ProfileReport:
     """Return the answer to a request that gave no profile."""
     name, text = request.target.qualname, digest(request.text)
-    return ProfileReport(request.id, request.path, text, name, request.device, "failed", problems=problems)
+    return ProfileReport(
+        request.id, request.path, text, name, request.device, "failed", problems=problems, denied=sandbox.denied()
+    )
 
 
 def _profiled(

@@ -5,11 +5,12 @@ cancelled, passes on how far it is, and answers for it when it dies.
 """
 
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from typing import Final
 
-from fxworker import postmortem
+from fxworker import postmortem, sandbox
 from fxworker.channel import Frame, Kind
 from fxworker.children import Child, adopt_orphans, end_stragglers, execute, fork, own
 from fxworker.loop import LineReader, Loop, Outbox, Timer
@@ -28,6 +29,7 @@ class _Measuring:
     """A measuring process and what it was asked, None before. Mutable."""
 
     child: Child
+    confined: bool
     request: ProfileRequest | None = None
     timer: Timer | None = None
 
@@ -39,16 +41,22 @@ class Profiles:
         self._loop = loop
         self._out = out
         self._command = command
+        self._folder = ""
         self._running: set[_Measuring] = set()
         self._spare: _Measuring | None = None
 
-    def prepare(self) -> None:
+    def prepare(self, *, confined: bool) -> None:
         """Start the process for the next profile; what it runs on is reported when it has loaded."""
-        self._spare = self._start()
+        self._spare = self._start(confined=confined)
 
     def start(self, request: ProfileRequest) -> None:
         """Measure, in a process of its own."""
-        measuring, self._spare = self._spare or self._start(), None
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.confined != request.sandbox:
+            self._running.discard(spare)
+            spare.child.kill()
+            spare = None
+        measuring = spare or self._start(confined=request.sandbox)
         measuring.request = request
         limit = _LOADING_SECONDS + request.limits.seconds + _GRACE
         measuring.timer = self._loop.after(limit, lambda: self._overdue(measuring))
@@ -70,15 +78,20 @@ class Profiles:
         """End every measuring process."""
         for measuring in self._running:
             measuring.child.kill()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _start(self) -> _Measuring:
+    def _start(self, *, confined: bool) -> _Measuring:
+        if confined and not self._folder:
+            self._folder = sandbox.own_folder()
+        way = ("--measure-in", self._folder) if confined else ("--measure",)
         child = fork(
             self._loop,
-            lambda ends: execute(self._command, ends),
+            lambda ends: execute((*self._command, *way), ends),
             lambda frame: self._framed(measuring, frame),
             lambda status: self._ended(measuring, status),
         )
-        measuring = _Measuring(child)
+        measuring = _Measuring(child, confined)
         self._running.add(measuring)
         return measuring
 
@@ -123,8 +136,11 @@ class Profiles:
         self._out.write(line)
 
 
-def serve_profiles(requests: int, answers: int, command: tuple[str, ...]) -> None:
-    """Serve profiles only: report the environment as the first measuring process finds it, then measure."""
+def serve_profiles(requests: int, answers: int, command: tuple[str, ...], *, confined: bool) -> None:
+    """Serve profiles only: report the environment as the first measuring process finds it, then measure.
+
+    With `confined` that process is in the sandbox.
+    """
     loop = Loop()
     out = Outbox(loop, own(answers))
     own(requests)
@@ -141,7 +157,7 @@ def serve_profiles(requests: int, answers: int, command: tuple[str, ...]) -> Non
                 sys.stderr.write("fxworker: this process only measures\n")
 
     LineReader(loop, requests, take)
-    profiles.prepare()
+    profiles.prepare(confined=confined)
     loop.run()
     profiles.close()
     end_stragglers(everybody=True)

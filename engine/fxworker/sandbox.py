@@ -98,6 +98,12 @@ def confine(writable: Sequence[str]) -> None:
         _in_force.append("files")
 
 
+def retire(folder: str) -> None:
+    """Confine this process as `confine` does, with a folder for what it writes, its temporary one from now on."""
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    confine((folder,))
+
+
 def is_asked() -> bool:
     """Whether this process was told to confine itself, be it possible or not."""
     return bool(_asked)

@@ -79,6 +79,8 @@ def _answer(line: Line, text: bytes) -> None:
     if isinstance(request, ProfileRequest):
         line.box.arm(request.limits.seconds)
         bound(request.limits)
+        if request.sandbox:
+            sandbox.retire(sandbox.own_folder())
         line.say(handlers._measured(request, line))
         return
     line.box.arm(IMPORTS * request.limits.seconds)

@@ -353,7 +353,7 @@ class EarlyReport:
 class ProfileRequest:
     """Measure one target on a device; answered by `Progress` messages and one `ProfileReport`.
 
-    `previous` is the `data` of an earlier report to compare with, or "".
+    `previous` is the `data` of an earlier report to compare with, or "". `sandbox` is that of a `TraceRequest`.
     """
 
     id: int
@@ -365,6 +365,7 @@ class ProfileRequest:
     overlays: tuple[Overlay, ...] = ()
     limits: Limits = Limits(seconds=300.0, memory=16 << 30)
     previous: str = ""
+    sandbox: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +383,10 @@ class ProfileRow:
 
 @dataclass(frozen=True, slots=True)
 class ProfileReport:
-    """The one answer to a `ProfileRequest`: Markdown for people, JSON data, and a Chrome trace for Perfetto."""
+    """The one answer to a `ProfileRequest`: Markdown for people, JSON data, and a Chrome trace for Perfetto.
+
+    `denied` is what the sandbox has kept the file from, so that it failed.
+    """
 
     id: int
     path: str
@@ -395,6 +399,7 @@ class ProfileReport:
     markdown: str = ""
     data: str = ""
     trace: str = ""
+    denied: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Options:
     timeout: float = 10.0
     color: str = "auto"
     sandbox: Sandbox = "auto"
+    verbose: bool = False
     device: str = "cpu"
 
 
@@ -71,6 +72,9 @@ def _parser(cores: int) -> argparse.ArgumentParser:
     )
     check.add_argument(
         "--fixes", action="store_true", help="propose fixes, each of which was tried out by tracing the changed file"
+    )
+    check.add_argument(
+        "--verbose", "-v", action="store_true", help="say what files run on, and what the sandbox keeps them from"
     )
     check.add_argument(
         "--no-run", action="store_true", help="execute nothing; report, as hints, what the syntax alone lets expect"

@@ -17,11 +17,12 @@ from fxls.cli.text_format import cuts, render, summary
 from fxls.cli.tracing import CannotTraceError, Traced, Tracing
 from fxls.features import graph_view
 from fxls.features.listing import listing
+from fxls.features.status import confinement
 from fxls.features.wording import plural
 from fxls.settings import Settings
 from fxls.workers.pool import WorkerPool
+from fxworker.wire import EnvironmentReport, TargetReport, TraceTarget
 from fxworker.wire import Progress as ProgressReport
-from fxworker.wire import TargetReport, TraceTarget
 
 CLEAN: Final = 0
 PROBLEMS: Final = 1
@@ -94,6 +95,7 @@ async def _check(options: Options, tracing: Tracing, terminal: _Terminal) -> int
     files = find_files(options.paths)
     sources = Sources()
     found: list[FileFindings] = []
+    described: set[EnvironmentReport] = set()
     failed = False
     begun = 0
 
@@ -109,6 +111,8 @@ async def _check(options: Options, tracing: Tracing, terminal: _Terminal) -> int
             continue
         if not _concerns_us(result):
             continue
+        if options.verbose:
+            _describe(result, described, terminal)
         findings = findings_of(result, sources)
         found.append(findings)
         if options.format == "text":
@@ -122,6 +126,15 @@ async def _check(options: Options, tracing: Tracing, terminal: _Terminal) -> int
     if failed:
         return FAILED
     return PROBLEMS if counts(found)["error"] else CLEAN
+
+
+def _describe(traced: Traced, described: set[EnvironmentReport], terminal: _Terminal) -> None:
+    """Say what a file runs on, once for all files that run on the same."""
+    found = traced.snapshot.environment
+    if found is not None and found not in described:
+        described.add(found)
+        where = confinement(found, sandboxed=traced.snapshot.sandboxed)
+        terminal.complain(f"torch {found.torch}, Python {found.python}, {found.executable}; {where}")
 
 
 def _concerns_us(traced: Traced) -> bool:

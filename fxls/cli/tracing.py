@@ -174,6 +174,7 @@ class Tracing:
             device=device,
             roots=roots_of(path),
             limits=self._settings.profile_limits,
+            sandbox=device == "cpu" and self._settings.sandbox != "off",
         )
         return await worker.profile(request, on_progress)
 
@@ -231,4 +232,5 @@ class Tracing:
             environment=None,
             profiles=(),
             trusted=self._run,
+            sandboxed=self._settings.sandbox != "off",
         )

@@ -7,12 +7,14 @@ from fxls.features.problems import problems
 from fxls.features.wording import plural
 from fxls.lsp_ext import State, Status
 from fxls.snapshot import Snapshot
-from fxworker.wire import Severity
+from fxworker.wire import EnvironmentReport, Severity
 
 _RESTRICTED: Final = (
     "The workspace is not trusted, so its models are not run and not traced. "
     "Hints say what is likely to be wrong by the syntax alone."
 )
+_KEPT: Final = {"network": "no network", "files": "writes to temporary folders only"}
+_MISSING: Final = {"network": "this system cannot close the network", "files": "this system cannot close its files"}
 _COUNTED: Final[frozenset[Severity]] = frozenset({"error", "warning"})
 
 
@@ -33,6 +35,17 @@ def status(snapshot: Snapshot | None, *, tracing: bool = False) -> Status:
         problems=found,
         devices=environment.devices if environment is not None else None,
     )
+
+
+def confinement(environment: EnvironmentReport, *, sandboxed: bool) -> str:
+    """Return what keeps a file from harm to the rest of the system where it runs, for people."""
+    if not environment.sandbox:
+        return "no sandbox: this system offers none"
+    if not sandboxed:
+        return "runs outside of the sandbox"
+    kept = ", ".join(words for what, words in _KEPT.items() if what in environment.sandbox)
+    missing = "".join(f" ({words})" for what, words in _MISSING.items() if what not in environment.sandbox)
+    return f"sandbox: {kept}{missing}"
 
 
 def _verdict(snapshot: Snapshot, found: int, *, tracing: bool) -> tuple[State, str, str]:
@@ -88,6 +101,7 @@ def _tooltip(snapshot: Snapshot, found: int) -> str:
         lines.append(
             f"torch {md.escaped(python.torch)} · Python {md.escaped(python.python)} · {md.code(python.executable)}"
         )
+        lines.append(confinement(python, sandboxed=snapshot.sandboxed))
     took = _milliseconds(snapshot)
     if took:
         lines.append(f"last trace {took:.0f} ms")

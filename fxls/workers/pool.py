@@ -48,7 +48,8 @@ _START_PATIENCE: Final = 120.0
 """Seconds that importing torch may take."""
 
 _PROFILER: Final = ("--profile",)
-"""The worker's option for a process that serves profiles alone."""
+_CONFINED: Final = ("--profile", "--sandbox")
+"""The worker's options for a process that serves profiles alone, and for one that does so in the sandbox."""
 
 _CLOSING: Final = "the server is shutting down"
 
@@ -307,7 +308,7 @@ class _Profiler:
     async def run(self, env: PythonEnv, start: _Start, request: ProfileRequest) -> ProfileReport:
         self._request = request
         try:
-            self._process = await start(env, self, _PROFILER)
+            self._process = await start(env, self, _CONFINED if request.sandbox else _PROFILER)
         except OSError as error:
             return _dead_profile(request, f"`{env.name}` cannot be started: {error.strerror or error}")
         try:

@@ -70,6 +70,16 @@ def test_folders_are_searched_and_environments_left_out(capsys):
     assert [target["path"] for target in json.loads(out)["targets"]] == ["a.py", "sub/b.py"]
 
 
+def test_what_files_run_on_is_said_once_if_that_is_asked_for(capsys):
+    write("a.py")
+    write("b.py")
+    _, _, err = run(capsys, "check", ".", "--verbose")
+    assert [line for line in err.splitlines() if line.startswith("fxls: torch ")] == [
+        f"fxls: torch 2.13.0, Python 3.11.0, {sys.executable}; no sandbox: this system offers none"
+    ]
+    assert "fxls: torch" not in run(capsys, "check", ".")[2]
+
+
 def test_a_path_that_does_not_exist_exits_with_2(capsys):
     code, out, err = run(capsys, "check", "nowhere.py")
     assert (code, out, err) == (2, "", "fxls: nowhere.py: no such file or folder\n")

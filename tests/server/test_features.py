@@ -431,6 +431,21 @@ def test_the_status_tells_how_things_are():
     assert "torch 2\\.13\\.0 · Python 3\\.11\\.7" in status(shot).tooltip
 
 
+@pytest.mark.parametrize(
+    ("kept", "sandboxed", "said"),
+    [
+        ((), True, "no sandbox: this system offers none"),
+        (("files", "network"), False, "runs outside of the sandbox"),
+        (("files", "network"), True, "sandbox: no network, writes to temporary folders only"),
+        (("network",), True, "sandbox: no network (this system cannot close its files)"),
+    ],
+)
+def test_the_status_tells_what_the_sandbox_keeps_a_file_from(kept, sandboxed, said):
+    shot = snapshot(TEXT, net())
+    shot = replace(shot, environment=replace(shot.environment, sandbox=kept), sandboxed=sandboxed)
+    assert said in status(shot).tooltip.split("  \n")
+
+
 # Graphs.
 
 

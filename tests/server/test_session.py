@@ -62,6 +62,8 @@ class Worker:
         self.early = False
         self.enclosed = {}
         self.report = EnvironmentReport("3.11", "python", "2.13", ("cpu",))
+        self.profiles = []
+        self.denies = False
 
     async def environment(self):
         return self.report
@@ -103,6 +105,10 @@ class Worker:
         return tuple(replace(each, location=Location(request.path, each.location.span)) for each in problems)
 
     async def profile(self, request, on_progress):
+        self.profiles.append(request)
+        if self.denies and request.sandbox:
+            text = digest(request.text)
+            return ProfileReport(1, request.path, text, request.target.qualname, "cpu", "failed", denied="files")
         row = ProfileRow("add", Location(request.path, Span(6, 15, 6, 20)), 0.1, 0.0, 1.0, 0.0, 0.0)
         return ProfileReport(1, request.path, digest(request.text), request.target.qualname, request.device,
                              "complete", (row,), data="measured", markdown=request.previous)  # fmt: skip
@@ -374,6 +380,27 @@ async def test_a_project_configures_its_targets_and_a_change_of_it_is_followed(w
     world.session.files_changed([str(project)])
     await world.settle()
     assert world.worker.requests[-1].targets[0].constructs[0].expression == "Net(1)"
+
+
+@pytest.mark.parametrize(("device", "sandboxed"), [("cpu", True), ("cuda:0", False)])
+async def test_a_profile_on_the_processor_is_made_in_the_sandbox(world, device, sandboxed):
+    await world.open("net.py")
+    target = world.session.snapshot(world.uri("net.py")).index.target("Net")
+    await world.session.profile(world.uri("net.py"), target, device, print)
+    assert [each.sandbox for each in world.worker.profiles] == [sandboxed]
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_profile_that_fails_in_the_sandbox_is_made_outside_if_the_person_writes_the_file(world, own):
+    await world.open("net.py")
+    world.worker.denies = True
+    if own:
+        world.type("net.py", 2, "x = 1\n")
+        await world.settle()
+    snapshot = world.session.snapshot(world.uri("net.py"))
+    report = await world.session.profile(world.uri("net.py"), snapshot.index.target("Net"), "cpu", print)
+    assert (report.status, len(world.worker.profiles)) == (("complete", 2) if own else ("failed", 1))
+    assert world.session.snapshot(world.uri("net.py")).sandboxed is not own
 
 
 async def test_a_profile_is_compared_with_the_last_and_moves_with_the_text(world):

@@ -10,7 +10,7 @@ import pytest
 
 from fxworker import sandbox
 from fxworker.wire import TraceReport
-from tests.worker.harness import all_problems, eventually, marked, only_problem
+from tests.worker.harness import Worker, all_problems, eventually, marked, only_problem
 
 pytestmark = pytest.mark.skipif(set(sandbox.available()) < {"files", "network"}, reason="this kernel offers no sandbox")
 
@@ -160,6 +160,34 @@ def test_a_refusal_of_the_system_is_not_the_sandboxs(run, tmp_path):
     assert "the sandbox" not in only_problem(report).message or os.geteuid() == 0
     report, _ = run("open('/no/such/file')")
     assert "the sandbox" not in only_problem(report).message
+
+
+@pytest.mark.parametrize("started", [(), ("--profile", "--sandbox"), ("--profile",)])
+def test_a_profile_is_made_in_the_sandbox(model, tmp_path, listener, started):
+    port, met = listener
+    worker = Worker(*started)
+    try:
+        model("N = 4\n", "helper.py")
+        deeds = {
+            "files": f"open({str(tmp_path / 'made')!r}, 'w')",
+            "network": f"socket.create_connection(('127.0.0.1', {port}))",
+            "": "open(os.path.join(tempfile.gettempdir(), 'kept'), 'w').write('x')",
+        }
+        for denied, deed in deeds.items():
+            path = model(NET.replace("CONSTRUCTOR", deed).replace("FORWARD", "pass"))
+            _, report = worker.profile(path, "Net", sandbox=True)
+            assert (report.status, report.denied) == ("failed" if denied else "complete", denied), report.problems
+            assert all("the sandbox" in each.message for each in report.problems)
+        assert not (tmp_path / "made").exists()
+        path = model(NET.replace("CONSTRUCTOR", deeds["files"]).replace("FORWARD", "pass"))
+        _, report = worker.profile(path, "Net")
+        assert (report.status, report.denied) == ("complete", "")
+        assert (tmp_path / "made").exists()
+        assert met == []
+        assert worker.close() == 0
+        assert not [*Path(sandbox.tempfile.gettempdir()).glob(f"fxls-sandbox-{worker.process.pid}-*")]
+    finally:
+        worker.process.kill()
 
 
 def test_a_system_without_one_traces_all_the_same(monkeypatch):
