@@ -6,7 +6,7 @@ These are results only; `exploration` finds them, and `silent` finds the errors 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch import nn
 
@@ -17,6 +17,9 @@ from fxengine.node import Node
 from fxengine.provenance import Kind, Step
 from fxengine.source import SourceFrame
 from fxengine.tracer import Tracer
+
+ForeignFunction: TypeAlias = tuple[str, str]
+"""A global function that cannot take symbolic values: a module in which it is known, and its name there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class Diagnosis:
         reached_end: Whether the graph goes to the end of the model, with answers that may be assumed.
         captured: Whether it does so with answers that are known to be true.
         stand_ins: The nodes of the graph that stand for calls which could not be traced.
+        foreign: The functions whose calls could not be traced; told beforehand, they save the next diagnosis runs.
     """
 
     graph: Graph
@@ -106,6 +110,7 @@ class Diagnosis:
     reached_end: bool = True
     captured: bool = True
     stand_ins: frozenset[Node] = frozenset()
+    foreign: tuple[ForeignFunction, ...] = ()
 
     @property
     def complete(self) -> bool:

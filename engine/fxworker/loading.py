@@ -30,7 +30,8 @@ from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.packages import Place, absent_of, import_named, modules_since, newest_module, place_of
 from fxworker.reparsing import Parsed, parsed
-from fxworker.slicing import Definition, Slice, Statement, imports_of, names_in, slice_of
+from fxworker.slicing import Refused, Slice, imports_of, names_in, slice_of
+from fxworker.statements import Definition, Statement
 from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest, program_of
 
 Source = TraceRequest | ProfileRequest
@@ -39,9 +40,17 @@ _NO_PROGRAM: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What parsing and compiling raise for a text that is no program."""
 
 
+class NotExecutedError(Exception):
+    """A statement that is needed was not executed. Never raised: it stands where an error would."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.cost)
+        self.refused = refused
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A statement that raised, or a text that is no program (`statement` is None then)."""
+    """A statement that raised; `statement` is None for a text that is no program, and for what was not executed."""
 
     error: BaseException
     statement: Statement | None
@@ -81,6 +90,7 @@ class Hint:
         doubtful: The parameters that no inputs were found for, separated by commas.
         guess: The inputs with which the model came furthest.
         complaint: What it said then.
+        foreign: The functions that could not take symbolic values, as `module:name`, separated by commas.
     """
 
     construct: str = ""
@@ -92,6 +102,13 @@ class Hint:
     doubtful: str = ""
     guess: str = ""
     complaint: str = ""
+    foreign: str = ""
+
+    @property
+    def functions(self) -> tuple[tuple[str, str], ...]:
+        """The functions that could not take symbolic values, each as a module and a name."""
+        parts = (each.partition(":") for each in self.foreign.split(",") if each)
+        return tuple((module, name) for module, _, name in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +374,7 @@ def load(request: Source, document: Document) -> Loaded:
     sys.modules[document.name] = module
     module.__doc__ = ast.get_docstring(tree, clean=False)
     failures, broken, lacking = _execute(slice_, document, module.__dict__)
+    failures = (*_refusals(slice_), *failures)
     missing = (*lacking, *_unneeded(slice_))
     return Loaded(module, tree, failures, missing, broken, slice_)
 
@@ -365,7 +383,12 @@ def kept(loaded: Loaded, slice_: Slice) -> Loaded:
     """Return what was executed as the slice of another text, in which it does the same and fails nowhere."""
     tree = tree_of(str(loaded.module.__file__))
     loaded.module.__doc__ = ast.get_docstring(tree, clean=False) if tree is not None else None
-    return Loaded(loaded.module, tree, missing=_unneeded(slice_), slice=slice_)
+    return Loaded(loaded.module, tree, _refusals(slice_), _unneeded(slice_), slice_.lost, slice_)
+
+
+def _refusals(slice_: Slice) -> tuple[Failure, ...]:
+    """Return what definitions need of statements that are not executed."""
+    return tuple(Failure(NotExecutedError(each), None) for each in slice_.refused)
 
 
 def _unneeded(slice_: Slice) -> tuple[Missing, ...]:
@@ -427,7 +450,7 @@ def _execute(
 ) -> tuple[tuple[Failure, ...], frozenset[str], tuple[Missing, ...]]:
     failures: list[Failure] = []
     missing: list[Missing] = []
-    broken = set[str]()
+    broken = set(slice_.lost)
     for statement, flags in with_flags(slice_):
         if statement.now & broken:
             broken |= statement.binds

@@ -197,7 +197,12 @@ class _Session:
         facts = _facts(built.root)
         sources = self._sources(target, built.root)
         finder = Finder(sources, lambda: self.on_target(self.request.targets.index(target), False))
-        steps = diagnose_in_steps(built.root, inputs=finder.find, user_paths=(self.reporter.path,))
+        steps = diagnose_in_steps(
+            built.root,
+            inputs=finder.find,
+            user_paths=(self.reporter.path,),
+            foreign=self._hint(target).functions,
+        )
         diagnosis = next(steps)
         if isinstance(built.root, nn.Module):
             self._note_enclosed(target, built.root, diagnosis)
@@ -224,7 +229,7 @@ class _Session:
         graph, problems = diagnosis.graph, self._problems(traced.target, diagnosis)
         trace_ms = report.timings.trace + clock.lap()
         feeder = traced.feed(diagnosis)
-        fed = self._fed(traced.target, traced.built, feeder)
+        fed = self._fed(traced.target, traced.built, feeder, diagnosis)
         captured = None
         if fed.inputs is not None and not diagnosis.complete:
             captured = captured_with(feeder.sources, fed.inputs)
@@ -282,7 +287,7 @@ class _Session:
         known = None if search else Unknown(tuple(filter(None, hint.doubtful.split(","))), hint.guess, hint.complaint)
         return Sources(target, root, self.loaded, hint.inputs, partial(self._may_guess, target), search, known)
 
-    def _fed(self, target: TraceTarget, built: Built, feeder: Feeder) -> Fed:
+    def _fed(self, target: TraceTarget, built: Built, feeder: Feeder, diagnosis: Diagnosis) -> Fed:
         """Feed a traced model, and note what the next trace may begin with."""
         definition = self.loaded.definition(target.qualname)
         fed = feeder.feed()
@@ -296,6 +301,7 @@ class _Session:
             doubtful=",".join(unknown.parameters),
             guess=unknown.guess,
             complaint=unknown.complaint,
+            foreign=",".join(":".join(each) for each in diagnosis.foreign),
         )
         return fed
 

@@ -5,7 +5,7 @@ traces is run once.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,11 +14,12 @@ from typing import Any, Final, TypeAlias
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from fxengine.diagnosis import Diagnosis, EnoughSeen, Guard, Observation, TracingProblem
+from fxengine.diagnosis import Diagnosis, EnoughSeen, ForeignFunction, Guard, Observation, TracingProblem
 from fxengine.exploration.choices import Coverage, Decision, Way
 from fxengine.exploration.findings import Findings
 from fxengine.exploration.numbers import Again
 from fxengine.exploration.problems import Describer, traced_code
+from fxengine.exploration.stand_ins import Leaves
 from fxengine.exploration.steering import Knowledge, OutOfTime, Run
 from fxengine.exploration.values import Source, Values
 from fxengine.graph import Graph
@@ -87,15 +88,18 @@ def diagnose_in_steps(
     tracer: Tracer | None = None,
     user_paths: Collection[str] | None = None,
     budget: Budget | None = None,
+    foreign: Iterable[ForeignFunction] = (),
 ) -> Iterator[Diagnosis]:
     """Yield a model's diagnosis twice: first with what stops a trace alone, then as `diagnose` returns it.
 
-    The arguments are those of `diagnose`. Between the two the model is as it was; the time that passes there is not
-    counted.
+    The arguments are those of `diagnose`, but for `foreign`: functions that an earlier diagnosis has found to be so,
+    which need no runs to be found again. Whether they are is asked at each call, so it does no harm if they no longer
+    are. Between the two the model is as it was; the time that passes there is not counted.
     """
     tracer = Tracer() if tracer is None else tracer
     describer = Describer(root, tracer.traced_func_name, user_paths)
-    return _Exploration(describer, concrete_args, tracer, inputs, budget or Budget()).diagnoses()
+    exploration = _Exploration(describer, concrete_args, tracer, inputs, budget or Budget(), Leaves.named(foreign))
+    return exploration.diagnoses()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,7 @@ class _Exploration:
         tracer: Tracer,
         inputs: Source,
         budget: Budget,
+        leaves: Leaves,
     ) -> None:
         self._root = root = describer.root
         self._concrete_args: Any = concrete_args
@@ -136,7 +141,7 @@ class _Exploration:
         self._tracer_state = _copied(vars(tracer))
         function = getattr(type(root), describer.method, None) if isinstance(root, nn.Module) else root
         self._knowledge = Knowledge(
-            Values(function, root if isinstance(root, nn.Module) else None, inputs, self._deadline)
+            Values(function, root if isinstance(root, nn.Module) else None, inputs, self._deadline), leaves=leaves
         )
         self._describer = describer
         self._runs = 0
@@ -166,6 +171,7 @@ class _Exploration:
             reached_end=best.reached_end,
             captured=best.reached_end and not best.assumed,
             stand_ins=best.stand_ins,
+            foreign=self._knowledge.leaves.names,
         )
         paused = time.monotonic()
         yield explored

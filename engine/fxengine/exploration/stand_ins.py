@@ -6,7 +6,8 @@ structure is made of symbolic parts; where they do not, the node is *blind*: wha
 
 import functools
 import operator
-from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+import sys
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, ValuesView
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType
 from typing import Any, Final
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.classification import node_of
+from fxengine.diagnosis import ForeignFunction
 from fxengine.exploration.values import UNKNOWN, Values
 from fxengine.node import Node
 from fxengine.patching import Patches
@@ -59,6 +61,26 @@ class Leaves:
     functions: dict[tuple[int, str], tuple[dict[str, Any], str]] = field(
         default_factory=dict[tuple[int, str], tuple[dict[str, Any], str]]
     )
+
+    @classmethod
+    def named(cls, names: Iterable[ForeignFunction]) -> "Leaves":
+        """Return the leaves that were found before, those of them that there still are."""
+        leaves = cls()
+        for module, name in names:
+            namespace = vars(sys.modules[module]) if module in sys.modules else {}
+            if callable(namespace.get(name)):
+                leaves.add(namespace, name)
+        return leaves
+
+    @property
+    def names(self) -> tuple[ForeignFunction, ...]:
+        """Those that can be found again."""
+        found = ((str(namespace.get("__name__")), namespace, name) for namespace, name in self.functions.values())
+        return tuple(
+            (module, name)
+            for module, namespace, name in found
+            if module in sys.modules and vars(sys.modules[module]) is namespace
+        )
 
     def add(self, namespace: dict[str, Any], name: str) -> bool:
         """Let a global function be a leaf; whether it was none."""
