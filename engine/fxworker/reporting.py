@@ -30,9 +30,11 @@ from fxengine.syntax import Span as SyntaxSpan
 from fxengine.syntax import definition_of, nodes_around, parameter_span
 from fxworker import sandbox, spans
 from fxworker.building import Unbuilt
-from fxworker.loading import Failure, Missing
+from fxworker.loading import Failure, Missing, NotExecutedError
+from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
 from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit
+from fxworker.slicing import Refused
 from fxworker.wire import (
     Edit,
     Fix,
@@ -145,6 +147,8 @@ class Reporter:
     def import_failed(self, failure: Failure) -> Problem:
         """Return the problem of a statement that raised when the file was executed."""
         error = failure.error
+        if isinstance(error, NotExecutedError):
+            return self._not_executed(error.refused)
         if failure.statement is None:
             return self._unreadable(error)
         frames = user_frames(error)
@@ -160,7 +164,26 @@ class Reporter:
             original=described(error),
             related=self._elsewhere(error, frames),
         )
-        return _explained(problem, error)
+        bound = next(iter(failure.statement.binds), "")
+        fixes = tuple(offers(self.path, self.text, bound, failure.statement.node, None))
+        return replace(_explained(problem, error), fixes=fixes)
+
+    def _not_executed(self, refused: Refused) -> Problem:
+        """Return the problem of something that a definition needs of a statement that is not executed."""
+        statement, name = self._at(refused.statement), refused.name
+        how = "is assigned by" if refused.binder is refused.statement else "depends on"
+        return replace(
+            self.problem(
+                ImportFailed,
+                f"`{name}` {how} line {statement.span.line}, which is not executed since {refused.cost}",
+                self._at(refused.use),
+                severity="warning",
+                explanation="models that need it while they are built were not traced",
+                hint=f"say what it is above the assignment, `# fx: {name} = …`, or execute it: `# fx: run`",
+                related=[Related(statement, f"not executed: {refused.cost}")],
+            ),
+            fixes=tuple(offers(self.path, self.text, name, refused.binder, refused.statement)),
+        )
 
     def _unreadable(self, error: BaseException) -> Problem:
         """Return the problem of a text that is no Python program."""

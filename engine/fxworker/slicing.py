@@ -3,131 +3,62 @@
 A model file may also train, parse arguments or download when it is imported; a person who opens it wants none of that.
 So only those statements run that a wanted name depends on, through what they evaluate at once and through what the
 functions and methods they define look up later. Effects without a name (`torch.fx.wrap("f")`, `sys.path.insert(...)`,
-registrations) are known by what they call. This module reads syntax only and executes nothing.
+registrations) are known by what they call. One that is needed and would train or read data all the same is refused,
+unless a comment asks for it or says what to take instead. This module reads syntax only and executes nothing.
 """
 
 import ast
-import copy
 import re
-import symtable
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Final
 
-from fxworker.reparsing import first_line, last_line
-
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-
-_REGISTERING: Final = ("register", "_register", "define", "impl", "add_safe_globals")
-"""How functions begin that enter something into a table, which some tables allow only once."""
-
-_SETTING_UP: Final = (
-    *_REGISTERING,
-    "wrap",
-    "allow_in_graph",
-    "set_default",
-    "manual_seed",
-    "filterwarnings",
-    "simplefilter",
-)
-"""How functions begin whose call on a module, or as a decorator, prepares what comes after it."""
-
-_PREPARED: Final = frozenset({"path", "environ", "backends", "modules", "meta_path"})
-"""Attributes of modules (`sys.path`, `os.environ`, `torch.backends`) whose change prepares what comes after it."""
-
-_CHANGING: Final = (
-    "add",
-    "append",
-    "apply",
-    "clear",
-    "eval",
-    "extend",
-    "freeze",
-    "insert",
-    "merge",
-    "pop",
-    "register",
-    "remove",
-    "requires_grad",
-    "set",
-    "update",
-)
-"""How methods begin that change the object that they are called on, so that whoever needs it needs the call."""
+from fxworker.costs import Definitions, cost_of, lightened
+from fxworker.orders import Order, orders_of
+from fxworker.reparsing import last_line
+from fxworker.statements import Definition, Statement, statements_of, with_node
 
 _CONFIGURATION: Final = re.compile(r"(Config|Configuration|Args|Arguments|Params|HParams|Hyperparameters|Options)$")
 """How classes end that hold the arguments of a model, with which one can be built that nothing else says how to."""
-
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
-
-_POSTPONED: Final = "from __future__ import annotations"
-"""What lets names in annotations be looked up later."""
 
 _DYNAMIC: Final = frozenset({"globals", "locals", "vars", "eval", "exec", "__import__"})
 """Names whose use means that any definition of the file may be looked up by its name."""
 
 
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """A statement at the top level of a file. What it looks up is found out when somebody asks: most are never asked.
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something that a definition needs, and that is not known since a statement is not executed.
 
     Attributes:
-        node: The statement.
-        binds: The names that it assigns.
-        changes: The names whose objects it changes.
-        effect: Whether it matters though no name shows it.
-        scopes: The functions, classes and comprehensions in it.
+        name: The name that the definition looks up.
+        use: Where it does.
+        binder: The statement that assigns the name: the refused one, or one that needs it.
+        statement: The statement that is not executed.
+        cost: What it would do, as a clause.
     """
 
-    node: ast.stmt
-    binds: frozenset[str]
-    changes: frozenset[str]
-    effect: bool
-    scopes: tuple[symtable.SymbolTable, ...]
-
-    @property
-    def is_import(self) -> bool:
-        """Whether it is a plain import statement."""
-        return isinstance(self.node, ast.Import | ast.ImportFrom)
-
-    @cached_property
-    def now(self) -> frozenset[str]:
-        """The names that it looks up when it is executed."""
-        names = _names([self.node]).now
-        if self.effect and isinstance(self.node, ast.Expr) and isinstance(self.node.value, ast.Call):
-            arguments = [each.value for each in self.node.value.args if isinstance(each, ast.Constant)]
-            names.update(each for each in arguments if isinstance(each, str))
-        return frozenset(names)
-
-    @cached_property
-    def later(self) -> frozenset[str]:
-        """The names that the functions which it defines look up when they are called."""
-        names = set[str]().union(*map(_globals_of, self.scopes))
-        if isinstance(self.node, Definition):
-            names |= _annotations(self.node)
-        return frozenset(names)
-
-    @cached_property
-    def unregistered(self) -> "Statement":
-        """The statement without what it registers."""
-        return _without_registration(self)
-
-    @property
-    def unadorned(self) -> "Definition | None":
-        """The definition without its decorators, None for another statement or where there are none."""
-        if not isinstance(self.node, Definition) or not self.node.decorator_list:
-            return None
-        node = copy.copy(self.node)
-        node.decorator_list = []
-        return node
+    name: str
+    use: ast.AST
+    binder: ast.stmt
+    statement: ast.stmt
+    cost: str
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What of a file is executed, in order, and the imports that nothing in it needs."""
+    """What of a file is executed, in order, and the imports that nothing in it needs.
+
+    Attributes:
+        statements: What is executed.
+        unneeded_imports: Imports that nothing in it needs.
+        refused: What definitions need and do not get.
+        lost: The names that are not known for that reason.
+    """
 
     statements: tuple[Statement, ...]
     unneeded_imports: tuple[ast.Import | ast.ImportFrom, ...]
+    refused: tuple[Refused, ...] = ()
+    lost: frozenset[str] = frozenset()
 
 
 def slice_of(
@@ -149,23 +80,26 @@ def slice_of(
         again: Whether the file was executed once already, as a part of its package: what it registers is registered.
         known: What is known of the statements of an older tree that this one may share; that of this tree afterwards.
     """
-    statements = _statements(tree, text, path, {} if known is None else known)
+    statements = statements_of(tree, text, path, {} if known is None else known)
+    orders = orders_of([each.node for each in statements], text)
     if again:
         statements = [each.unregistered for each in statements]
-    binders = _binders(statements)
-    chosen: set[Statement] = set()
-    _choose([each for each in statements if _is_root(each)], statements, binders, chosen)
-    _choose([each for name in wanted for each in binders.get(name, ())], statements, binders, chosen)
+    choice = _Choice(statements, orders)
+    choice.add([each for each in statements if _is_root(each)])
+    names = frozenset(wanted)
+    choice.add([each for name in names for each in choice.binders.get(name, ())])
     unneeded: list[ast.Import | ast.ImportFrom] = []
     for statement in statements:
         node = statement.node
-        if statement not in chosen and isinstance(node, ast.Import | ast.ImportFrom):
+        if statement not in choice.chosen and isinstance(node, ast.Import | ast.ImportFrom) and not statement.guarded:
             if _is_mentioned(statement, text):
                 unneeded.append(node)
             else:
                 # Nothing in the file speaks of it: it is there for what it does.
-                chosen.add(statement)
-    return Slice(tuple(each for each in statements if each in chosen), tuple(unneeded))
+                choice.chosen[statement] = statement
+    executed = tuple(choice.chosen[each] for each in statements if each in choice.chosen)
+    refused, lost = _refusals(statements, choice, names)
+    return Slice(executed, tuple(unneeded), refused, lost)
 
 
 def names_in(expression: str) -> frozenset[str]:
@@ -186,36 +120,111 @@ def imports_of(statements: Iterable[Statement]) -> Iterator[ast.Import | ast.Imp
             yield from (each for each in statement.node.body if isinstance(each, ast.Import | ast.ImportFrom))
 
 
+class _Choice:
+    """The statements of one slice, as they are chosen. Mutable.
+
+    Attributes:
+        binders: The statements that assign a name or change its object.
+        chosen: The statements that are chosen, each with what is executed of it.
+        refused: Those that are not executed though they were asked for, each with what it would do.
+    """
+
+    def __init__(self, statements: list[Statement], orders: dict[ast.stmt, Order]) -> None:
+        self.binders = _binders(statements)
+        self.chosen: dict[Statement, Statement] = {}
+        self.refused: dict[Statement, str] = {}
+        self._orders = orders
+        self._definitions = [each for each in statements if isinstance(each.node, Definition) and not each.guarded]
+        self._named: Definitions = {
+            each.node.name: each.node for each in statements if isinstance(each.node, Definition)
+        }
+
+    def add(self, pending: list[Statement]) -> None:
+        """Choose the statements that are pending, and all that they need."""
+        while pending:
+            statement = pending.pop()
+            if statement in self.chosen or statement in self.refused:
+                continue
+            executed = self._executed(statement)
+            if executed is None:
+                continue
+            self.chosen[statement] = executed
+            names = executed.now | executed.later
+            if names & _DYNAMIC:
+                pending += self._definitions
+            pending += [binder for name in names for binder in self.binders.get(name, ())]
+
+    def _executed(self, statement: Statement) -> Statement | None:
+        """Return what is executed of a statement, None where it is refused."""
+        order = self._orders.get(statement.node)
+        if order is not None:
+            return statement if order.instead is None else with_node(statement, order.instead)
+        if isinstance(statement.node, Definition):
+            return statement
+        cost = cost_of(statement.node, self._named)
+        if cost:
+            self.refused[statement] = cost
+            return None
+        light = lightened(statement.node, self._named)
+        return statement if light is statement.node else with_node(statement, light)
+
+
 def _binders(statements: list[Statement]) -> dict[str, list[Statement]]:
-    """Return for each name the statements that assign it, or change its object where that is the file's own."""
+    """Return for each name the statements that assign it, or change its object where that is the file's own.
+
+    Those of the main block count for names that nothing else assigns.
+    """
+    own = set[str]().union(*(each.binds for each in statements if not each.guarded))
     imported = set[str]().union(*(each.binds for each in statements if each.is_import))
     binders: dict[str, list[Statement]] = {}
     for statement in statements:
         for name in statement.binds | (statement.changes - imported):
-            binders.setdefault(name, []).append(statement)
+            if not (statement.guarded and name in own):
+                binders.setdefault(name, []).append(statement)
     return binders
 
 
-def _choose(
-    pending: list[Statement],
-    statements: list[Statement],
-    binders: dict[str, list[Statement]],
-    chosen: set[Statement],
-) -> None:
-    """Add to `chosen` the statements that are pending, and all that they need."""
-    while pending:
-        statement = pending.pop()
-        if statement in chosen:
+def _refusals(
+    statements: list[Statement], choice: _Choice, wanted: frozenset[str]
+) -> tuple[tuple[Refused, ...], frozenset[str]]:
+    """Return what definitions need of statements that are refused, and all names that are not known for that."""
+    reasons = _reasons(statements, choice)
+    found: dict[tuple[str, Statement], Refused] = {}
+    for user in statements if reasons else ():
+        if user not in choice.chosen and user not in choice.refused:
             continue
-        chosen.add(statement)
-        names = statement.now | statement.later
-        if names & _DYNAMIC:
-            pending += [each for each in statements if isinstance(each.node, Definition)]
-        pending += [binder for name in names for binder in binders.get(name, ())]
+        is_definition = isinstance(user.node, Definition)
+        for name in sorted(((user.now | user.later) if is_definition else (user.binds & wanted)) & reasons.keys()):
+            binder, source = reasons[name]
+            use = _use_of(name, user.node) if is_definition else user.node
+            refused = Refused(name, use, binder.node, source.node, choice.refused[source])
+            found.setdefault((name, source), refused)
+    return tuple(found.values()), frozenset(reasons)
+
+
+def _reasons(statements: list[Statement], choice: _Choice) -> dict[str, tuple[Statement, Statement]]:
+    """Return the names that are not known, each with the statement that assigns it and the one that is refused."""
+    bound = set[str]().union(*(each.binds for each in choice.chosen.values())) if choice.refused else set[str]()
+    found: dict[str, tuple[Statement, Statement]] = {}
+    for statement in statements if choice.refused else ():
+        if statement in choice.refused:
+            found |= dict.fromkeys(statement.binds - bound, (statement, statement))
+        elif statement in choice.chosen and not isinstance(statement.node, Definition):
+            for name in choice.chosen[statement].now & found.keys():
+                found |= dict.fromkeys(statement.binds - found.keys(), (statement, found[name][1]))
+    return found
+
+
+def _use_of(name: str, node: ast.stmt) -> ast.AST:
+    """Return the first place in a definition that looks a name up."""
+    uses = [each for each in ast.walk(node) if isinstance(each, ast.Name) and each.id == name]
+    return min(uses, key=lambda each: (each.lineno, each.col_offset), default=node)
 
 
 def _is_root(statement: Statement) -> bool:
     """Whether a statement is executed though no name that is wanted depends on it: effects, and configurations."""
+    if statement.guarded:
+        return False
     if statement.effect or "*" in statement.binds:
         return True
     return isinstance(statement.node, ast.ClassDef) and _CONFIGURATION.search(statement.node.name) is not None
@@ -235,231 +244,3 @@ def _lines_with(name: str, text: str) -> Iterator[int]:
         if word.match(text, at) is not None:
             yield text.count("\n", 0, at) + 1
         at = text.find(name, at + 1)
-
-
-def _statements(tree: ast.Module, text: str, path: str, known: dict[ast.stmt, Statement]) -> list[Statement]:
-    """Return the statements of a file, of which those that are known need not be looked at, and know them all."""
-    every = [node for node in tree.body if not _is_main_block(node)]
-    new = [node for node in every if node not in known]
-    if new:
-        first, last = first_line(new[0]), last_line(new[-1])
-        lines = text.split("\n")
-        # What a statement's scopes are does not depend on the statements around it, but for this one.
-        header = _POSTPONED if first > 1 and any(map(_postpones, tree.body)) else ""
-        part = header + "\n" * (first - 1) + "\n".join(lines[first - 1 : last]) + "\n"
-        found = _found(new, text if len(new) == len(every) else part, path)
-    else:
-        found = {}
-    statements = [known.get(node) or found[node] for node in every]
-    known.clear()
-    known.update(zip(every, statements, strict=True))
-    return statements
-
-
-def _found(nodes: list[ast.stmt], text: str, path: str) -> dict[ast.stmt, Statement]:
-    """Return what statements are, which stand in a text in this order."""
-    table = symtable.symtable(text, path, "exec")
-    walrus = ":=" in text
-    scopes = sorted(table.get_children(), key=lambda each: each.get_lineno())
-    position = 0
-    found: dict[ast.stmt, Statement] = {}
-    for node in nodes:
-        while position < len(scopes) and scopes[position].get_lineno() < first_line(node):
-            position += 1
-        inner: list[symtable.SymbolTable] = []
-        while position < len(scopes) and scopes[position].get_lineno() <= last_line(node):
-            inner.append(scopes[position])
-            position += 1
-        found[node] = _statement(node, inner, walrus=walrus)
-    return found
-
-
-def _postpones(node: ast.stmt) -> bool:
-    """Whether a statement is `from __future__ import annotations`."""
-    names = node.names if isinstance(node, ast.ImportFrom) and node.module == "__future__" else []
-    return any(each.name == "annotations" for each in names)
-
-
-def _statement(node: ast.stmt, scopes: list[symtable.SymbolTable], *, walrus: bool) -> Statement:
-    names = _names(_assigned(node) if not walrus else [node])
-    return Statement(node, frozenset(names.binds), frozenset(names.changes), _is_effect(node), tuple(scopes))
-
-
-def _assigned(node: ast.stmt) -> list[ast.AST]:
-    """Return the parts of a statement in which names are bound; values that bind none are left out."""
-    match node:
-        case ast.Assign(targets=targets):
-            return [*targets]
-        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
-            return [target]
-        case _:
-            return [node]
-
-
-def _names(parts: list[ast.AST]) -> "_Names":
-    names = _Names()
-    for part in parts:
-        for inner in _executed(part):
-            names.note(inner)
-    return names
-
-
-@dataclass
-class _Names:
-    """The names of one statement, as they are found. Mutable."""
-
-    binds: set[str] = field(default_factory=set[str])
-    changes: set[str] = field(default_factory=set[str])
-    now: set[str] = field(default_factory=set[str])
-
-    def note(self, part: ast.AST) -> None:
-        """Add the names of one part of the statement."""
-        match part:
-            case ast.Name(ctx=ast.Load()):
-                self.now.add(part.id)
-            case ast.Name(id=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                self.binds.add(name)
-            case ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-                self.binds.add(name)
-            case ast.Import() | ast.ImportFrom():
-                self.binds.update(alias.asname or alias.name.partition(".")[0] for alias in part.names)
-            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
-                _add_root(part, self.changes)
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) as function)) if name.startswith(_CHANGING):
-                _add_root(function, self.changes)
-            case ast.AugAssign(target=ast.Name(id=name)):
-                self.now.add(name)
-            case _:
-                pass
-
-
-def _executed(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a statement that are evaluated when it is executed, not the bodies of functions."""
-    pending = [node]
-    while pending:
-        part = pending.pop()
-        yield part
-        match part:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                pending += [*part.decorator_list, *_signature(part.args)]
-                pending += [part.returns] if part.returns is not None else []
-            case ast.Lambda():
-                pending += _signature(part.args)
-            case ast.ClassDef():
-                pending += [*part.decorator_list, *part.bases, *(each.value for each in part.keywords)]
-            case ast.comprehension():
-                pending += [part.iter, *part.ifs]
-            case ast.Name() | ast.Constant():
-                pass
-            case _:
-                pending += ast.iter_child_nodes(part)
-
-
-def _signature(arguments: ast.arguments) -> list[ast.AST]:
-    """Return the defaults and annotations of parameters."""
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    every += [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
-    annotations = [each.annotation for each in every if each.annotation is not None]
-    return [*arguments.defaults, *(each for each in arguments.kw_defaults if each is not None), *annotations]
-
-
-def _annotations(node: Definition) -> set[str]:
-    """Return the names in the annotations of a function's or a class's methods' parameters, quoted ones too.
-
-    They say with what a class can be built, even where they are never evaluated.
-    """
-    functions = [node] if not isinstance(node, ast.ClassDef) else node.body
-    names = set[str]()
-    for function in functions:
-        if isinstance(function, ast.FunctionDef):
-            every = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-            for annotation in (each.annotation for each in every if each.annotation is not None):
-                for part in ast.walk(annotation):
-                    if isinstance(part, ast.Name):
-                        names.add(part.id)
-                    elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-                        names.update(_IDENTIFIER.findall(part.value))
-    return names
-
-
-def _globals_of(scope: symtable.SymbolTable) -> set[str]:
-    """Return the global names that a scope and those inside it look up."""
-    names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global() and symbol.is_referenced()}
-    for child in scope.get_children():
-        names |= _globals_of(child)
-    return names
-
-
-def _add_root(node: ast.expr, names: set[str]) -> None:
-    """Add the variable at the root of `a.b[c].d`."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    if isinstance(node, ast.Name):
-        names.add(node.id)
-
-
-def _without_registration(statement: Statement) -> Statement:
-    """Return a statement without what it registers."""
-    node = statement.node
-    if isinstance(node, Definition):
-        kept = [each for each in node.decorator_list if not _called(each).startswith(_REGISTERING)]
-        if len(kept) < len(node.decorator_list):
-            node = copy.copy(node)
-            node.decorator_list = kept
-            return replace(statement, node=node, effect=_is_effect(node))
-    elif isinstance(node, ast.Expr) and _called(node.value).startswith(_REGISTERING):
-        return replace(statement, effect=False)
-    return statement
-
-
-def _called(node: ast.expr) -> str:
-    """Return the last name of a function that is called, or used as a decorator."""
-    match node.func if isinstance(node, ast.Call) else node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
-
-
-def _is_effect(node: ast.stmt) -> bool:
-    """Whether a statement prepares what comes after it without a name that shows it."""
-    match node:
-        case ast.Expr(value=ast.Call(func=function)):
-            return _sets_up(function)
-        case ast.Assign(targets=[ast.Attribute() | ast.Subscript() as target]):
-            return _is_prepared(target)
-        case ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target):
-            return _is_prepared(target)
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-            return any(_sets_up(each) for each in decorators)
-        case _:
-            return False
-
-
-def _sets_up(function: ast.expr) -> bool:
-    match function:
-        case ast.Name(id=name):
-            return name.startswith(_SETTING_UP)
-        case ast.Attribute(attr=name):
-            return name.startswith(_SETTING_UP) or _is_prepared(function.value)
-        case _:
-            return False
-
-
-def _is_prepared(node: ast.expr) -> bool:
-    """Whether an expression is a part of a module such as `sys.path` or `torch.backends.cudnn`."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Attribute) and node.attr in _PREPARED and isinstance(node.value, ast.Name):
-            return True
-        node = node.value
-    return False
-
-
-def _is_main_block(node: ast.stmt) -> bool:
-    """Whether a statement is `if __name__ == "__main__":` without an `else`."""
-    match node:
-        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"), comparators=[ast.Constant(value="__main__")])):
-            return not node.orelse
-        case _:
-            return False

@@ -18,7 +18,9 @@ from fxworker.wire import Construct, Inputs, Location, Span
 _DIRECTIVE: Final = re.compile(r"^(\s*)#\s*fx:\s*(.*?)\s*$")
 _COMMENT: Final = re.compile(r"^\s*#(.*)$")
 _INPUTS: Final = re.compile(r"^inputs\b:?\s*")
-_IGNORE: Final = re.compile(r"^ignore\b")
+_OTHERS: Final = re.compile(r"^(?:ignore\b|run$|[A-Za-z_]\w*(?:\s*:[^=]*)?\s*=(?!=))")
+"""What is said about problems, and about statements: whether they are executed, and what is in their place."""
+
 _LONGEST: Final = 20
 """The most comment lines that one expression may take."""
 
@@ -57,7 +59,7 @@ def directives_of(
     row = 0
     while row < len(lines):
         match = None if row + 1 in inside_strings else _DIRECTIVE.match(lines[row])
-        if match is None or _IGNORE.match(match.group(2)):
+        if match is None or _OTHERS.match(match.group(2)):
             row += 1
             continue
         directive, after = _read(lines, row, match)

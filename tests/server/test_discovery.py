@@ -419,3 +419,9 @@ def test_line_ends_do_not_matter():
     expected = discover("/x.py", text)
     for end in ("\r\n", "\r"):
         assert discover("/x.py", text.replace("\n", end)) == expected
+
+
+def test_what_is_said_about_statements_builds_nothing():
+    text = "# fx: run\n# fx: width = 4\n# fx: table: dict[str, int] = {}\nclass Net(nn.Module):\n    def forward(self, x): return x\n"
+    assert constructs(text) == []
+    assert constructs(text.replace("# fx: run", "# fx: Net(dim=4)")) == [("directive", "Net(dim=4)")]

@@ -2,11 +2,15 @@
 
 import ast
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fxworker.reparsing import parsed
-from fxworker.slicing import Slice, Statement, slice_of
+from fxworker.slicing import Slice, slice_of
+
+if TYPE_CHECKING:
+    from fxworker.statements import Statement
 
 TEXT = '''"""A net."""
 from __future__ import annotations

@@ -155,3 +155,35 @@ def test_a_name_that_is_bound_in_an_expression():
 def test_names_of_expressions():
     assert names_in("Net(dim=D, x=[a.b for a in c])") == {"Net", "D", "a", "c"}
     assert names_in("not an expression") == frozenset()
+
+
+MAIN = 'if __name__ == "__main__":\n    import wandb\n    width = 3\n    depth = 4\n    wandb.init()\n'
+
+
+def test_the_main_block_gives_what_nothing_else_assigns():
+    text = f"depth = 2\nclass Net:\n    def f(self):\n        return width * depth\n{MAIN}"
+    assert sliced(text, "Net") == ["depth = 2", "class Net:", "width = 3"]
+    assert sliced(text.replace("__name__ ==", "'__main__' ==").replace('== "__main__"', "== __name__"), "Net")[-1:] == [
+        "width = 3"
+    ]
+
+
+def test_a_class_of_the_main_block_is_executed():
+    text = f"{MAIN}    class Net:\n        size = width\n    model = Net()\n    model.fit()\n"
+    assert sliced(text, "Net") == ["width = 3", "class Net:"]
+
+
+def test_an_edit_in_the_main_block_is_seen():
+    known = {}
+    for width in (3, 5):
+        text = f"class Net:\n    def f(self):\n        return width\n{MAIN.replace('3', str(width))}"
+        found = slice_of(ast.parse(text), text, "net.py", ["Net"], known=known)
+        assert ast.unparse(found.statements[-1].node) == f"width = {width}"
+
+
+def test_what_is_refused_is_known_with_its_reason():
+    text = "data = load_dataset('x')\nsize = len(data)\nclass Net:\n    def f(self):\n        return size\n"
+    found = slice_of(ast.parse(text), text, "net.py", ["Net"])
+    (refused,) = found.refused
+    assert (refused.name, refused.use.lineno, refused.binder.lineno, refused.statement.lineno) == ("size", 5, 2, 1)
+    assert found.lost == {"data", "size"}
