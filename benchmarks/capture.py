@@ -37,8 +37,8 @@ from fxengine.inputs import infer_inputs, materialize
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxworker.feeding import Arguments, arguments_of
 
-_SECONDS: Final = 3.0
-"""The budget of one search for inputs."""
+_SECONDS: Final = 5.0
+"""The budget of one search for inputs, in processor time."""
 
 _REAL: Final = 100_000_000
 """The most parameters of a model that is run on real data."""

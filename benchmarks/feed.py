@@ -15,7 +15,7 @@ import time
 import warnings
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from _children import in_children
@@ -25,10 +25,10 @@ from fxengine.inputs import infer_inputs, materialize
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxworker.feeding import Arguments, arguments_of
 
-_SECONDS = 3.0
-"""The budget of one search."""
+_SECONDS: Final = 5.0
+"""The budget of one search, in processor time."""
 
-_REAL = 100_000_000
+_REAL: Final = 100_000_000
 """The most parameters of a model that is run on real data."""
 
 

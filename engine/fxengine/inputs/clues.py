@@ -59,13 +59,24 @@ _TRANSPARENT = (
 )  # fmt: skip
 """Layers that take any shape."""
 
+_ANY_RANK = (nn.Linear, nn.Embedding, nn.LayerNorm)
+"""Layers that care at most for the last size."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayerWish:
-    """What one layer wants as its input: recipes, best first, and the layer's path in the model."""
+    """What one layer wants as its input.
+
+    Attributes:
+        path: The layer's path in the model.
+        recipes: What it wants, best first.
+        any_rank: Whether it takes tensors of any rank, so that only the last size of the recipes says something, or
+            nothing where they are integers.
+    """
 
     path: str
     recipes: tuple[TensorRecipe, ...]
+    any_rank: bool = False
 
 
 class Clues:
@@ -105,9 +116,12 @@ class Clues:
     @cached_property
     def channels(self) -> list[int]:
         """Numbers of channels of images."""
-        named = [value for value in self._named(_CHANNEL_NAMES) if isinstance(value, int) and 0 < value <= 4096]
+        settings, parts = (
+            [each for each in self._named(_CHANNEL_NAMES, owners) if isinstance(each, int) and 0 < each <= 4096]
+            for owners in (self._settings, self._parts)
+        )
         first = [module.in_channels for module in self.modules.values() if isinstance(module, nn.Conv2d)][:1]
-        return list(dict.fromkeys([*first, *named, 3, 1, 4]))
+        return list(dict.fromkeys([*settings, *first, *parts, 3, 1, 4]))
 
     @cached_property
     def widths(self) -> list[int]:
@@ -156,7 +170,8 @@ class Clues:
         if not recipes:
             return None
         because = f"{path} ({_summary(module)})" if path else _summary(module)
-        return LayerWish(path, tuple(recipe.with_shape(recipe.shape, because) for recipe in recipes))
+        explained = tuple(recipe.with_shape(recipe.shape, because) for recipe in recipes)
+        return LayerWish(path, explained, isinstance(module, _ANY_RANK))
 
     def pattern_wish(self, pattern: str) -> LayerWish:
         """Return what an einops pattern wants on its left side."""
@@ -260,19 +275,25 @@ class Clues:
         height, width = self.image_sizes[0]
         return (height, width) if self._named(_IMAGE_SIZE_NAMES) else (112, 112)
 
-    def _named(self, names: Sequence[str]) -> list[Any]:
+    def _named(self, names: Sequence[str], owners: Sequence[Mapping[str, Any]] | None = None) -> list[Any]:
         """Return the values that the model, its configurations or its submodules keep under one of ``names``."""
-        return [owner[name] for owner in self._owners for name in names if owner.get(name) is not None]
+        owners = [*self._settings, *self._parts] if owners is None else owners
+        return [owner[name] for owner in owners for name in names if owner.get(name) is not None]
 
     @cached_property
-    def _owners(self) -> list[Mapping[str, Any]]:
-        """Where numbers are kept: the root, its configurations, then the other modules in order."""
-        root = vars(self.root)
-        configurations = [_as_mapping(root[name]) for name in _CONFIGURATION_NAMES if name in root]
+    def _settings(self) -> list[Mapping[str, Any]]:
+        """Where numbers are kept that are about the whole model: the root and its configurations."""
+        found = [getattr(self.root, name, None) for name in _CONFIGURATION_NAMES]
+        configurations = [_as_mapping(each) for each in found if each is not None]
         nested = [
             _as_mapping(value) for owner in configurations for value in owner.values() if _is_configuration(value)
         ]
-        return [root, *configurations, *nested, *(vars(module) for module in self.modules.values())]
+        return [vars(self.root), *configurations, *nested]
+
+    @cached_property
+    def _parts(self) -> list[Mapping[str, Any]]:
+        """Where numbers are kept that are about a part of the model: the other modules in order."""
+        return [vars(module) for module in self.modules.values()]
 
 
 _LAYERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[[Clues, Any], list[TensorRecipe]]], ...] = (

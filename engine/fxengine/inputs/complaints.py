@@ -73,6 +73,24 @@ def _undivided(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     yield from moves.multiple(chunk, 0.5)
 
 
+def _unflattened(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``Provided sizes [-1, 2] don't multiply up to the size of dim 2 (9)``: a multiple was wanted."""
+    sizes = [int(size) for size in re.findall(r"-?\d+", match[1])]
+    chunk, got = math.prod(size for size in sizes if size > 0), int(match[2])
+    if chunk > 1:
+        yield from moves.resize(_all(moves), got, -(-got // chunk) * chunk, 0.1)
+        yield from moves.multiple(chunk, 0.5)
+
+
+def _nothing_left(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """Nothing came out to be joined: too little went in, or a video lacks the frame that the others follow."""
+    for place, recipe in moves.tensors():
+        if len(recipe.shape) == 5:
+            for frames in (recipe.shape[2] + 1, 2 * recipe.shape[2] + 1):
+                yield moves.reshape(place, (*recipe.shape[:2], frames, *recipe.shape[3:]), 0.4)
+    yield from moves.grow(frozenset(moves.parts), 0.6)
+
+
 def _integers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     yield from moves.integral(_all(moves))
 
@@ -244,6 +262,8 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         ),
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
         (_unequal, (r"Shape mismatch, (\d+) != (\d+)",)),
+        (_unflattened, (r"Provided sizes \[([^\]]*)\] don't multiply up to the size of dim \d+ \((\d+)\)",)),
+        (_nothing_left, (r"expected a non-empty list of Tensors",)),
         (_undivided, (r"can't divide axis of length (\d+) in chunks of (\d+)",)),
         (_volume, (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)",)),
         (

@@ -125,6 +125,15 @@ class Moves:
         if len(direct) > 1 and 0 < wanted <= _LARGEST:
             yield self.change(direct, cost + 0.3)
 
+    def joined(self, places: Sources, got: int, wanted: int, dimension: int, cost: float) -> Iterator[Change]:
+        """Let one of several tensors that were joined along a dimension make up for what is missing, or too much."""
+        found = self.among(places)
+        for place, recipe in found if len(found) > 1 else ():
+            index = dimension % len(recipe.shape) if -len(recipe.shape) <= dimension < len(recipe.shape) else 0
+            size = recipe.shape[index] + wanted - got if index else 0
+            if 0 < size <= _LARGEST:
+                yield self.reshape(place, (*recipe.shape[:index], size, *recipe.shape[index + 1 :]), cost)
+
     def scale(self, places: Sources, got: int, wanted: int, cost: float) -> Iterator[Change]:
         """Change one dimension in the same proportion in all of several tensors."""
         if got <= 0 or wanted <= 0 or (wanted % got and got % wanted):

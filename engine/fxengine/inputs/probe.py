@@ -64,6 +64,7 @@ class Outcome:
 
     Attributes:
         calls: How many torch functions ran: the further a trial came, the better its inputs.
+        elements: How many elements the tensors have together that these functions returned.
         error: What was raised, or None if the model ran through.
         operation: The call that raised, if it was one of a torch function.
         module: The path of the innermost module that was running.
@@ -72,6 +73,7 @@ class Outcome:
     """
 
     calls: int
+    elements: int = 0
     error: Exception | None = None
     operation: Operation | None = None
     module: str = ""
@@ -91,9 +93,9 @@ class _OutOfTime(BaseException):
 class _Probe(ShapesOnly):
     """Runs for shapes and keeps account of which parameters each tensor was computed from."""
 
-    def __init__(self, module: nn.Module | None, limit: float) -> None:
+    def __init__(self, module: nn.Module | None) -> None:
         super().__init__(module)
-        self.limit = limit
+        self.elements = 0
         self.failed: tuple[BaseException, Operation] | None = None
         self._sources: dict[int, tuple[Any, Sources]] = {}
         self._highs: dict[int, int] = {}
@@ -149,8 +151,6 @@ class _Probe(ShapesOnly):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if time.monotonic() > self.limit:
-            raise _OutOfTime
         try:
             if func in _EMBEDDING and len(args) > 1:
                 self._look_up(args[0], args[1])
@@ -159,6 +159,8 @@ class _Probe(ShapesOnly):
             sources = tuple(self.account(tensor) for tensor in Operation(func, args, kwargs, ()).tensors)
             self.failed = (error, Operation(func, args, kwargs, sources))
             raise
+        if isinstance(result, Tensor):
+            self.elements += result.numel()
         places = self._places_in((*args, *kwargs.values()))
         if places:
             self.mark(result, places)
@@ -194,14 +196,14 @@ def probe(
         root: The model or function.
         recipes: What to pass, by parameter name, in the order of the signature.
         positional: How many of them to pass by position.
-        limit: The time, on the monotonic clock, at which the trial is broken off.
+        limit: The processor time of this process at which the trial is broken off.
     """
     module = root if isinstance(root, nn.Module) else None
-    mode = _Probe(module, limit)
+    mode = _Probe(module)
     try:
         values = {name: recipe.make(_META, None) for name, recipe in recipes.items()}
     except RuntimeError as error:  # Too large even without data.
-        return Outcome(0, error)
+        return Outcome(0, error=error)
     mode.limit_indices(recipes, values)
     for name, value in values.items():
         mode.mark_input(value, (name,))
@@ -212,20 +214,26 @@ def probe(
         for part in parts:
             part.training = False
         try:
-            with torch.no_grad(), mode:
+            with torch.no_grad(), _UntilDeadline(limit), mode:
                 root(*args, **kwargs)
         except _OutOfTime:
-            return Outcome(mode.calls, TimeoutError("this trial took too long"))
+            return Outcome(mode.calls, mode.elements, TimeoutError("this trial took too long"))
         except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
             operation = mode.failed[1] if mode.failed is not None and mode.failed[0] is error else None
             return Outcome(
-                mode.calls, error, operation, _module_of(error, module), moments_outside(error), mode.account
+                mode.calls,
+                mode.elements,
+                error,
+                operation,
+                _module_of(error, module),
+                moments_outside(error),
+                mode.account,
             )
-    return Outcome(mode.calls)
+    return Outcome(mode.calls, mode.elements)
 
 
-class _Clock(TorchFunctionMode):
-    """Ends a run on real data when its time is over."""
+class _UntilDeadline(TorchFunctionMode):
+    """Ends a run, on real data or without, when its processor time is over."""
 
     def __init__(self, limit: float) -> None:
         super().__init__()
@@ -238,7 +246,7 @@ class _Clock(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        if time.monotonic() > self.limit:
+        if time.process_time() > self.limit:
             raise _OutOfTime
         return func(*args, **(kwargs or {}))
 
@@ -270,7 +278,7 @@ def run_for_values(root: nn.Module, recipes: Mapping[str, Recipe], positional: i
         for part in parts:
             part.training = False
         try:
-            with torch.no_grad(), _Clock(limit):
+            with torch.no_grad(), _UntilDeadline(limit):
                 torch.func.functional_call(root, state, args, {name: values[name] for name in names[positional:]})
         except _OutOfTime:
             return None

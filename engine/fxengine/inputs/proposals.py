@@ -18,7 +18,7 @@ from torch import nn
 
 from fxengine.inputs.clues import BATCH, Clues, LayerWish
 from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, Structure, TensorRecipe, Verbatim
-from fxengine.inputs.signature import Parameter, without_none
+from fxengine.inputs.signature import Parameter, is_tensor_type, without_none
 
 __all__ = ["Proposer"]
 
@@ -37,6 +37,7 @@ _SCALARS: Mapping[Any, Any] = {int: 1, float: 1.0, bool: False, str: "", complex
 _CONTAINERS = frozenset({list, tuple, collections.abc.Sequence, collections.abc.Iterable})
 
 _SIDES = re.compile(r"^(h|w|height|width|size|img_?size|image_?size|x_?size|in_?[hw]|h_size|w_size)$", re.IGNORECASE)
+_ENDS_IN_SPACE = re.compile(r"\b(w|width|h|height)\W*$", re.IGNORECASE)
 _NOTHING = re.compile(r"(^|_)(start|offset|pos|position|step|idx|index|layer|level|i|shift)(_|$)")
 
 
@@ -70,20 +71,19 @@ class Proposer:
         clues, wish = self.clues, self.wishes.get(parameter.name)
         by_name = list(self._by_name(parameter.name))
         patterns = list(self._by_source(parameter, by_name, wish))
-        wishes = list(wish.recipes) if wish else []
+        wishes = _like_named(list(wish.recipes), by_name) if wish else []
         recipes: list[Recipe] = [*self._by_annotation(parameter, by_name)]
-        recipes += (
-            [*wishes, *patterns]
-            if wishes and _rank(wishes[0]) == _rank(next(iter(patterns), None))
-            else [*patterns, *wishes]
-        )
-        recipes += by_name
+        # A layer for tensors of one rank knows better than what is said of a parameter.
+        fitting = [each for each in patterns if wish is None or wish.any_rank or _rank(each) == _rank(wishes[0])]
+        recipes += [*fitting, *wishes, *(each for each in patterns if each not in fitting), *by_name]
         if is_first or not recipes:
             recipes += [recipe for other in clues.wishes[:2] for recipe in other.recipes]
         recipes += [*_image(clues), *_features(clues)] if is_first else _features(clues)
         kind = _KINDS.get(_name_of(without_none(parameter.annotation)))
         if kind is not None:
             recipes = [self._of_kind(recipe, *kind) for recipe in recipes]
+        if is_tensor_type(without_none(parameter.annotation)):
+            recipes = [recipe for recipe in recipes if not isinstance(recipe, Constant)]
         unique: dict[str, Recipe] = {}
         for recipe in recipes:
             unique.setdefault(recipe.expression, recipe)
@@ -128,7 +128,12 @@ class Proposer:
             shape = self.clues.shape_of_pattern(pattern, self.clues.widths[0])
             because = f"`{pattern}` in the source"
             wanted = wish.recipes[0] if wish is not None else None
-            if wanted is not None and len(wanted.shape) == len(shape):
+            if wish is not None and wanted is not None and wish.any_rank:
+                if wanted.fill != "integers" and _ENDS_IN_SPACE.search(pattern):
+                    continue  # A layer that works on the last size takes no pictures, channels first.
+                whole = shape if wanted.fill == "integers" else (*shape[:-1], wanted.shape[-1])
+                yield replace(wanted, shape=whole, because=because)
+            elif wanted is not None and len(wanted.shape) == len(shape):
                 yield replace(wanted, because=because)
             elif like is not None and not like.dtype.is_floating_point:
                 yield replace(like, shape=shape, because=because)
@@ -230,13 +235,23 @@ def _plain(annotation: Any) -> Any:
     return annotation if annotation in {int, float, bool, str} else None
 
 
+def _like_named(wishes: list[TensorRecipe], by_name: list[Recipe]) -> list[TensorRecipe]:
+    """Return what a layer wants with the rank first that the parameter's name tells: a layer takes several."""
+    named = next((each for each in by_name if isinstance(each, TensorRecipe)), None)
+    if named is None or not wishes:
+        return wishes
+    if wishes[0].fill == named.fill == "integers" and wishes[0].shape != named.shape:
+        return [wishes[0].with_shape(named.shape), *wishes]
+    return sorted(wishes, key=lambda each: len(each.shape) != len(named.shape))
+
+
 def _rank(recipe: Recipe | None) -> int | None:
     return len(recipe.shape) if isinstance(recipe, TensorRecipe) else None
 
 
 def _holds_tensors(annotation: Any) -> bool:
     annotation = without_none(annotation)
-    if isinstance(annotation, type) and issubclass(annotation, torch.Tensor):
+    if is_tensor_type(annotation):
         return True
     return hasattr(annotation, "dim_str") or any(map(_holds_tensors, typing.get_args(annotation)))
 
@@ -354,6 +369,11 @@ def _scalar(_clues: Clues) -> list[Recipe]:
     return [Constant(1.0)]
 
 
+def _pairs(_clues: Clues) -> list[Recipe]:
+    """Two numbers for each picture: a size, or where it was cut out."""
+    return [TensorRecipe((BATCH, 2), "full", torch.int64, 64)]
+
+
 def _size(clues: Clues) -> list[Recipe]:
     return [Constant(clues.image_sizes[0])]
 
@@ -370,7 +390,7 @@ def _grid(_clues: Clues) -> list[Recipe]:
 _NAME_RULES = tuple(
     _NameRule(re.compile(pattern), make)
     for pattern, make in (
-        (r"mask$|^mask|padding_mask|is_causal_mask|mask_matrix", _mask),
+        (r"mask(_\d+)?$|^mask|padding_mask|is_causal_mask|mask_matrix", _mask),
         (r"token_type|segment_ids|type_ids", _segments),
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?|spatial_shapes)$|_grid_thw$", _grid),
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
@@ -394,6 +414,7 @@ _NAME_RULES = tuple(
         (r"^adj", _adjacency),
         (r"box(es)?$|^rois?$", _boxes),
         (r"^(z|noise|latents?|noise_vector)$", _noise),
+        (r"^(original|target|crop|aspect)\w*_(size|coords|coordinates|ratio|top_left)s?$|^crops?_coords", _pairs),
         (r"^(scale|alpha|beta|temperature|tau|weight|guidance_scale|factor)$", _scalar),
         (r"^(batch|input|data|in)_shape$", _batch_shape),
         (r"^(size|output_size|target_size|image_size|img_size|shape|hw|hw_shape|x_size|input_size)$", _size),

@@ -94,6 +94,7 @@ def _convolution(moves: Moves, operation: Operation) -> Iterator[Change]:
         yield from moves.floating(places)
     if given.shape[1] != wanted:
         yield from moves.resize(places, given.shape[1], wanted)
+        yield from moves.joined(places, given.shape[1], wanted, 1, 0.5)
         if wanted in given.shape[2:]:  # Channels last.
             yield from _channels_first(moves, places, given.shape.index(wanted, 2))
     yield from moves.grow(places)
@@ -117,6 +118,7 @@ def _linear(moves: Moves, operation: Operation) -> Iterator[Change]:
         yield from moves.floating(operation.sources[0])
     if given.dim() and given.shape[-1] != weight.shape[-1]:
         yield from moves.resize(operation.sources[0], given.shape[-1], weight.shape[-1])
+        yield from moves.joined(operation.sources[0], given.shape[-1], weight.shape[-1], -1, 0.5)
 
 
 def _embedding(moves: Moves, operation: Operation) -> Iterator[Change]:
@@ -173,15 +175,19 @@ def _matmul(moves: Moves, operation: Operation) -> Iterator[Change]:
 def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
     """Two tensors that should broadcast, or be joined: bring the input's one to the size of the other."""
     for (first, first_places), (second, second_places) in _pairs(operation.tensors, operation.sources):
-        for a, b in zip(reversed(first.shape), reversed(second.shape), strict=False):
+        for back, (a, b) in enumerate(zip(reversed(first.shape), reversed(second.shape), strict=False), 1):
             if a == b or 1 in {a, b} or first_places == second_places:
                 continue
             yield from moves.resize(first_places - second_places or first_places, a, b)
             yield from moves.resize(second_places - first_places or second_places, b, a)
+            if max(a, b) % min(a, b) == 0 and max(a, b) in {first.shape[0], second.shape[0]}:
+                yield from _unbatched(moves, first_places if a > b else second_places)
             if len(first_places) > 1:
                 yield from moves.scale(first_places, a, b, 0.5)
+                yield from moves.joined(first_places, a, b, -back, 0.4)
             if len(second_places) > 1:
                 yield from moves.scale(second_places, b, a, 0.5)
+                yield from moves.joined(second_places, b, a, -back, 0.4)
         if first_places & second_places and first.dim() == second.dim() >= 3:
             # What was halved and doubled again does not fit what was not: a size is odd on the way.
             for factor in (32, 64, 16):
@@ -190,6 +196,13 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
             yield from moves.rerank(first_places - second_places, first.dim(), second.dim())
             yield from moves.rerank(second_places - first_places, second.dim(), first.dim())
         yield from _same_shape(moves, first_places, second_places)
+
+
+def _unbatched(moves: Moves, places: Sources) -> Iterator[Change]:
+    """Give an input a batch of one: the model repeats it as often as it has examples."""
+    for place, recipe in moves.among(places):
+        if recipe.shape[:1] == (BATCH,) and len(moves.among(places)) == 1:
+            yield moves.reshape(place, (1, *recipe.shape[1:]), 0.6)
 
 
 def _same_shape(moves: Moves, first: Sources, second: Sources) -> Iterator[Change]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from fxengine.classification import Moment
 from fxengine.inputs.moves import Change, Moves
@@ -208,12 +208,22 @@ class _Scene:
         elif isinstance(key, int) and isinstance(whole, TensorRecipe) and isinstance(self.error, IndexError) and place:
             yield self.moves.put(place, Listing((whole,) * (abs(key) + 1)), self.cost + 0.6)
         elif isinstance(value, list | tuple) and isinstance(key, int) and isinstance(self.error, IndexError):
+            yield from self._lengthened(len(value), key)
             # Something of ours counts more than what is kept in a list.
             for ours, recipe in self.moves.tensors():
                 for dimension, size in enumerate(recipe.shape):
                     if size > len(value) > 0 and dimension:
                         shape = (*recipe.shape[:dimension], len(value), *recipe.shape[dimension + 1 :])
                         yield self.moves.reshape(ours, shape, self.cost + 0.4)
+
+    def _lengthened(self, count: int, key: int) -> Iterator[Change]:
+        """Give lists of ours as many items as the code looks for, or as the model has layers in a row."""
+        rows = {len(each) for each in self.moves.clues.modules.values() if isinstance(each, nn.ModuleList)}
+        for name, recipe in self.moves.recipes.items():
+            if isinstance(recipe, Listing) and len(recipe.items) == count > 0:
+                for cost, wanted in enumerate([*sorted(row for row in rows if row > key), key + 1]):
+                    longer = (*recipe.items, *(recipe.items[-1],) * (wanted - count))
+                    yield self.moves.put((name,), Listing(longer, recipe.type), self.cost + 0.1 + 0.1 * cost)
 
     def _unpacked(self, value: ast.expr, count: int) -> Iterator[Change]:
         """So many values are wanted of an input, or of the shape of one."""

@@ -20,6 +20,7 @@ from torch import nn
 
 from fxengine.graph import Graph
 from fxengine.inputs.clues import BATCH, Clues
+from fxengine.inputs.consumption import consumption
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.probe import Outcome, is_small, moments_outside, probe, run_for_values
 from fxengine.inputs.proposals import Proposer
@@ -28,6 +29,7 @@ from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, call_expression
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.scenes import absent_names
 from fxengine.inputs.signature import Parameter, consumers, parameters_of
+from fxengine.passes.cost import model_cost
 
 __all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
 
@@ -51,6 +53,14 @@ _SHORTEST_TRIAL = 0.5
 
 _LONGEST_RUN = 0.5
 """Seconds of a run on real data."""
+
+_SMALLER = (4, 2, 2)
+"""By how much pictures are made smaller, one after the other, where they are too much."""
+
+_SMALLEST_SIDE = 8
+_MANY_ELEMENTS = 1 << 26
+_MANY_OPERATIONS = 3e11
+"""How much makes a run heavy: elements of results from which on operations are counted, and so many of these."""
 
 _BATCHES = (3, 1)
 """Sizes of a batch that are tried beside the one that was proposed."""
@@ -110,9 +120,10 @@ def infer_inputs(
     Args:
         root: The model, on whatever device (meta is best). It is run without data and left as it was.
         graph: Its graph, where it could be traced: tells which layer takes which parameter.
-        budget_s: Seconds after which no new trial begins; one that has begun may take as long again.
+        budget_s: Seconds of processor time after which no new trial begins, so that it does not matter what else the
+            machine does; one that has begun may take as long again.
     """
-    return _Search(root, graph, time.monotonic() + budget_s).run()
+    return _Search(root, graph, time.process_time() + budget_s).run()
 
 
 def materialize(
@@ -146,8 +157,11 @@ class _Search:
         self.deadline = deadline
         self.parameters = parameters_of(root)
         self.clues = Clues(root if isinstance(root, nn.Module) else nn.Module())
-        wishes = consumers(graph, self.clues) if graph is not None else {}
-        said = patterns_said(root, [parameter.name for parameter in self.parameters])
+        names = [parameter.name for parameter in self.parameters]
+        read = consumption(root, names, self.clues)
+        self.needed = read.needed
+        wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
+        said = patterns_said(root, names)
         self.proposer = Proposer(self.clues, wishes, said)
         self.queue: list[_Candidate] = []
         self.serials = itertools.count()
@@ -162,16 +176,16 @@ class _Search:
         self._push_second_choices()
         while self.queue:
             candidate = heapq.heappop(self.queue)
-            limit = self.deadline + max(self.deadline - time.monotonic(), _SHORTEST_TRIAL)
+            limit = self.deadline + max(self.deadline - time.process_time(), _SHORTEST_TRIAL)
             outcome = probe(self.root, candidate.recipes, self._positional(candidate.recipes), limit)
             if outcome.accepted:
                 error = self._of_values(candidate.recipes, outcome)
                 if error is None:
-                    return self._finish(candidate.recipes, outcome)
+                    return self._finish(*self._lighter(candidate.recipes, outcome))
                 self.fallback = self.fallback or (candidate.recipes, outcome)
                 outcome = replace(outcome, error=error, moments=moments_outside(error))
             self.attempts.append((outcome, candidate.recipes))
-            if time.monotonic() > self.deadline or self._is_hopeless():
+            if time.process_time() > self.deadline or self._is_hopeless():
                 break
             self._push_repairs(candidate, outcome)
             self.complaints[_complaint(outcome)] += 1
@@ -189,7 +203,33 @@ class _Search:
         )
         if not asks or not isinstance(self.root, nn.Module) or not is_small(self.root, recipes):
             return None
-        return run_for_values(self.root, recipes, self._positional(recipes), time.monotonic() + _LONGEST_RUN)
+        return run_for_values(self.root, recipes, self._positional(recipes), time.process_time() + _LONGEST_RUN)
+
+    def _lighter(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:
+        """Return smaller pictures where those that fit are more than a machine does in a moment, if they fit too."""
+        for factor in _SMALLER:
+            if outcome.elements < _MANY_ELEMENTS or not self._is_heavy(recipes):
+                break
+            moves = Moves(recipes, outcome, self.clues)
+            smaller = {
+                place: part.with_shape((*part.shape[:-2], *(size // factor for size in part.shape[-2:])))
+                for place, part in moves.tensors()
+                if len(part.shape) >= 4 and min(part.shape[-2:]) >= factor * _SMALLEST_SIDE
+            }
+            if not smaller or time.process_time() > self.deadline:
+                break
+            lighter = dict(moves.change(smaller, 0.0).recipes)
+            found = probe(self.root, lighter, self._positional(lighter), self.deadline)
+            if found.accepted and self._of_values(lighter, found) is None:
+                recipes, outcome = lighter, found
+        return recipes, outcome
+
+    def _is_heavy(self, recipes: dict[str, Recipe]) -> bool:
+        args, kwargs = _make(recipes, self._positional(recipes), _META, None)
+        try:
+            return model_cost(self.root, args, kwargs).flops > _MANY_OPERATIONS
+        except Exception:  # noqa: BLE001 - the model runs here, and may want data in the end.
+            return False
 
     def _is_hopeless(self) -> bool:
         """Whether nothing that was tried has changed anything about what the model says."""
@@ -200,7 +240,7 @@ class _Search:
 
     def _wanted(self) -> list[Parameter]:
         """The parameters to pass: the required ones, or the main input of a model whose parameters are all optional."""
-        required = [parameter for parameter in self.parameters if parameter.required]
+        required = [each for each in self.parameters if each.required or each.name in self.needed]
         if required or not self.parameters:
             return required
         name = getattr(self.root, "main_input_name", None)
@@ -267,7 +307,7 @@ class _Search:
 
     def _is_bound_to_batch(self, recipes: dict[str, Recipe], outcome: Outcome) -> bool:
         """Whether a model runs with the batch that was proposed and with no other: a constant in it is wrong."""
-        if not outcome.accepted or time.monotonic() > self.deadline:
+        if not outcome.accepted or time.process_time() > self.deadline:
             return False
         moves = Moves(recipes, outcome, self.clues)
         tried = False

@@ -66,9 +66,16 @@ def without_none(annotation: Any) -> Any:
     """Return ``T`` for ``Optional[T]``, and of any other union the tensor in it, or else its first member."""
     if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
         members = [member for member in typing.get_args(annotation) if member is not types.NoneType]
-        tensors = [member for member in members if isinstance(member, type) and issubclass(member, torch.Tensor)]
+        tensors = [member for member in members if is_tensor_type(member)]
         return next(iter([*tensors, *members]), None)
     return annotation
+
+
+def is_tensor_type(annotation: Any) -> bool:
+    """Whether an annotation is a class of tensors, the old ones such as `torch.LongTensor` included."""
+    if isinstance(annotation, type(torch.LongTensor)):
+        return True
+    return isinstance(annotation, type) and issubclass(annotation, torch.Tensor)
 
 
 def consumers(graph: Graph, clues: Clues) -> dict[str, LayerWish]:

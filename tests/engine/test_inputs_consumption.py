@@ -1,0 +1,174 @@
+"""What the source says about who takes a parameter, and which optional parameters are needed after all."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fxengine.inputs import infer_inputs, materialize
+from fxengine.inputs.clues import Clues
+from fxengine.inputs.consumption import consumption
+from fxengine.inputs.signature import parameters_of
+
+
+def read(module):
+    names = [parameter.name for parameter in parameters_of(module)]
+    found = consumption(module, names, Clues(module))
+    return {name: wish.path for name, wish in found.wishes.items()}, found.needed
+
+
+class Attention(nn.Module):
+    def __init__(self, width, context):
+        super().__init__()
+        self.to_q = nn.Linear(width, width)
+        self.to_k = nn.Linear(context, width)
+        self.processor = Processor()
+
+    def forward(self, hidden, context=None):
+        return self.processor(self, hidden, context)
+
+
+class Processor:
+    def __call__(self, attention, hidden, context=None):
+        context = hidden if context is None else context
+        return attention.to_q(hidden) @ attention.to_k(context).mT
+
+
+class Block(nn.Module):
+    def __init__(self, width, context):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.attention = Attention(width, context)
+
+    def forward(self, hidden, context):
+        return self.attention(self.norm(hidden), context=context)
+
+
+class Conditional(nn.Module):
+    """A parameter goes through modules, loops and objects that are none; settings decide what is needed."""
+
+    def __init__(self, guided=False):
+        super().__init__()
+        self.guided = guided
+        self.stem = nn.Sequential(nn.Dropout(0.1), nn.Conv2d(5, 8, 1))
+        self.guidance = nn.Linear(3, 8)
+        self.pooled = nn.Linear(9, 8)
+        self.blocks = nn.ModuleList([Block(8, 12) for _ in range(2)])
+
+    def forward(self, sample, states=None, pooled=None, guidance=None, mask=None):
+        x = self.stem(sample.float()).flatten(2).mT
+        if self.guided:
+            x = x + self.guidance(guidance)[:, None]
+        if mask is not None:
+            x = x * mask
+        x = x + self.pooled(pooled)[:, None]
+        for index, block in enumerate(self.blocks):
+            x = block(x, states.to(x.dtype)) if index < 5 else x
+        return x
+
+
+@pytest.mark.parametrize("guided", [False, True])
+def test_a_parameter_is_followed_to_the_layer_that_takes_it(guided):
+    wishes, needed = read(Conditional(guided))
+
+    assert wishes == {
+        "sample": "stem.1",
+        "pooled": "pooled",
+        "states": "blocks.0.attention.to_k",
+        **({"guidance": "guidance"} if guided else {}),
+    }
+    assert needed == (("guidance",) if guided else ()) + ("pooled", "states")
+
+
+def test_what_is_read_is_the_first_idea():
+    root = Conditional()
+    found = infer_inputs(root, budget_s=60.0)
+    args, kwargs = materialize(found)
+
+    assert found.complete
+    assert {name: recipe.shape[-1] for name, recipe in found.recipes.items() if name != "sample"} == {
+        "states": 12,
+        "pooled": 9,
+    }
+    assert len(found.failures) <= 2
+    root(*args, **kwargs)
+
+
+class Undecided(nn.Module):
+    """What only data decide is read both ways, and nothing is needed for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(3, 4)
+        self.other = nn.Linear(5, 4)
+
+    def forward(self, x, y=None, z=None):
+        if x.sum() > 0:
+            return self.one(y)
+        assert z is None or x.shape == z.shape
+        return self.other(x) if y is None else [self.one(part) for part in (x, y)]
+
+
+def test_what_is_undecided_is_not_needed():
+    wishes, needed = read(Undecided())
+
+    assert wishes == {"y": "one", "x": "other"}
+    assert needed == ()
+
+
+class Changed(nn.Module):
+    """A name that stands for something else says nothing any more."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+        self.second = nn.Linear(7, 4)
+
+    def forward(self, x, y):
+        x = torch.cat([x, y], dim=-1)
+        y = y * 2
+        return self.second(x) + self.first(y)
+
+
+def test_a_name_that_was_bound_anew_is_another_value():
+    assert read(Changed()) == ({"y": "first"}, ())
+
+
+def test_a_function_has_no_layers():
+    def f(x: Tensor, scale=None):
+        return x * scale
+
+    names = ["x", "scale"]
+    found = consumption(f, names, Clues(nn.Module()))
+    assert (dict(found.wishes), found.needed) == ({}, ("scale",))
+    assert set(infer_inputs(f, budget_s=60.0).recipes) == {"x", "scale"}
+
+
+class Endless(nn.Module):
+    def forward(self, x, again=None):
+        return self(x, again)
+
+
+def test_recursion_and_code_without_source_end():
+    assert read(Endless()) == ({}, ())
+    scope = {"nn": nn}
+    exec("class Made(nn.Module):\n    def forward(self, x, y=None):\n        return x + y", scope)
+    assert read(scope["Made"]()) == ({}, ())
+
+
+class Heavy(nn.Module):
+    """Runs on pictures of any size, and does much with each."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 256, 1)
+
+    def forward(self, image):
+        tokens = self.conv(image).flatten(2).mT
+        return nn.functional.scaled_dot_product_attention(tokens, tokens, tokens)
+
+
+def test_pictures_are_small_where_large_ones_are_too_much():
+    found = infer_inputs(Heavy(), budget_s=60.0)
+
+    assert found.complete
+    assert found.args[0].shape == (2, 3, 56, 56)
