@@ -45,7 +45,10 @@ _WANTS_NUMBER: Final = re.compile(
     r"|indices must be integers|real number is required|doesn't define __\w+__ method|unsupported format string"
     r"|unsupported operand type|can't multiply sequence|integer is required|must be an integer"
 )
-_BLAMES_ANOTHER: Final = re.compile(r"(?:, not |but got |got )\W?[a-zA-Z]|unsupported operand type|of type '")
+_BLAMES_ANOTHER: Final = re.compile(
+    r"(?:, not |but got |got )\W?[a-zA-Z]|unsupported operand type|of type '"
+    r"|^'\w+' object is not (?:iterable|subscriptable)"
+)
 """A message that names the type it did not want; if that is not a proxy, the symbolic value was not the trouble."""
 _MADE_AT_RUN_TIME: Final = 1 << 9
 """The flag of classes that a `class` statement made: CPython's `Py_TPFLAGS_HEAPTYPE`."""

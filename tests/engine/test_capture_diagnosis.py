@@ -207,6 +207,7 @@ def test_kind_and_provenance(source: str, kind: str, way: str | None) -> None:
         ("y = np.sqrt(x)", "`np.sqrt(x)` cannot take the symbolic value `x`"),
         ("y = nn.Linear(2, 2)(x)", "`nn.Linear(2, 2)(x)` uses a module that is not registered in the model"),
         ("raise ValueError('no')", "ValueError: no"),
+        ("y = zip([x], None)", "TypeError: 'NoneType' object is not iterable"),
     ],
 )
 def test_headline(source: str, headline: str) -> None:
@@ -363,7 +364,7 @@ def test_inputs_that_are_fixed_are_guards() -> None:
     def f(x: Any, flag: bool, mode: str = "sum") -> Any:
         return x + 1 if flag else x
 
-    diagnosis = diagnose(f, {"flag": True})
+    diagnosis = diagnose(f, concrete_args={"flag": True})
     assert diagnosis.complete
     (guard,) = diagnosis.guards
     assert (guard.expression, guard.value) == ("flag", True)

@@ -160,3 +160,35 @@ def test_of_a_call_that_may_give_anything_nothing_is_said() -> None:
 )
 def test_how_many_items_there_are_is_a_size_unless_data_decide_it(source: str, kind: str) -> None:
     assert fed(source).problems[0].kind == kind
+
+
+class Optional(nn.Module):
+    def forward(self, x: torch.Tensor, mask: Any = None, *, scale: int = 2) -> torch.Tensor:
+        if x.shape[0] == 3:
+            x = x * scale
+        if mask is not None and scale > 1:
+            x = x + mask
+        return x
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        torch.ones(3),
+        (torch.ones(3),),
+        [torch.ones(3), None],
+        {"x": torch.ones(3)},
+        ((torch.ones(3),), {"scale": 2}),
+        lambda graph: ((torch.ones(3),), {}),
+    ],
+    ids=["tensor", "positional", "list", "by name", "both", "finder"],
+)
+def test_inputs_are_given_as_a_call_gives_them(inputs: Any) -> None:
+    diagnosis = diagnose(Optional(), inputs)
+    assert told(diagnosis) == ["FX001 x.shape[0] == 3 = True", "FX001 scale > 1 = True"]
+
+
+@pytest.mark.parametrize("inputs", [(torch.ones(3), None, 2), {"y": torch.ones(3)}])
+def test_inputs_that_the_model_does_not_take_are_an_error_of_the_caller(inputs: Any) -> None:
+    with pytest.raises(TypeError, match="argument"):
+        diagnose(Optional(), inputs)

@@ -127,7 +127,7 @@ def test_a_parameter_from_elsewhere_stays_a_stranger() -> None:
     ("values", "names"), [((True, 2), ["x", "y"]), ((fxengine.PH, 2), ["y"]), ((True,), []), ((), [])]
 )
 def test_concrete_arguments_in_order(values: tuple[Any, ...], names: list[str]) -> None:
-    found = diagnose(lambda x, y: (x, y), values)
+    found = diagnose(lambda x, y: (x, y), concrete_args=values)
     assert [guard.expression for guard in found.guards] == names
     assert [each.code for each in found.silent] == ["FX306"] * len(names)
     assert [each.code for each in found.problems] == ([] if len(values) == 2 else ["FX009"])

@@ -1,9 +1,9 @@
 """`capture`: a model and inputs in, a graph module with its guards out."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from fxengine.capturing.rest import Rest
 from fxengine.capturing.surroundings import patch_surroundings
 from fxengine.capturing.tracer import CaptureTracer
 from fxengine.diagnosis import TracingProblem
+from fxengine.example_inputs import Inputs, arguments_of
 from fxengine.exploration.problems import Describer, Trouble, failing_site
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
@@ -28,9 +29,6 @@ from fxengine.running import running_tracer
 from fxengine.source import ModuleSite, OriginRecord, SourceFrame, frame_at, parameter_place, resolve_trail
 
 __all__ = ["Capture", "capture"]
-
-Inputs: TypeAlias = Tensor | Sequence[Any] | tuple[Sequence[Any], Mapping[str, Any]]
-"""A tensor, the positional arguments of a call, or a pair of positional and keyword arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +64,6 @@ class Capture:
         found = {leaf.path: leaf.value for leaf in leaves_of(given)}
         reasons = [(guard, guard.reason(found)) for guard in self.guards]
         return [(guard, reason) for guard, reason in reasons if reason]
-
-
-def arguments_of(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return inputs as positional and keyword arguments."""
-    if isinstance(inputs, Mapping):
-        return (), dict(inputs)
-    if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence):
-        return (inputs,), {}
-    if len(inputs) == 2 and isinstance(inputs[0], list | tuple) and isinstance(inputs[1], Mapping):
-        return tuple(inputs[0]), dict(inputs[1])
-    return tuple(inputs), {}
 
 
 def capture(

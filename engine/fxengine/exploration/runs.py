@@ -52,9 +52,9 @@ class Budget:
 
 def diagnose(
     root: nn.Module | Callable[..., Any],
-    concrete_args: ConcreteArgs = None,
-    *,
     inputs: Source = None,
+    *,
+    concrete_args: ConcreteArgs = None,
     tracer: Tracer | None = None,
     user_paths: Collection[str] | None = None,
     budget: Budget | None = None,
@@ -63,28 +63,33 @@ def diagnose(
 
     Args:
         root: A module or function. It is left as it was, but for the constants that the graph refers to.
+        inputs: Example inputs, which decide what follows from metadata alone: a tensor, a sequence of positional
+            arguments, a mapping of keyword arguments, or a pair `(args, kwargs)`; parameters that are not given have
+            their defaults. Or a function that finds such a pair for a graph, as far as that has come; it is called when
+            something is to be decided.
         concrete_args: Values of parameters that are not to be symbolic, by name or in their order, as `Tracer.trace`
             takes them.
-        inputs: Example inputs, as positional and keyword arguments, which decide what follows from metadata alone; or a
-            function that finds them for a graph, as far as that has come. It is called when something is to be decided.
         tracer: The tracer to use; by default one as `symbolic_trace` makes.
         user_paths: The files that the user is working on; every file that is not machinery if None.
         budget: What exploring may cost.
 
     Returns:
         A diagnosis. Whatever the model raises is a problem in it, `SystemExit` and `KeyboardInterrupt` too.
+
+    Raises:
+        TypeError: The model cannot be called with the inputs.
     """
     *_, diagnosis = diagnose_in_steps(
-        root, concrete_args, inputs=inputs, tracer=tracer, user_paths=user_paths, budget=budget
+        root, inputs, concrete_args=concrete_args, tracer=tracer, user_paths=user_paths, budget=budget
     )
     return diagnosis
 
 
 def diagnose_in_steps(
     root: nn.Module | Callable[..., Any],
-    concrete_args: ConcreteArgs = None,
-    *,
     inputs: Source = None,
+    *,
+    concrete_args: ConcreteArgs = None,
     tracer: Tracer | None = None,
     user_paths: Collection[str] | None = None,
     budget: Budget | None = None,

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from fxengine.example_inputs import Arguments, Inputs, arguments_of
 from fxengine.exploration.changes import changed, is_change, state_for
 from fxengine.graph import Graph
 from fxengine.node import Node, map_arg
@@ -24,11 +25,8 @@ from fxengine.running import running_tracer
 from fxengine.shapes_only import ShapesOnly, to_meta
 from fxengine.tracer import Tracer
 
-Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
-"""The positional and keyword arguments of a call."""
-
-Source: TypeAlias = Arguments | Callable[[Graph], Arguments | None] | None
-"""Arguments, or how they are found for a model whose graph has come so far, or nothing."""
+Source: TypeAlias = Inputs | Callable[[Graph], Arguments | None] | None
+"""Inputs, or how they are found for a model whose graph has come so far, or nothing."""
 
 UNKNOWN: Final = object()
 """Stands for a value that cannot be told."""
@@ -45,13 +43,20 @@ class Values:
         Args:
             function: What is traced, for the names of its parameters; None where it has none.
             root: The module of which it is a method, if it is one.
-            source: The inputs.
+            source: The inputs; what `function` cannot be called with is a TypeError.
             deadline: When to stop computing, on the monotonic clock; what is not known then cannot be told.
         """
         self._function = function
         self._module = root
         self._deadline = deadline
-        self._source = source
+        self._source: Callable[[Graph], Arguments | None] | None = None
+        if callable(source):
+            self._source = source
+        elif source is not None:
+            arguments = arguments_of(source)
+            if function is not None:
+                self._bind(*arguments)
+            self._source = lambda _: arguments
         self._inputs: dict[str, Any] | None = None
         self._found: list[Any] = []
         self._numbers: dict[Any, int] = {}
@@ -186,19 +191,22 @@ class Values:
 
     def _bound(self, graph: Graph) -> dict[str, Any] | None:
         """The inputs by the names of their placeholders; None if there are none, and then nothing is asked again."""
-        source = self._source
         with _untraced():
-            given = source(graph) if callable(source) else source
+            given = self._source(graph) if self._source is not None else None
             if given is None or self._function is None:
                 self._source = None
                 return None
-            args, kwargs = pytree.tree_map_only(Tensor, to_meta, (tuple(given[0]), dict(given[1])))
-            signature = inspect.signature(inspect.unwrap(self._function))
-            bound = signature.bind_partial(*([None] if self._module is not None else []), *args, **kwargs)
+            bound = self._bind(*pytree.tree_map_only(Tensor, to_meta, (tuple(given[0]), dict(given[1]))))
             bound.apply_defaults()
         stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-        kinds = {name: stars.get(parameter.kind, "") for name, parameter in signature.parameters.items()}
+        kinds = {name: stars.get(parameter.kind, "") for name, parameter in bound.signature.parameters.items()}
         return {f"{kinds[name]}{name}": value for name, value in bound.arguments.items()}
+
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+        """The arguments by the names of the parameters; raises TypeError where they are none of the function's."""
+        assert self._function is not None
+        own = [None] if self._module is not None else []
+        return inspect.signature(inspect.unwrap(self._function)).bind_partial(*own, *args, **kwargs)
 
     def _attribute(self, path: str) -> Any:
         """What is at a path of the root."""
