@@ -4,7 +4,7 @@ from typing import Final
 
 from fxls.cli.findings import FileFindings, Finding, Sources, counts
 from fxls.cli.terminal import Paint, underlay, width
-from fxls.features.wording import chain, instances, plural, shortened, ways_out
+from fxls.features.wording import chain, consequence, instances, plural, shortened, ways_out
 from fxworker.wire import Problem, Severity
 
 _WIDEST: Final = 160
@@ -100,7 +100,7 @@ def _notes(finding: Finding, sources: Sources) -> list[str]:
     _, notes = _way_and_rest(problem)
     if problem.value:
         fed = f" ({finding.fed})" if finding.fed else ""
-        notes.append(f"for the inputs in use{fed} it is {problem.value}, so it is static in truth")
+        notes.append(f"for the inputs in use{fed} it is {problem.value}{consequence(problem)}")
     if problem.count > 1:
         notes.append(f"in {instances(problem)}, of {', '.join(finding.targets) or 'the model'}")
     elif finding.targets and problem.code not in _OF_THE_MODEL:

@@ -14,6 +14,7 @@ from fxls.features.problems import Tally, problems_at, problems_by_model
 from fxls.features.values import values
 from fxls.features.wording import (
     chain,
+    consequence,
     count,
     duration,
     generalised,
@@ -239,7 +240,7 @@ def _explanation(problem: Problem) -> str:
         for line in (problem.explanation or problem.message).splitlines()
     ]
     if problem.value:
-        lines.append(f"for the inputs in use it is {md.code(problem.value)}, so it is static in truth")
+        lines.append(f"for the inputs in use it is {md.code(problem.value)}{consequence(problem)}")
     return "  \n".join(lines)
 
 

@@ -141,6 +141,11 @@ def instances(problem: Problem) -> str:
     return f"{len(names)} instances: {shown}"
 
 
+def consequence(problem: Problem) -> str:
+    """Return what follows from the value of what a problem is about: nothing where an option of the call gives it."""
+    return ", so it is static in truth" if problem.kind == "metadata" else ""
+
+
 def chain(text: str, length: int) -> str:
     """Return `a → b → c` with equal neighbours counted; of a long one the beginning and as much of the end as fits."""
     steps = [(shortened(step, _LONGEST_STEP), sum(1 for _ in same)) for step, same in groupby(text.split(" → "))]

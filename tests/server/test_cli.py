@@ -291,6 +291,11 @@ def test_of_a_long_line_the_part_around_the_span_is_shown():
     assert lines[2][start : start + 4] == "here"
 
 
+def test_what_an_option_decides_is_not_static():
+    one, sources = finding(1, "f(x)", value="False")
+    assert "  = for the inputs in use it is False" in render(one, sources, Paint(on=False)).splitlines()
+
+
 def test_notes_say_what_to_do_and_where_it_leads():
     one, sources = finding(
         1,
@@ -299,6 +304,7 @@ def test_notes_say_what_to_do_and_where_it_leads():
         fixes=(Fix("ready", (), verified=True),),
         original="TypeError: x",
         instances=("a.0", "a.1", "a.2"),
+        kind="metadata",
         value="False",
         related=(Related(Location("/lib/ops.py", Span(3, 0, 3, 1)), "called here"),),
     )
