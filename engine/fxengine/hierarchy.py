@@ -143,9 +143,9 @@ def survey(root: nn.Module) -> Survey:
         if is_new:
             paths[module] = path
         attributes = module.__dict__
-        values: Iterable[object] = attributes.values()
+        values: Iterable[object] = reversed(attributes.values())
         if next(iter(attributes)) == _FIRST_ATTRIBUTE:
-            values = islice(values, _ATTRIBUTES, None)
+            values = islice(values, max(len(attributes) - _ATTRIBUTES, 0))
         if not _NEVER_CONSTANT.issuperset(map(type, values)):
             constants.update(_constants_among(attributes, prefix))
         children = module._modules

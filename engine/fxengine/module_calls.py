@@ -13,7 +13,7 @@ from typing import Any, Final
 from torch import nn
 
 from fxengine.interception import call_as_torch_does
-from fxengine.names import _target_to_str
+from fxengine.names import _named_after
 from fxengine.node_list import NO_KWARGS
 from fxengine.patching import Patches
 from fxengine.proxy import Proxy, TracerBase
@@ -107,7 +107,7 @@ class ModuleCalls(TracerBase):
         called = (path, type(module))
         nodes = tuple([value.node for value in args])
         inputs = nodes if len(nodes) == 1 else dict.fromkeys(nodes)
-        node = self.graph._append("call_module", path, nodes, NO_KWARGS, _target_to_str(path), None, inputs)
+        node = self.graph._append("call_module", path, nodes, NO_KWARGS, _named_after(path), None, inputs)
         # The frames of this function and of the two that led to it are ours.
         stack = (self._stack, f"{path}@{calls}" if calls else path, called)
         self._describe(node, sys._getframe(3), called, stack)

@@ -69,7 +69,10 @@ class _Items(_Place):
         self.owner.update(value)
 
     def put_back(self, hidden: Collection[_Key]) -> None:
-        self.put({name: value for name, value in self.original.items() if (id(self.owner), name) not in hidden})
+        seen = self.original
+        if hidden:
+            seen = {name: value for name, value in seen.items() if (id(self.owner), name) not in hidden}
+        self.put(seen)
 
     def originals(self) -> dict[_Key, Any]:
         return {(id(self.owner), name): value for name, value in self.original.items()}
@@ -191,19 +194,19 @@ class Patches:
             registered: The namespaces by their id and the name in them.
             make: What stands for a name, given it and what it means; `MISSING` is what one means that is not there.
         """
+        # A frozen set keeps its hash: as a key it is looked up several times.
+        keys = frozenset(registered)
         with _PLACES.lock:
-            keys: set[Hashable] = set(registered)
-            for key, place in list(_PLACES.table.items()):
+            for (_, held), place in list(_PLACES.table.items()):
                 # Whoever began earlier may have known fewer names.
-                if type(place) is _Scattered and not keys.isdisjoint(cast("tuple[Hashable, ...]", key[1])):
-                    keys.difference_update(cast("tuple[Hashable, ...]", key[1]))
-                    self._joins(place.owner, key[1])
-            names = tuple(key for key in registered if key in keys)
-            if names:
-                owner = [(key[1], registered[key]) for key in names]
+                if type(place) is _Scattered and not keys.isdisjoint(known := cast("frozenset[Any]", held)):
+                    keys -= known
+                    self._joins(place.owner, known)
+            if keys:
+                owner = [(key[1], namespace) for key, namespace in registered.items() if key in keys]
                 originals = [namespace.get(name, MISSING) for name, namespace in owner]
                 values = [make(name, value) for (name, _), value in zip(owner, originals, strict=True)]
-                self._fill(_Scattered(owner, names, originals, {key[0] for key in names}), values)
+                self._fill(_Scattered(owner, keys, originals, {key[0] for key in keys}), values)
 
     def first_visit(self, namespace: dict[str, Any]) -> bool:
         """Whether this trace asks for this namespace for the first time."""

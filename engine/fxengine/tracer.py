@@ -81,7 +81,7 @@ class Tracer(ModuleCalls):
     root: nn.Module
     tensor_attrs: dict[Any, str]
 
-    _reads_plainly: bool = False
+    _reads_plainly: bool
     """Whether no subclass has a say in what attributes of modules are."""
 
     def __init__(
@@ -117,6 +117,7 @@ class Tracer(ModuleCalls):
         self._qualname_counter: dict[str, int] = {}
         self._parameter_proxies: dict[str, Proxy] = {}
         self._patches: Patches | None = None
+        self._reads_plainly = False
         self._leaves: dict[type, bool | None] = {}
         self._failure: tuple[BaseException, ModuleSite] | None = None
 

@@ -9,7 +9,7 @@ import builtins
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final, TypeVar, cast, overload
 
@@ -87,11 +87,12 @@ def patch_autowrapped(patches: Patches, namespace: dict[str, Any], function_ids:
     def stand_ins(meanings: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
         if function_ids.isdisjoint(map(id, meanings.values())):
             return {}
-        return {
-            name: _stand_in_for(value)
+        found = {
+            name: value
             for name, value in meanings.items()
             if id(value) in function_ids and not name.startswith("_") and callable(value)
         }
+        return dict(zip(found, _stand_ins_for(tuple(found.values())), strict=True))
 
     patches.items(namespace, function_ids, stand_ins)
 
@@ -140,6 +141,18 @@ def _stand_in_for(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.lru_cache(maxsize=512)
 def _known_stand_in_for(function: FunctionType | BuiltinFunctionType) -> Callable[..., Any]:
     return _create_wrapped_func(function)
+
+
+def _stand_ins_for(functions: tuple[Callable[..., Any], ...]) -> Iterable[Callable[..., Any]]:
+    """Return the stand-ins for leaf functions that were found together, and mostly will be again."""
+    if _PLAIN_FUNCTIONS.issuperset(map(type, functions)):
+        return _known_stand_ins_for(functions)
+    return map(_stand_in_for, functions)
+
+
+@functools.lru_cache(maxsize=64)
+def _known_stand_ins_for(functions: tuple[FunctionType | BuiltinFunctionType, ...]) -> tuple[Callable[..., Any], ...]:
+    return tuple(map(_known_stand_in_for, functions))
 
 
 def _create_wrapped_func(orig_fn: Callable[..., Any]) -> Callable[..., Any]:
