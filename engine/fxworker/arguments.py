@@ -25,7 +25,7 @@ _DEEPEST: Final = 4
 
 
 class Search:
-    """A search for the arguments of a class. Mutable; runs once.
+    """A search for the arguments of a class, or of a function that gives a `kind`. Mutable; runs once.
 
     Attributes:
         error: What the furthest attempt raised.
@@ -41,17 +41,19 @@ class Search:
         attempt: Callable[[Callable[[], Any]], Any],
         *,
         inner: bool = False,
+        kind: type = nn.Module,
     ) -> None:
         self.error: BaseException | None = None
         self.tried = ""
         self.trials = 0
         self._scope = dict(scope)
         self._attempt = attempt
+        self._kind = kind
         self._root = Group("call", name, cls)
         self._proposals = Proposals(self._scope, cls, inner=inner)
         self._kept: dict[tuple[str, Value], list[Value]] = {}
 
-    def run(self) -> tuple[str, nn.Module] | None:
+    def run(self) -> tuple[str, Any] | None:
         """Return the expression that builds the class and what it builds, None if none was found in time."""
         first = self._with({}, "", self._root)
         queue: list[tuple[float, int, float, dict[str, Value]]] = [(0.0, 0, 0.0, first)]
@@ -79,7 +81,7 @@ class Search:
                     heapq.heappush(queue, (cost + step - 0.02 * depth, next(serial), cost + step, changed))
         return None
 
-    def _try(self, expression: str) -> tuple[nn.Module | None, BaseException | None]:
+    def _try(self, expression: str) -> tuple[Any, BaseException | None]:
         self.trials += 1
         try:
             code = compile(expression, "<inferred>", "eval")
@@ -87,7 +89,7 @@ class Search:
                 root = self._attempt(lambda: eval(code, self._scope))  # noqa: S307 — Literals and classes of the file.
         except BaseException as error:  # noqa: BLE001 — User code raises whatever it likes.
             return None, error
-        return (root, None) if isinstance(root, nn.Module) else (None, None)
+        return (root, None) if isinstance(root, self._kind) else (None, None)
 
     def _with(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
         """Return a choice with another value, and first proposals for all that this one needs."""

@@ -23,10 +23,11 @@ from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.arguments import Search
+from fxworker.inner import NotReachedError, locals_of
 from fxworker.loading import Loaded
 from fxworker.meta import OnMeta
 from fxworker.offline import weights_are_absent
-from fxworker.wire import Construct, TraceTarget
+from fxworker.wire import LOCALS, Construct, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 
@@ -78,12 +79,12 @@ def build(
         on_guess: Is told before arguments are searched for, and may forbid it by returning False.
         real: Whether it is to have real weights, to be run.
     """
-    scope = scope_of(loaded)
     make = _directly if real else attempt
     try:
-        found = _resolve(scope, target.qualname)
-    except (KeyError, AttributeError) as error:
-        return Unbuilt(None, error)
+        scope = scope_of(loaded, target.qualname)
+        found = _resolve(scope, target.callee)
+    except (KeyError, AttributeError, NotReachedError) as error:
+        return _not_there(error)
     if target.kind == "function":
         return Built(found, None)
     if target.kind == "instance" or isinstance(found, nn.Module):
@@ -105,6 +106,13 @@ def build(
     return _unaided(target, found, loaded, make, failed, hint, on_guess)
 
 
+def _not_there(error: Exception) -> Unbuilt:
+    """Return why there is no class, or no function that gives it."""
+    if isinstance(error, NotReachedError):
+        return Unbuilt(None, error.__cause__ or error, unknown=True, tried=error.tried)
+    return Unbuilt(None, error)
+
+
 def _is_a_try(construct: Construct, loaded: Loaded) -> bool:
     """Whether a way to build comes from outside of the file: that it fails is no fault of the file."""
     location = construct.location
@@ -113,9 +121,18 @@ def _is_a_try(construct: Construct, loaded: Loaded) -> bool:
     )
 
 
-def scope_of(loaded: Loaded) -> dict[str, Any]:
-    """Return the names that expressions about a file's models may use: the module's own, and torch's."""
-    return {"torch": torch, "nn": nn, "SimpleNamespace": SimpleNamespace, **loaded.namespace}
+def scope_of(loaded: Loaded, qualname: str = "") -> dict[str, Any]:
+    """Return the names that expressions about a file's models may use.
+
+    They are the module's own, torch's, and for a class that a function defines those of the function.
+
+    Raises:
+        NotReachedError: The function could not be executed as far as the class needs it.
+    """
+    scope = {"torch": torch, "nn": nn, "SimpleNamespace": SimpleNamespace, **loaded.namespace}
+    if LOCALS in qualname:
+        scope |= locals_of(qualname, loaded, scope, partial(attempt, real=False))
+    return scope
 
 
 def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
@@ -156,15 +173,15 @@ def _unaided(
     on_guess: Callable[[], bool] | None,
 ) -> Built | Unbuilt:
     """Build a class that nothing in the request could build: without arguments, or with inferred ones."""
-    scope = scope_of(loaded)
+    scope = scope_of(loaded, target.qualname)
     required = required_parameters(cls)
-    bare = _evaluate(Construct(f"{target.qualname}()", "no arguments"), scope, make) if not required else None
+    bare = _evaluate(Construct(f"{target.callee}()", "no arguments"), scope, make) if not required else None
     if isinstance(bare, Built):
         return bare
     if bare is not None and failed is None:
         if not (_has_parameters(cls) and _wants_arguments(cls, bare.error)):
             return bare
-        failed = Unbuilt(None, bare.error, unknown=True, tried=f"{target.qualname}()")
+        failed = Unbuilt(None, bare.error, unknown=True, tried=f"{target.callee}()")
     result = _evaluate(Construct(hint, "inferred"), scope, make) if hint else None
     if isinstance(result, Built):
         return result
@@ -175,12 +192,12 @@ def _unaided(
 
 def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, failed: Unbuilt | None) -> Built | Unbuilt:
     """Build a class with arguments that are searched for."""
-    scope = scope_of(loaded)
+    scope = scope_of(loaded, target.qualname)
     inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
-    search = Search(target.qualname, cls, scope, partial(attempt, real=False), inner=inner)
+    search = Search(target.callee, cls, scope, partial(attempt, real=False), inner=inner)
     found = search.run()
     for name in _makers(cls) if found is None else ():
-        maker = Search(f"{target.qualname}.{name}", getattr(cls, name), scope, partial(attempt, real=False))
+        maker = Search(f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False))
         found = found or maker.run()
     if found is not None:
         expression, root = found

@@ -11,6 +11,7 @@ import ast
 import contextlib
 import linecache
 import os
+import re
 import sys
 import types
 import warnings
@@ -116,7 +117,7 @@ class Loaded:
     """A file's models, executed.
 
     `broken` are the names that statements would have bound that failed, or that were left out because they need such
-    a name. `slice` is what was executed.
+    a name. `slice` is what was executed. `inner` keeps the local names of functions that define classes, once known.
     """
 
     module: types.ModuleType
@@ -125,6 +126,12 @@ class Loaded:
     missing: tuple[Missing, ...] = ()
     broken: frozenset[str] = frozenset()
     slice: Slice = field(default_factory=lambda: Slice((), ()))
+    inner: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+
+    @property
+    def flags(self) -> int:
+        """The flags that its last statements were compiled with."""
+        return next((flags for _, flags in reversed([*with_flags(self.slice)])), 0)
 
     def definition(self, qualname: str) -> str:
         """Return the digest of a target's definition, "" where the file has none."""
@@ -271,10 +278,10 @@ class Document:
             return known[1]
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            code = _compiled(statement.node, self.path, flags)
+            code = compiled(statement.node, self.path, flags)
         if told:
             # The person is told at each trace, by the process that traces.
-            return _compiled(statement.node, self.path, flags)
+            return compiled(statement.node, self.path, flags)
         self._codes[statement] = flags, code
         return code
 
@@ -315,13 +322,13 @@ class Document:
             if statement.unadorned is None or not self._imported_before:
                 raise
             # The file was executed as a part of its package, and a table takes a name only once.
-            plain = _compiled(statement.unadorned, self.path, flags)
+            plain = compiled(statement.unadorned, self.path, flags)
             missing = importing(lambda: exec(plain, namespace))  # noqa: S102 — This is what a worker is for.
         return [*self._absent.get(ast.unparse(statement.node), ()), *missing] if statement.is_import else missing
 
     def _import(self, node: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> None:
         """Execute an import ahead of need, and remember what it wants that is not installed."""
-        code = _compiled(node, self.path)
+        code = compiled(node, self.path)
         with contextlib.suppress(BaseException):
             missing = importing(lambda: exec(code, namespace))  # noqa: S102 — This is what a worker is for.
             if missing:
@@ -415,10 +422,15 @@ def targets_of(request: Source) -> tuple[TraceTarget, ...]:
 
 def definition_digest(tree: ast.Module | None, lines: list[str], qualname: str) -> str:
     """Return the digest of the definition that a target's name leads to, "" where the file has none."""
-    name = qualname.partition(".")[0]
-    body = tree.body if tree is not None else []
-    node = next((each for each in body if isinstance(each, Definition) and each.name == name), None)
-    return digest("".join(lines[node.lineno - 1 : node.end_lineno])) if node is not None else ""
+    name = re.split(r"\W", qualname, maxsplit=1)[0]
+    waiting: list[ast.AST] = [*tree.body] if tree is not None else []
+    for node in waiting:
+        if isinstance(node, Definition):
+            if node.name == name:
+                return digest("".join(lines[node.lineno - 1 : node.end_lineno]))
+        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+            waiting += ast.iter_child_nodes(node)
+    return ""
 
 
 def import_key(request: Source) -> str:
@@ -441,7 +453,12 @@ def with_flags(slice_: Slice) -> Iterator[tuple[Statement, int]]:
         yield statement, flags
 
 
-def _compiled(node: ast.stmt, path: str, flags: int = 0) -> types.CodeType:
+def compiled(node: ast.stmt, path: str, flags: int = 0) -> types.CodeType:
+    """Return a statement of a file compiled.
+
+    Raises:
+        SyntaxError: It cannot be; the other errors of `_NO_PROGRAM` are possible, too.
+    """
     return compile(ast.Module([node], []), path, "exec", flags=flags, dont_inherit=True)
 
 

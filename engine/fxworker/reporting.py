@@ -246,12 +246,12 @@ class Reporter:
         names = ", ".join(unbuilt.missing)
         return self.problem(
             NoConstruction,
-            f"no arguments are known for `{target.qualname}({names})`",
+            f"no arguments are known for `{target.callee}({names})`",
             Location(self.path, target.name),
             severity="information",
             target=target.qualname,
             explanation=explanation,
-            hint=f"say how it is built in a comment above the class: `# fx: {target.qualname}(…)`",
+            hint=f"say how it is built in a comment above the class: `# fx: {target.callee}(…)`",
         )
 
     def tracing_problem(self, problem: TracingProblem, target: str) -> Problem:

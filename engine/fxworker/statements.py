@@ -149,6 +149,12 @@ def with_node(statement: Statement, node: ast.stmt) -> Statement:
     return replace(statement, node=node, binds=frozenset(names.binds), changes=frozenset(names.changes))
 
 
+def assigned_by(node: ast.stmt) -> frozenset[str]:
+    """Return the names that a statement assigns, or whose objects it changes."""
+    names = _names([node])
+    return frozenset(names.binds | names.changes)
+
+
 def _found(
     around: Mapping[ast.stmt, ast.stmt], nodes: list[ast.stmt], text: str, path: str
 ) -> dict[ast.stmt, Statement]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 Severity: TypeAlias = Literal["error", "warning", "information", "hint"]
 Status: TypeAlias = Literal["complete", "partial", "not traced"]
@@ -34,6 +34,10 @@ Provenance: TypeAlias = Literal[
     "inferred",
 ]
 ProfileStatus: TypeAlias = Literal["complete", "cancelled", "failed"]
+
+
+LOCALS: Final = ".<locals>."
+"""What stands between a function and a class in it, as in `make.<locals>.Net`."""
 
 
 class WireError(ValueError):
@@ -200,6 +204,11 @@ class TraceTarget:
     name: Span
     constructs: tuple[Construct, ...] = ()
     inputs: tuple[Inputs, ...] = ()
+
+    @property
+    def callee(self) -> str:
+        """The name by which its class is called: where it is defined, if that is in a function."""
+        return self.qualname.rpartition(LOCALS)[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fxls.discovery.index import Function, ModelClass
-from fxls.discovery.names import Names, module_level
-from fxls.discovery.syntax import dotted, function_of, name_span, span_of
+from fxls.discovery.names import Names, blocks_of, every_statement, names_of
+from fxls.discovery.syntax import FunctionNode, dotted, function_of, is_main_guard, name_span, span_of
+from fxworker.wire import LOCALS
 
 _NO_FORWARD: Final = frozenset(
     {
@@ -52,10 +53,13 @@ class _Candidate:
 
 
 def module_classes(tree: ast.Module, names: Names, lines: list[str]) -> list[FoundClass]:
-    """Return the file's classes that are modules, in the order of the text; classes inside functions are not found."""
-    candidates: dict[str, _Candidate] = {}
-    for qualname, node in _classes(tree.body, ""):
-        candidates[qualname] = _candidate(qualname, node, names, lines)
+    """Return the file's classes that are modules, in the order of the text.
+
+    Those in classes have names such as `Outer.Inner`, those in functions and methods `make.<locals>.Net`.
+    """
+    nodes = dict(_classes(tree.body, ""))
+    names = _with_local_imports(names, nodes, tree)
+    candidates = {qualname: _candidate(qualname, node, names, lines, nodes) for qualname, node in nodes.items()}
     modules: dict[str, bool] = {}
     for qualname in candidates:
         _judge(qualname, candidates, modules, names)
@@ -79,14 +83,40 @@ def module_classes(tree: ast.Module, names: Names, lines: list[str]) -> list[Fou
 
 
 def _classes(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
-    for statement in module_level(body):
+    """Yield the classes in a body at every depth, each with its qualified name."""
+    for statement in body:
         if isinstance(statement, ast.ClassDef):
             qualname = prefix + statement.name
             yield qualname, statement
             yield from _classes(statement.body, qualname + ".")
+        elif isinstance(statement, FunctionNode):
+            yield from _classes(statement.body, f"{prefix}{statement.name}{LOCALS}")
+        else:
+            for block in blocks_of(statement):
+                yield from _classes(block, prefix)
 
 
-def _candidate(qualname: str, node: ast.ClassDef, names: Names, lines: list[str]) -> _Candidate:
+def _with_local_imports(names: Names, nodes: dict[str, ast.ClassDef], tree: ast.Module) -> Names:
+    """Return names with those that functions and the main block import, where a class may need them."""
+    if all(LOCALS not in each for each in nodes) and not any(map(is_main_guard, tree.body)):
+        return names
+    imports = [each for each in every_statement(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
+    local = names_of(ast.Module([*imports], []))
+    return Names({**local.full, **names.full}, tuple(dict.fromkeys((*names.starred, *local.starred))))
+
+
+def _resolved(base: str, qualname: str, nodes: dict[str, ast.ClassDef]) -> str:
+    """Return the qualified name of the class of the file that a base's name means, the name itself for another."""
+    parts = qualname.split(LOCALS)
+    # A function does not see the names of a class around it.
+    scopes = [qualname.rpartition(".")[0] + "."]
+    scopes += [LOCALS.join(parts[:count]) + LOCALS for count in range(len(parts) - 1, 0, -1)]
+    return next((scope + base for scope in scopes if scope + base in nodes), base)
+
+
+def _candidate(
+    qualname: str, node: ast.ClassDef, names: Names, lines: list[str], nodes: dict[str, ast.ClassDef]
+) -> _Candidate:
     init: Function | None = None
     forward: Function | None = None
     abstract = False
@@ -100,7 +130,8 @@ def _candidate(qualname: str, node: ast.ClassDef, names: Names, lines: list[str]
         elif statement.name == "forward" and "staticmethod" not in decorators:
             forward = function_of(statement, lines, method=True)
             abstract = abstract or _left_to_subclasses(statement)
-    bases = tuple(dotted(each.value if isinstance(each, ast.Subscript) else each) for each in node.bases)
+    written = (dotted(each.value if isinstance(each, ast.Subscript) else each) for each in node.bases)
+    bases = tuple(_resolved(each, qualname, nodes) for each in written)
     return _Candidate(qualname, node, bases, init, forward, abstract)
 
 

@@ -44,12 +44,14 @@ _MODE: Final = frozenset({"eval", "train", "requires_grad_", "share_memory", "sh
 class Bound:
     """What is known of a local name: its closed value, None when unknown, and the target that it is an instance of.
 
-    `kept` says that the name itself may stand in a closed expression, as the module binds it on import.
+    `kept` says that the name itself may stand in a closed expression, as the module binds it on import, or a function
+    if it is the class `defines`, which is evaluated there.
     """
 
     value: ast.expr | None
     model: str = ""
     kept: bool = False
+    defines: str = ""
 
 
 @dataclass(slots=True)

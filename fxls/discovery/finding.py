@@ -13,7 +13,7 @@ from fxls.discovery.index import Assignment, ModelIndex, ordered
 from fxls.discovery.names import every_statement, module_level, names_of
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import FunctionNode, name_span, parse, span_of
-from fxworker.wire import Construct, Problem, TraceTarget
+from fxworker.wire import LOCALS, Construct, Problem, TraceTarget
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _MOST: Final = 8
@@ -44,7 +44,10 @@ def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
     found = module_classes(tree, names, lines)
     classes = frozenset(each.model.qualname for each in found if each.traceable)
     factories = factories_of(tree, classes)
-    sites = sites_of(Source(path, text, tree, names), classes, factories)
+    local = {
+        each.node.lineno: each.model.qualname for each in found if each.traceable and LOCALS in each.model.qualname
+    }
+    sites = sites_of(Source(path, text, tree, names, local), classes, factories)
     functions = {each.name: each for each in module_level(tree.body) if isinstance(each, FunctionNode)}
     headers = {each.model.header: each.model.qualname for each in found if each.traceable}
     headers |= {min([each.lineno, *(d.lineno for d in each.decorator_list)]): name for name, each in functions.items()}

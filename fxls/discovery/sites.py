@@ -9,14 +9,14 @@ import ast
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from fxls.discovery.closing import Bound, Scope, closed, is_literal, without_device
 from fxls.discovery.index import ModelVariable
 from fxls.discovery.names import Names, blocks_of, every_statement
 from fxls.discovery.syntax import FunctionNode, docstring_of, dotted, example_code, is_main_guard, span_of
-from fxworker.wire import Construct, Inputs, Location, Span, TraceTarget
+from fxworker.wire import LOCALS, Construct, Inputs, Location, Span, TraceTarget
 
 _WRAPPERS: Final = frozenset({
     "torch.compile", "torch.jit.script", "torch.fx.symbolic_trace", "symbolic_trace", "torch.nn.DataParallel",
@@ -57,12 +57,13 @@ class Sites:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A parsed file."""
+    """A parsed file. `local` are the classes in functions that can be traced, by the line that they begin on."""
 
     path: str
     text: str
     tree: ast.Module
     names: Names
+    local: dict[int, str] = field(default_factory=dict[int, str])
 
 
 def sites_of(source: Source, classes: frozenset[str], factories: dict[str, str]) -> Sites:
@@ -110,7 +111,9 @@ class _Walk:
     def __init__(self, source: Source, classes: frozenset[str], factories: dict[str, str]) -> None:
         self._path = source.path
         self._names = source.names
-        self._mentions = _Mentions(source.text, (*classes, *factories, "symbolic_trace"))
+        short = (each.rpartition(LOCALS)[2] for each in classes)
+        self._mentions = _Mentions(source.text, (*short, *factories, "symbolic_trace"))
+        self._local = source.local
         self._classes = classes
         self._factories = factories
         self._functions: list[tuple[FunctionNode, bool]] = []
@@ -180,7 +183,8 @@ class _Walk:
                 self._functions.append((statement, False))
                 scope.names[statement.name] = Bound(None, kept=at_import)
             case ast.ClassDef():
-                scope.names[statement.name] = Bound(None, kept=at_import)
+                local = self._local.get(statement.lineno, "")
+                scope.names[statement.name] = Bound(None, kept=at_import or bool(local), defines=local)
                 self._methods(statement)
             case ast.Import() | ast.ImportFrom():
                 self._import(statement, scope, at_import=at_import)
@@ -267,8 +271,9 @@ class _Walk:
 
     def _call(self, call: ast.Call, scope: Scope) -> None:
         name = dotted(call.func)
-        if name in self._classes:
-            self._built(name, call, scope)
+        cls = self._class_named(name, scope)
+        if cls:
+            self._built(cls, call, scope)
             return
         if name in self._factories:
             self._built(self._factories[name], call, scope)
@@ -286,6 +291,13 @@ class _Walk:
         if model:
             self._fed(model, call, call.args, call.keywords, scope)
 
+    def _class_named(self, name: str, scope: Scope) -> str:
+        """Return the class that can be traced which a name means, "" for anything else."""
+        bound = scope.lookup(name) if self._local else None
+        if bound is not None and bound.defines:
+            return bound.defines
+        return name if name in self._classes else ""
+
     def _model_of(self, expression: ast.expr, scope: Scope) -> str:
         """Return the target that an expression is an instance of, "" when it is none that is known."""
         match expression:
@@ -296,8 +308,9 @@ class _Walk:
                 return self._model_of(value, scope)
             case ast.Call(func=function, args=arguments):
                 name = dotted(function)
-                if name in self._classes:
-                    return name
+                cls = self._class_named(name, scope)
+                if cls:
+                    return cls
                 if name in self._factories:
                     return self._factories[name]
                 if self._names.expand(name) in _WRAPPERS and arguments:

@@ -14,7 +14,7 @@ from fxls.features.problems import problems
 from fxls.features.wording import shortened
 from fxls.lsp_ext import PROFILE, RETRACE, SHOW_CODE, SHOW_GRAPH
 from fxls.snapshot import Snapshot
-from fxworker.wire import Fix, Span
+from fxworker.wire import LOCALS, Fix, Span
 
 _LONGEST_TITLE: Final = 80
 _GUESSES: Final = (
@@ -187,7 +187,7 @@ def _proposal(found: ModelClass) -> str:
     """Return a call of a constructor with a plausible value for each parameter that needs one, for a person to mend."""
     parameters = found.init.parameters if found.init is not None else ()
     values = ", ".join(f"{each.name}={_guess(each)}" for each in parameters if each.required)
-    return f"{found.qualname}({values})"
+    return f"{found.qualname.rpartition(LOCALS)[2]}({values})"
 
 
 def _guess(parameter: Parameter) -> str:

@@ -98,9 +98,9 @@ def test_aliases_are_seen_through():
         "class L(nn.ModuleList): pass\n",
         "class A(nn.Module):\n    pass\n",
         "import abc\nclass A(nn.Module):\n    @abc.abstractmethod\n    def forward(self, x): ...\n",
-        'class A(nn.Module):\n    def forward(self, x):\n        """Not here."""\n        raise NotImplementedError("x")\n',
+        'class A(nn.Module):\n    def forward(self, x):\n        """Not here."""\n        raise NotImplementedError\n',
         "class A(nn.Module):\n    def forward(self, x): raise NotImplementedError\n",
-        "def make():\n    class Net(nn.Module):\n        def forward(self, x): return x\n",
+        "def make():\n    class Net:\n        def forward(self, x): return x\n",
         "class A(A):\n    def forward(self, x): return x\n",
     ],
 )
@@ -422,6 +422,60 @@ def test_line_ends_do_not_matter():
 
 
 def test_what_is_said_about_statements_builds_nothing():
-    text = "# fx: run\n# fx: width = 4\n# fx: table: dict[str, int] = {}\nclass Net(nn.Module):\n    def forward(self, x): return x\n"
+    text = """
+    # fx: run
+    # fx: width = 4
+    # fx: table: dict[str, int] = {}
+    class Net(nn.Module):
+        def forward(self, x): return x
+    """
     assert constructs(text) == []
     assert constructs(text.replace("# fx: run", "# fx: Net(dim=4)")) == [("directive", "Net(dim=4)")]
+
+
+def test_classes_in_functions_and_in_the_main_block_have_qualified_names():
+    text = """
+    def make(dim, sizes=(3, 4)):
+        from torch.nn import Module
+        class Part(Module):
+            def __init__(self, width): pass
+            def forward(self, x): return x
+        class Net(Part):
+            class Inner(Part):
+                def forward(self, x): return x
+            def forward(self, x): return x
+        part = Part(sizes[0])
+        part(torch.randn(2, 3))
+        Net(dim)
+        return Net
+    class Case:
+        def test(self):
+            if True:
+                class Net(nn.Module):
+                    def forward(self, x): return x
+            Net()(torch.randn(4))
+    if "__main__" == __name__:
+        class Last(nn.Module):
+            def forward(self, x): return x
+    """
+    assert names(text) == [
+        "make.<locals>.Part",
+        "make.<locals>.Net",
+        "make.<locals>.Net.Inner",
+        "Case.test.<locals>.Net",
+        "Last",
+    ]
+    assert constructs(text, "make.<locals>.Part") == [("call", "Part((3, 4)[0])")]
+    assert inputs(text, "make.<locals>.Part") == [("call", "torch.randn(2, 3)")]
+    assert constructs(text, "Case.test.<locals>.Net") == [("call", "Net()")]
+    assert inputs(text, "Case.test.<locals>.Net") == [("call", "torch.randn(4)")]
+
+
+def test_a_directive_above_a_class_in_a_function():
+    text = """
+    def make():
+        # fx: Net(3)
+        class Net(nn.Module):
+            def forward(self, x): return x
+    """
+    assert constructs(text, "make.<locals>.Net") == [("directive", "Net(3)")]
