@@ -31,7 +31,7 @@ from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.packages import Place, absent_of, import_named, modules_since, newest_module, place_of
 from fxworker.reparsing import Parsed, parsed
-from fxworker.slicing import Refused, Slice, imports_of, names_in, slice_of
+from fxworker.slicing import Refused, Slice, consequences, imports_of, names_in, slice_of
 from fxworker.statements import Definition, Statement
 from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest, program_of
 
@@ -51,10 +51,14 @@ class NotExecutedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A statement that raised; `statement` is None for a text that is no program, and for what was not executed."""
+    """A statement that raised; `statement` is None for a text that is no program, and for what was not executed.
+
+    `uses` are the names that definitions look up and that are not known for it.
+    """
 
     error: BaseException
     statement: Statement | None
+    uses: tuple[Refused, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,10 +482,11 @@ def _execute(
         except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.
             broken |= statement.binds
             if not (isinstance(error, NameError) and error.name in broken - statement.binds):
-                failures.append(Failure(error, statement))
+                failures.append(Failure(error, statement, consequences(statement, slice_.statements)))
         else:
             broken -= statement.binds
-            missing += (Missing(statement.node, str(error.name), error) for error in lacking)
+            silent = statement.node in slice_.silent
+            missing += (Missing(statement.node, str(each.name), None if silent else each) for each in lacking)
     return tuple(failures), frozenset(broken), tuple(missing)
 
 

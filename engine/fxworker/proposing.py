@@ -43,6 +43,7 @@ _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "tensor": ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(1, 64, 64)"),
     "flag": ("False", "True"),
 }
+_EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
 _UNKNOWN: Final[tuple[Value, ...]] = (
     "64", "torch.nn.Identity()", "(64, 64)", "None", "0.1", "True", "'default'", "torch.nn.Identity",
 )  # fmt: skip
@@ -108,6 +109,9 @@ class Proposals:
         if kind is not None:
             found += _OF_KIND[kind]
         found += [*known, *_UNKNOWN, *_OF_KIND["object"]]
+        if kind == "sequence":
+            # A model without layers is built, and says nothing; what the annotation allows may be no sequence at all.
+            found.sort(key=lambda each: 2 * (each in _EMPTY) + _is_other_literal(each, kind))
         usual = repr(slot.default)
         return [each for each in dict.fromkeys(found) if each != usual]
 
@@ -331,6 +335,11 @@ def fits(kind: Kind | None, value: Value) -> bool:
             return value.startswith("torch.nn.") and (value.endswith(")") or "functional" in value)
         case _:
             return False
+
+
+def _is_other_literal(value: Value, kind: Kind) -> bool:
+    """Whether an expression is a literal of another kind."""
+    return isinstance(value, str) and literal(value) is not NotImplemented and not fits(kind, value)
 
 
 def _has_length(expression: str, use: Use) -> bool:

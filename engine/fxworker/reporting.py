@@ -164,9 +164,11 @@ class Reporter:
             original=described(error),
             related=self._elsewhere(error, frames),
         )
-        bound = next(iter(failure.statement.binds), "")
-        fixes = tuple(offers(self.path, self.text, bound, failure.statement.node, None))
-        return replace(_explained(problem, error), fixes=fixes)
+        node, bound = failure.statement.node, next(iter(failure.statement.binds), "")
+        needed = [(each.name, each.binder) for each in failure.uses] or [(bound, node)]
+        fixes = tuple(fix for name, binder in needed for fix in offers(self.path, self.text, name, binder, None))
+        uses = tuple(Related(self._at(each.use), f"`{each.name}` depends on it") for each in failure.uses)
+        return replace(_explained(problem, error), fixes=fixes, related=(*problem.related, *uses))
 
     def _not_executed(self, refused: Refused) -> Problem:
         """Return the problem of something that a definition needs of a statement that is not executed."""

@@ -9,7 +9,7 @@ unless a comment asks for it or says what to take instead. This module reads syn
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,12 +53,14 @@ class Slice:
         unneeded_imports: Imports that nothing in it needs.
         refused: What definitions need and do not get.
         lost: The names that are not known for that reason.
+        silent: Imports of names that the file never looks up, which are there for what they do.
     """
 
     statements: tuple[Statement, ...]
     unneeded_imports: tuple[ast.Import | ast.ImportFrom, ...]
     refused: tuple[Refused, ...] = ()
     lost: frozenset[str] = frozenset()
+    silent: frozenset[ast.stmt] = frozenset()
 
 
 def slice_of(
@@ -89,6 +91,7 @@ def slice_of(
     names = frozenset(wanted)
     choice.add([each for name in names for each in choice.binders.get(name, ())])
     unneeded: list[ast.Import | ast.ImportFrom] = []
+    silent: list[ast.stmt] = []
     for statement in statements:
         node = statement.node
         if statement not in choice.chosen and isinstance(node, ast.Import | ast.ImportFrom) and not statement.guarded:
@@ -97,9 +100,11 @@ def slice_of(
             else:
                 # Nothing in the file speaks of it: it is there for what it does.
                 choice.chosen[statement] = statement
+                silent.append(node)
     executed = tuple(choice.chosen[each] for each in statements if each in choice.chosen)
-    refused, lost = _refusals(statements, choice, names)
-    return Slice(executed, tuple(unneeded), refused, lost)
+    asked = [choice.chosen.get(each, each) for each in statements if each in choice.chosen or each in choice.refused]
+    refused, lost = _refusals(asked, choice.refused, names)
+    return Slice(executed, tuple(unneeded), refused, lost, frozenset(silent))
 
 
 def names_in(expression: str) -> frozenset[str]:
@@ -184,33 +189,39 @@ def _binders(statements: list[Statement]) -> dict[str, list[Statement]]:
     return binders
 
 
+def consequences(failed: Statement, executed: Sequence[Statement]) -> tuple[Refused, ...]:
+    """Return what definitions look up that is not known since a statement of a slice failed."""
+    return _refusals(executed, {failed: ""}, frozenset())[0]
+
+
 def _refusals(
-    statements: list[Statement], choice: _Choice, wanted: frozenset[str]
+    statements: Sequence[Statement], refused: Mapping[Statement, str], wanted: frozenset[str]
 ) -> tuple[tuple[Refused, ...], frozenset[str]]:
     """Return what definitions need of statements that are refused, and all names that are not known for that."""
-    reasons = _reasons(statements, choice)
+    reasons = _reasons(statements, refused)
     found: dict[tuple[str, Statement], Refused] = {}
     for user in statements if reasons else ():
-        if user not in choice.chosen and user not in choice.refused:
-            continue
         is_definition = isinstance(user.node, Definition)
         for name in sorted(((user.now | user.later) if is_definition else (user.binds & wanted)) & reasons.keys()):
             binder, source = reasons[name]
             use = _use_of(name, user.node) if is_definition else user.node
-            refused = Refused(name, use, binder.node, source.node, choice.refused[source])
-            found.setdefault((name, source), refused)
+            found.setdefault((name, source), Refused(name, use, binder.node, source.node, refused[source]))
     return tuple(found.values()), frozenset(reasons)
 
 
-def _reasons(statements: list[Statement], choice: _Choice) -> dict[str, tuple[Statement, Statement]]:
+def _reasons(
+    statements: Sequence[Statement], refused: Mapping[Statement, str]
+) -> dict[str, tuple[Statement, Statement]]:
     """Return the names that are not known, each with the statement that assigns it and the one that is refused."""
-    bound = set[str]().union(*(each.binds for each in choice.chosen.values())) if choice.refused else set[str]()
+    if not refused:
+        return {}
+    bound = set[str]().union(*(each.binds for each in statements if each not in refused))
     found: dict[str, tuple[Statement, Statement]] = {}
-    for statement in statements if choice.refused else ():
-        if statement in choice.refused:
+    for statement in statements:
+        if statement in refused:
             found |= dict.fromkeys(statement.binds - bound, (statement, statement))
-        elif statement in choice.chosen and not isinstance(statement.node, Definition):
-            for name in choice.chosen[statement].now & found.keys():
+        elif not isinstance(statement.node, Definition):
+            for name in statement.now & found.keys():
                 found |= dict.fromkeys(statement.binds - found.keys(), (statement, found[name][1]))
     return found
 

@@ -85,6 +85,13 @@ class Impossible(nn.Module):
         raise RuntimeError("never")
 
 
+class Widths(nn.Module):
+    def __init__(self, first: int, widths: complex | bytes | str | list):
+        super().__init__()
+        sizes = [first, *widths]
+        self.layers = nn.ModuleList(nn.Linear(sizes[at], sizes[at + 1]) for at in range(len(widths)))
+
+
 CLASSES = (Attention, Configured, Annotated, Modes, Stages, Bounded, Optional, Passing)
 
 
@@ -99,6 +106,11 @@ def test_arguments_are_found_and_written_as_an_expression(cls):
     expression, root = found
     assert isinstance(root, cls)
     assert isinstance(eval(expression, {**globals(), "torch": __import__("torch")}), cls)
+
+
+def test_a_list_that_may_be_empty_is_not():
+    _, root = search(Widths).run()
+    assert len(root.layers) > 0
 
 
 def test_what_was_tried_is_known_when_nothing_fits():

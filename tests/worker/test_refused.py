@@ -94,6 +94,22 @@ def test_what_fails_can_be_said_too(worker, model):
     assert "# fx: hidden = " in fix.title
 
 
+def test_what_fails_says_what_depends_on_it_and_offers_that(worker, model):
+    lines = ["text = open('/no/such/file').read()", "chars = sorted(set(text))", "vocab_size = len(chars)"]
+    text = HEAD + "\n".join(lines) + "\n" + net("vocab_size")
+    problem = only_problem(worker.trace(model(text)))
+    assert marked(text, problem.related[0].location) == "vocab_size"
+    (fix,) = problem.fixes
+    assert applied(text, fix).split("\n")[4] == "# fx: vocab_size = 1000"
+    assert of(worker.trace(model(applied(text, fix))), "Net").status == "complete"
+
+
+def test_an_absent_package_that_nothing_speaks_of_is_no_error(worker, model):
+    report = worker.trace(model(f"{HEAD}import package_of_nobody\n{net('4')}"))
+    assert of(report, "Net").status == "complete"
+    assert [(each.code, each.severity) for each in all_problems(report)] == [("FX101", "warning")]
+
+
 def test_a_block_loses_what_is_costly_and_keeps_the_rest(worker, model):
     text = f"{HEAD}if torch.__version__:\n    width = 4\n    data = pd.read_csv('x')\n    train()\n{net('width')}"
     assert of(worker.trace(model(text)), "Net").status == "complete"
