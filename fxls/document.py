@@ -1,5 +1,7 @@
 """One open document: its text, what is in it, and the last answers about it, carried along as the person edits."""
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum, auto
@@ -66,6 +68,7 @@ class Document:
         self.environment: EnvironmentReport | None = None
         self.report: TraceReport | None = None
         self.current = False
+        self.asked_at = math.inf
         self._valid = False
         self._found = ModelIndex(self.path)
         self._found_carry = Carry.identity()
@@ -125,6 +128,7 @@ class Document:
         """Note that the current text is being traced; its digest names the answer."""
         self._asked = Carry.identity()
         self._asked_digest = self.digest
+        self.asked_at = time.time()
         return self.digest
 
     def early(self, report: TraceReport, settings: Settings) -> Snapshot | None:

@@ -334,7 +334,7 @@ class Session:
                 await self._trace(document)
             case Effect.CODE:
                 document.forget()
-                self._watcher.depend(document.uri, self._workspace.dependencies(document))
+                self._watcher.depend(document.uri, (), self._workspace.dependencies(document).absent)
                 self._show(document)
             case _:
                 self._show(document)
@@ -400,7 +400,8 @@ class Session:
             self._submit(document)
             return
         if document.answer(report):
-            self._watcher.depend(document.uri, self._workspace.dependencies(document, report))
+            found = self._workspace.dependencies(document, report)
+            self._watcher.depend(document.uri, found.read, found.absent, document.asked_at)
             self._show(document)
             self._workspace.view(document).remember(document.index, report)
             if is_worthwhile(report):

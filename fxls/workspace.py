@@ -4,8 +4,11 @@ It answers from what the client said and from what stands on disk; it starts not
 """
 
 import logging
-from collections.abc import Collection, Iterable
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from fxls.document import Document
 from fxls.settings import BadSetting, Settings
@@ -13,6 +16,8 @@ from fxls.snapshot import Snapshot
 from fxls.view import View
 from fxls.workers.python_env import PythonEnv
 from fxworker.wire import Overlay, Problem, ProfileReport, ProfileRequest, TraceReport, TraceRequest, TraceTarget
+
+_MISSING: Final = re.compile(r"No module named '([\w.]+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,14 @@ class Reconfigured:
     views: Collection[View]
     traced: Collection[View]
     bad: tuple[BadSetting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """The files that a trace read, and those that it would have read, were they there."""
+
+    read: Collection[str]
+    absent: Collection[str]
 
 
 class Workspace:
@@ -90,15 +103,17 @@ class Workspace:
         governing = (self.view(each).configuration(each.path) for each in documents)
         return {each.path: each.problems for each in governing if each is not None and each.problems}
 
-    def dependencies(self, document: Document, report: TraceReport | None = None) -> Iterable[str]:
+    def dependencies(self, document: Document, report: TraceReport | None = None) -> Dependencies:
         """Return the files whose change asks for a new trace.
 
-        These are the files that were imported, and the configuration that governs the document, or will when somebody
-        writes it.
+        These are the files that were imported, those that would have been were they there, and the configuration that
+        governs the document, or will when somebody writes it.
         """
-        place = self.view(document).configured_by(document.path)
-        imported = report.dependencies if report is not None else ()
-        return (*(() if place is None else (place,)), *(path for path in imported if path != document.path))
+        view = self.view(document)
+        place = view.configured_by(document.path)
+        read = [path for path in report.dependencies if path != document.path] if report is not None else []
+        absent = _absent(report, view.roots(document.path)) if report is not None else ()
+        return Dependencies(read, [*absent] if place is None else [*absent, place])
 
     # Requests.
 
@@ -155,6 +170,19 @@ class Workspace:
     def free(self, document: Document) -> None:
         """Let a document run outside of the sandbox from now on."""
         self._free.add(document.uri)
+
+
+def _absent(report: TraceReport, roots: Iterable[str]) -> Iterator[str]:
+    """Yield where the modules would be that a trace missed: files, the first ones of packages, packages without."""
+    names = {each[1] for problem in report.problems for each in _MISSING.finditer(problem.original)}
+    for root in roots:
+        for name in names:
+            parts = name.split(".")
+            for count in range(1, len(parts) + 1):
+                path = os.path.join(root, *parts[:count])  # noqa: PTH118 — as the dependencies of a report are.
+                yield path
+                yield path + ".py"
+                yield os.path.join(path, "__init__.py")  # noqa: PTH118 — as above.
 
 
 def _overlays(documents: Iterable[Document]) -> tuple[Overlay, ...]:

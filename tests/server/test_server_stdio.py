@@ -4,7 +4,9 @@ import asyncio
 import json
 import os
 import pty
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -201,6 +203,49 @@ async def test_a_dependency_that_changes_on_disk_is_traced_again(client, uri, tm
     other.write_text("x = 2  # fake: problem\n")
     await client.until(lambda: len(client.published(uri, 1)) == 2)
     assert codes(await client.diagnostics(uri, 1)) == ["FX001"]
+
+
+async def test_a_checkout_of_a_thousand_files_is_one_change(client, log, tmp_path):
+    folder = tmp_path / "ws"
+    modules = [folder / f"package{number % 10}" / f"module{number}.py" for number in range(1000)]
+
+    def git(*arguments):
+        subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main", *arguments],
+            cwd=folder, check=True, capture_output=True,
+        )  # fmt: skip
+
+    def commit(text):
+        for module in modules:
+            module.parent.mkdir(exist_ok=True, parents=True)
+            module.write_text(text)
+        git("add", ".")
+        git("commit", "-qm", text)
+
+    def count(uri):
+        return len(client.published(uri)[-1]["diagnostics"])
+
+    folder.mkdir(exist_ok=True)
+    git("init", "-q")
+    commit("x = 1\n")
+    git("checkout", "-qb", "other")
+    commit("x = 2  # fake: problem\n")
+    git("checkout", "-q", "main")
+    await client.initialize()
+    uris = [(folder / f"net{number}.py").as_uri() for number in range(4)]
+    for number, uri in enumerate(uris):
+        imports = [f"# fake: imports {module}\n" for module in modules[number::4]]
+        client.open(uri, NET + "".join(imports))
+        assert await client.diagnostics(uri, 1) == []
+    for branch, expected in (("other", 250), ("main", 0)):
+        before = len(log("trace"))
+        start = time.monotonic()
+        git("checkout", "-q", branch)
+        await client.until(lambda: {count(uri) for uri in uris} == {expected})  # noqa: B023 — It is asked in this turn.
+        assert time.monotonic() - start < 15
+        await asyncio.sleep(1.5)
+        assert {count(uri) for uri in uris} == {expected}
+        assert len(log("trace")) - before <= 3 * len(uris), "no storm of traces"
 
 
 async def test_an_unsaved_dependency_is_laid_over_and_traced_again(client, uri, log, tmp_path):

@@ -1,6 +1,7 @@
 """The real server with the real worker: what a person sees whatever their file does when it is executed."""
 
 import asyncio
+import shutil
 import sys
 import time
 
@@ -170,6 +171,21 @@ async def test_a_module_of_the_project_that_changes_on_disk(client, uri, path):
     blocks.write_text(BRANCH)
     await client.until(lambda: client.published(uri, 1)[-1]["diagnostics"])
     assert {each["code"] for each in client.published(uri, 1)[-1]["diagnostics"]} == {"FX001"}
+
+
+async def test_a_module_that_is_taken_away_and_comes_back(client, uri, path):
+    """As by a checkout of a branch without it, and back; a package goes as a whole."""
+    package = path.with_name("parts")
+    text = OUTER.replace("from blocks import Net", "from parts.blocks import Net")
+    client.open(uri, text)
+    assert [each["code"] for each in await client.diagnostics(uri, 1)] == ["FX101"], "it is not there yet"
+    for _ in range(2):
+        package.mkdir()
+        (package / "blocks.py").write_text(NET)
+        await client.until(lambda: not client.published(uri, 1)[-1]["diagnostics"])
+        shutil.rmtree(package)
+        await client.until(lambda: client.published(uri, 1)[-1]["diagnostics"])
+        assert [each["code"] for each in client.published(uri, 1)[-1]["diagnostics"]] == ["FX101"]
 
 
 async def test_an_unsaved_module_of_the_project(client, uri, path):

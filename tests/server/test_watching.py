@@ -1,11 +1,15 @@
 """Watching: changes on disk are told to those who depend on them, together and once."""
 
 import asyncio
+import os
+import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from fxls import watching
+from fxls.mounts import is_remote, mounted
 from fxls.watching import Watcher
 
 
@@ -128,3 +132,86 @@ async def test_a_folder_that_does_not_exist_is_polled(watcher, told, tmp_path, m
     path.parent.mkdir()
     path.write_text("x = 1\n")
     assert await told.next() == {str(path)}
+
+
+async def test_a_folder_that_is_moved_away_and_made_anew_is_followed(watcher, told, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(watching, "_POLL", 0.1)
+    watcher.depend("one", files)
+    (tmp_path / "project").rename(tmp_path / "elsewhere")
+    assert await told.next() == set(files)
+    (tmp_path / "project").mkdir()
+    write(files[0])
+    assert await told.next() == {files[0]}
+    monkeypatch.setattr(watching, "_POLL", 60)
+    await asyncio.sleep(0.3)  # The last look at an interval of before.
+    told.event.clear()
+    write(files[0], "x = 3\n")
+    assert await told.next() == {files[0]}, "it is watched again, and not only looked at"
+
+
+async def test_a_folder_that_is_removed_and_made_anew_is_followed(watcher, told, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(watching, "_POLL", 0.1)
+    watcher.depend("one", files)
+    shutil.rmtree(tmp_path / "project")
+    assert await told.next() == set(files)
+    await asyncio.sleep(0.5)
+    told.event.clear()
+    (tmp_path / "project").mkdir()
+    write(files[1])
+    assert await told.next() == {files[1]}
+
+
+async def test_a_folder_of_another_machine_is_polled(watcher, told, files, monkeypatch):
+    monkeypatch.setattr(watching, "_POLL", 0.1)
+    monkeypatch.setattr(watching, "is_remote", lambda folder: True)
+    watcher.depend("one", files)
+    assert watcher._watches == {}
+    await asyncio.sleep(0.02)
+    write(files[0], "x = 22\n")
+    assert await told.next() == {files[0]}
+
+
+async def test_what_changed_before_anybody_looked_has_changed(watcher, told, files, tmp_path):
+    read = time.time()
+    await asyncio.sleep(0.05)
+    for path in files:
+        os.utime(path, (read - 10, read - 10))
+    write(files[1])
+    Path(files[2]).unlink()
+    missing = str(tmp_path / "project" / "missing.py")
+    watcher.depend("one", files, [missing], read)
+    assert await told.next() == set(files[1:])
+    await asyncio.sleep(0.3)
+    watcher.depend("two", files, [missing], read)
+    await asyncio.sleep(0.3)
+    assert len(told.sets) == 1, "they have been followed since"
+
+
+MOUNTS = """\
+22 27 0:21 / / rw,relatime - ext4 /dev/sda1 rw
+23 22 0:40 / /home rw,relatime shared:7 - nfs4 server:/home rw
+24 23 0:41 / /home/me/local\\040disk rw - btrfs /dev/sdb rw
+25 22 0:42 / /mnt/cloud rw - fuse.sshfs me@server: rw
+26 22 0:43 / /mnt/usb rw - fuseblk /dev/sdc rw
+27 22 0:44 / /mnt/twice rw - ext4 /dev/sdd rw
+28 27 0:45 / /mnt/twice rw - cifs //server/share rw
+no line of this table
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "remote"),
+    [
+        ("/", False), ("/home", True), ("/home/me/project", True), ("/home/me/local disk/project", False),
+        ("/homework", False), ("/mnt/cloud/a/b", True), ("/mnt/usb/a", False), ("/mnt/twice", True),
+    ],
+)  # fmt: skip
+def test_folders_of_other_machines_are_known_by_what_is_mounted(monkeypatch, folder, remote):
+    monkeypatch.setattr("fxls.mounts._table", lambda: MOUNTS)
+    assert is_remote(folder) is remote
+
+
+def test_where_the_system_does_not_say_what_is_mounted_every_folder_is_of_this_machine(monkeypatch):
+    monkeypatch.setattr("fxls.mounts._TABLE", "/no/such/table")
+    assert mounted("") == {}
+    assert not is_remote("/home/me")
