@@ -60,6 +60,11 @@ def know_tree(path: str, tree: ast.Module) -> None:
     _keep(path, linecache.getlines(path), tree)
 
 
+def known_files() -> frozenset[str]:
+    """The files whose syntax trees are at hand."""
+    return frozenset(_trees)
+
+
 def is_known(path: str) -> bool:
     """Whether the syntax tree of a file is at hand, so that nothing has to be parsed for it."""
     known = _trees.get(path)
@@ -82,8 +87,11 @@ def parsed_block(text: str, first_line: int) -> ast.stmt | None:
 def nodes_around(path: str, span: Span) -> list[ast.AST]:
     """The syntax nodes that contain a span, outermost first; empty if the file's text is not to be had."""
     tree = tree_of(path)
-    if tree is None:
-        return []
+    return [] if tree is None else _nodes_around(tree, span)
+
+
+@functools.lru_cache(maxsize=512)
+def _nodes_around(tree: ast.Module, span: Span) -> list[ast.AST]:
     around: list[ast.AST] = []
     current: ast.AST | None = tree
     while current is not None:

@@ -64,6 +64,9 @@ class Kind(Enum):
     LATE = b"L"
     """Names of modules, separated by newlines, that had to be imported for this request and may be kept."""
 
+    READ = b"F"
+    """Paths of files, separated by newlines, that had to be parsed for this request; their trees may be kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:

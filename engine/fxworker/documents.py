@@ -5,14 +5,17 @@ memory, death; it answers for a child that cannot, and traces the file's other m
 Newest wins: a request for the file ends the trace of the one before.
 """
 
+import contextlib
 import gc
 import os
 import signal
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from fxengine.syntax import tree_of
 from fxworker import handlers, postmortem, sandbox
 from fxworker.channel import Frame, FrameReader, Kind
 from fxworker.children import (
@@ -133,19 +136,20 @@ class DocumentTemplate:
         self._last: handlers.Last | None = None
         self._job: Job | None = None
         self._late: list[str] = []
+        self._read = set[str]()
         self._traced: TraceRequest | None = None
 
     def run(self) -> None:
         """Serve until the parent has gone."""
         os.set_blocking(self._ends.down, False)
-        self._loop.readable(self._ends.down, self._read)
+        self._loop.readable(self._ends.down, self._receive)
         self._prepare()
         self._loop.run()
         self._drop_spares()
         if self._job is not None and self._job.child is not None:
             self._job.child.kill()
 
-    def _read(self) -> None:
+    def _receive(self) -> None:
         data, ended = drain(self._ends.down)
         frames = self._reader.feed(data)
         for frame in frames:
@@ -200,6 +204,8 @@ class DocumentTemplate:
         job = self._job
         if frame.kind is Kind.LATE:
             self._late = frame.payload.decode().split("\n")
+        elif frame.kind is Kind.READ:
+            self._read.update(frame.payload.decode().split("\n"))
         elif frame.kind is Kind.HINTS:
             self._remember(handlers.unpack_hints(frame.payload))
         elif frame.kind is Kind.READY and self._prepared is not None and self._prepared.child is child:
@@ -346,6 +352,10 @@ class DocumentTemplate:
             self._drop_spares()
             self._document.import_late(self._late)
             self._late = []
+        if self._read:
+            self._drop_spares()
+            _parse_ahead(self._read)
+            self._read.clear()
         if self._traced is not None:
             self._document.read_ahead(self._traced)
             self._traced = None
@@ -387,6 +397,13 @@ def numbered(payload: bytes) -> tuple[int, bytes]:
     """Return the number of the request that a document template speaks of, and the line that it says."""
     number, _, line = payload.partition(b" ")
     return int(number), line
+
+
+def _parse_ahead(paths: Iterable[str]) -> None:
+    """Parse files that the trace of a file had to parse: those that lead to its problems, mostly the same ones."""
+    for path in paths:
+        with contextlib.suppress(Exception):  # What it raised in the trace itself.
+            tree_of(path)
 
 
 def _with_lost(report: TraceReport, job: Job) -> TraceReport:

@@ -6,6 +6,7 @@ import os
 import traceback
 from dataclasses import dataclass
 
+from fxengine.syntax import known_files
 from fxworker import sandbox, spans, tampering
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, flush_output
@@ -71,7 +72,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
     if request.sandbox != sandbox.is_asked() or not document.is_fresh(request):
         ends.send(Frame(Kind.STALE))
         return
-    newest = newest_module()
+    newest, known = newest_module(), known_files()
     loaded = prepared.taken(request) if prepared is not None else None
     if prepared is not None and loaded is None:
         ends.send(Frame(Kind.DECLINED))
@@ -86,6 +87,9 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
     late = [name for name in modules_since(newest) if name != document.name]
     if late and report.timings.load > _LATE_MILLISECONDS:
         ends.send(Frame(Kind.LATE, "\n".join(late).encode()))
+    read = known_files() - known
+    if read:
+        ends.send(Frame(Kind.READ, "\n".join(sorted(read)).encode()))
 
 
 def serve_profile(ends: Ends, environment: EnvironmentReport) -> None:
