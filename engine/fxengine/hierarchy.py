@@ -57,7 +57,7 @@ class Hierarchy:
     def __init__(self, root: nn.Module, known: "Survey | None" = None) -> None:
         self.root = root
         self._survey = survey(root) if known is None else known
-        self._tables: dict[str, dict[int, tuple[str, object]]] = {}
+        self._tables: dict[str, dict[int, tuple[str, str, object]]] = {}
 
     def parameter_name(self, parameter: nn.Parameter) -> str | None:
         """The qualified name of a parameter, or None if the root has no such parameter."""
@@ -86,7 +86,10 @@ class Hierarchy:
         if entry is None and (table is None or self._is_registered(kind, wanted)):
             table = self._tables[kind] = self._table_of(kind)
             entry = table.get(id(wanted))
-        return entry[0] if entry is not None and entry[1] is wanted else None
+        if entry is None or entry[2] is not wanted:
+            return None
+        path, name, _ = entry
+        return f"{path}.{name}" if path else name
 
     def _is_registered(self, kind: str, wanted: object) -> bool:
         """Whether a module of the root has an object among its parameters or buffers; much quicker than to name it."""
@@ -97,22 +100,18 @@ class Hierarchy:
         registered = chain.from_iterable(registry.values() for registry in self._registries[kind] if registry)
         return id(wanted) in set(map(id, registered))
 
-    def _table_of(self, kind: str) -> dict[int, tuple[str, object]]:
-        """The names of all parameters or buffers, as torch has them: the first of those that an object has."""
-        table: dict[int, tuple[str, object]] = {}
+    def _table_of(self, kind: str) -> dict[int, tuple[str, str, object]]:
+        """The places of all parameters or buffers, as torch names them: the first of those that an object has."""
         name_of = "named_parameters" if kind == "_parameters" else "named_buffers"
+        table: dict[int, tuple[str, str, object]] = {}
         if getattr(type(self.root), name_of) is not getattr(nn.Module, name_of):
-            named: Iterable[tuple[str, object]] = getattr(self.root, name_of)()
-        else:
-            named = (
-                (f"{path}.{name}" if path else name, value)
-                for path, registry in zip(self._survey.paths.values(), self._registries[kind], strict=True)
-                if registry
-                for name, value in registry.items()
-            )
-        for name, value in named:
-            if value is not None:
-                table.setdefault(id(value), (name, value))
+            for name, value in getattr(self.root, name_of)():
+                table.setdefault(id(value), ("", name, value))
+            return table
+        for path, registry in zip(self._survey.paths.values(), self._registries[kind], strict=True):
+            for name, value in registry.items():
+                if value is not None:
+                    table.setdefault(id(value), (path, name, value))
         return table
 
 

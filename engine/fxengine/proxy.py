@@ -59,7 +59,8 @@ found_in(__name__, Scope, ScopeContextManager, TraceError)
 
 log = logging.getLogger(__name__)
 
-_CALLS_BY_NAME: Final = frozenset({"call_method", "call_module"})
+_WITH_NAMES: Final = frozenset({"call_method", "call_module", "get_attr"})
+"""The opcodes of what the tracer records whose target is a name."""
 
 
 class TracerBase(Recorder):
@@ -120,7 +121,7 @@ class TracerBase(Recorder):
         A placeholder's default value, if any, is its one positional argument.
         """
         if self._records_plainly and (
-            callable(target) if kind == "call_function" else kind in _CALLS_BY_NAME and type(target) is str
+            callable(target) if kind == "call_function" else kind in _WITH_NAMES and type(target) is str
         ):
             node = self._record(kind, target, args, kwargs, name, type_expr)
             scope = self.scope

@@ -240,25 +240,32 @@ class Recorder:
         used: list[Node] = []
         items: list[Any] = []
         unusual = False
-        for arg in args:
-            arg_type = type(arg)
-            if arg_type in PLAIN_TYPES:
-                items.append(arg)
-            elif isinstance(arg, SymbolicValue):
-                node = arg.node
+        named_plainly = not kwargs or PLAIN_TYPES.issuperset(map(type, kwargs.values()))
+        for value in args if named_plainly else (*args, *kwargs.values()):
+            value_type = type(value)
+            if value_type in PLAIN_TYPES:
+                items.append(value)
+            elif isinstance(value, SymbolicValue):
+                node = value.node
                 used.append(node)
                 items.append(node)
-            elif (arg_type is tuple or arg_type is list) and (flat := _flat_items(arg)) is not None:
+            elif (value_type is tuple or value_type is list) and (flat := _flat_items(value)) is not None:
                 used += [item for item in flat if type(item) is Node]
-                items.append(tuple(flat) if arg_type is tuple else immutable_list(flat))
+                items.append(tuple(flat) if value_type is tuple else immutable_list(flat))
             else:
-                unusual = True
-                items.append(_frozen(self.create_arg(arg), used))
-        node_args = tuple(items)
-        node_kwargs = NO_KWARGS
-        if kwargs:
-            unusual = unusual or not PLAIN_TYPES.issuperset(map(type, kwargs.values()))
-            node_kwargs = immutable_dict(_frozen(self.create_arg(kwargs), used) if unusual else kwargs)
+                argument = self.create_arg(value)
+                if type(argument) is Node:
+                    used.append(argument)
+                else:
+                    unusual = True
+                    argument = _frozen(argument, used)
+                items.append(argument)
+        if named_plainly:
+            node_args = tuple(items)
+            node_kwargs = immutable_dict(kwargs) if kwargs else NO_KWARGS
+        else:
+            node_args = tuple(items[: len(args)])
+            node_kwargs = immutable_dict(zip(kwargs, items[len(args) :], strict=True))
         if unusual:
             warn_of_symbolic_numbers(kind, target, node_args, node_kwargs)
         # A dict keeps the order and drops repetitions; it is not needed for one input.

@@ -32,7 +32,7 @@ from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, survey
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import intercept_modules
 from fxengine.module_calls import ModuleCalls
-from fxengine.node import Argument, base_types
+from fxengine.node import Argument, Node, base_types
 from fxengine.patching import Patches, meanings
 from fxengine.placeholders import (
     PH,
@@ -160,7 +160,17 @@ class Tracer(ModuleCalls):
         if name is None and is_proxyable(kind):
             name = self.get_fresh_qualname(f"_{a.__class__.__name__}_constant_")
             setattr(self.root, name, a)
-        return super().create_arg(a) if name is None else self.create_node("get_attr", name, (), {})
+        return super().create_arg(a) if name is None else self._read(name)
+
+    def _read(self, name: str) -> Node:
+        """Return a new node that reads an attribute of the root."""
+        if not self._records_plainly:
+            return self.create_node("get_attr", name, (), {})
+        node = self._record("get_attr", name, (), {}, None, None)
+        scope = self.scope
+        # The frame of this function is ours.
+        self._describe(node, sys._getframe(1), (scope.module_path, scope.module_type), self._stack)
+        return node
 
     def _name_in_root(self, value: torch.Tensor | nn.Module) -> str | None:
         """The qualified name of a module, parameter or buffer; None if the root has none for it.
@@ -502,9 +512,13 @@ def _recompile_lazy_module(root: nn.Module) -> None:
 @wrap
 def _assert_is_none(value: object, msg: str) -> None:
     """Fail if `value` is not None; recorded for inputs that `concrete_args` fixes to None."""
-    if value is not None:
+    if isinstance(value, Proxy):
+        # Generated code that is traced again holds the function itself, for which no trace puts a stand-in.
+        value.tracer.create_proxy("call_function", _ITSELF, (value, msg), {}).node.meta["is_wrapped"] = True
+    elif value is not None:
         raise AssertionError(msg)
 
 
+_ITSELF: Final = _assert_is_none
 # Generated code refers to it under the name that torch.fx's module has.
 _assert_is_none.__module__ = "fxengine._symbolic_trace"
