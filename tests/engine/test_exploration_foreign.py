@@ -1,0 +1,69 @@
+"""Functions that cannot take symbolic values: who knows them beforehand finds the same, in fewer runs."""
+
+import dataclasses
+
+import torch
+from torch import nn
+
+from fxengine.exploration import Diagnosis, diagnose_in_steps
+from fxengine.exploration.steering import Run
+
+
+picky = torch.as_tensor
+"""Takes no symbolic value, as einops and its like."""
+
+
+def harmless(x):
+    return x + 1
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return picky(self.layer(x)) + harmless(x)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(), Block()])
+
+    def forward(self, x):
+        x = picky(x)
+        for block in self.blocks:
+            x = block(x)
+        return picky(x)
+
+
+def problems(diagnosis: Diagnosis) -> set[str]:
+    fields = [each.name for each in dataclasses.fields(diagnosis.problems[0]) if each.name != "exception"]
+    return {repr([getattr(problem, name) for name in fields]) for problem in diagnosis.problems}
+
+
+def test_what_is_known_beforehand_changes_nothing_but_the_number_of_runs(monkeypatch):
+    runs: list[Run] = []
+    execute = Run.execute
+    monkeypatch.setattr(Run, "execute", lambda run, args: (runs.append(run), execute(run, args))[1])
+    inputs = ((torch.zeros(2, 4),), {})
+    first, cold = next(diagnose_in_steps(Net(), inputs=inputs)), len(runs)
+    assert first.foreign == ((__name__, "picky"),)
+    again, warm = next(diagnose_in_steps(Net(), inputs=inputs, foreign=first.foreign)), len(runs) - cold
+    assert problems(again) == problems(first)
+    assert len(first.problems) == 3
+    assert [str(node) for node in again.graph.nodes] == [str(node) for node in first.graph.nodes]
+    assert again.foreign == first.foreign
+    assert warm == 1 < cold
+
+
+def test_functions_that_are_no_longer_foreign_or_gone_do_no_harm():
+    class Fine(nn.Module):
+        def forward(self, x):
+            return harmless(x)
+
+    known = ((__name__, "harmless"), (__name__, "gone"), ("no_such_module", "f"), (__name__, "__name__"))
+    diagnosis = next(diagnose_in_steps(Fine(), foreign=known))
+    assert diagnosis.complete
+    assert [node.op for node in diagnosis.graph.nodes] == ["placeholder", "call_function", "output"]
