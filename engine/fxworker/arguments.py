@@ -191,6 +191,7 @@ class Search:
         slot = self._proposals.slot(choice, path)
         now = choice.get(path)
         found: list[Value] = []
+        found += [value for cls in complaint.classes for value in self._proposals.instances_of(cls)]
         if complaint.length:
             found += _of_length(now, complaint.length)
         if complaint.kind is not None and (not complaint.got or now is None or _type_name(now) == complaint.got):

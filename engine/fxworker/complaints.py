@@ -1,6 +1,7 @@
 """What an exception says about the arguments that led to it: which kind of value it wants, and what would do."""
 
 import ast
+import builtins
 import linecache
 import re
 from collections.abc import Iterator, Mapping
@@ -56,6 +57,7 @@ class Complaint:
         missing: The arguments that were not given.
         unexpected: The argument that was not wanted.
         callee: The constructor that this is about.
+        classes: What a value should have been an instance of.
     """
 
     words: tuple[str, ...] = ()
@@ -68,6 +70,7 @@ class Complaint:
     missing: tuple[str, ...] = ()
     unexpected: str = ""
     callee: str = ""
+    classes: tuple[type, ...] = ()
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -85,6 +88,8 @@ def complaint_of(error: BaseException) -> Complaint:
         tables = [key for _, frame, line in moments for key in _table_keys(frame, line)]
         key = error.args[0] if error.args and isinstance(error.args[0], str) else ""
         return Complaint(words, lacks=key, owner=_keys(moments, key), values=tuple(dict.fromkeys(tables))[:_MOST])
+    if classes := _checked(error, moments):
+        return Complaint(words, _said_kind(text), values=values, classes=classes)
     if isinstance(error, TypeError | ValueError | IndexError):
         return _about_kind(error, text, words, values, moments)
     return Complaint(words, _said_kind(text), values=values)
@@ -197,7 +202,7 @@ def _compared(moments: list[tuple[str, FrameType, str]]) -> list[str]:
     if not moments:
         return []
     line = moments[0][2].strip()
-    condition = re.sub(r"^(?:el)?if |:\s*(?:#.*)?$", "", line)
+    condition = re.sub(r"^(?:el)?if |^assert |:\s*(?:#.*)?$", "", line)
     try:
         tree = ast.parse(condition)
     except (SyntaxError, ValueError):
@@ -206,13 +211,49 @@ def _compared(moments: list[tuple[str, FrameType, str]]) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             found += ["64", "4", "1", "8"]
-        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name | ast.Attribute | ast.Subscript):
+        elif isinstance(node, ast.Compare) and isinstance(
+            _subject(node.left), ast.Name | ast.Attribute | ast.Subscript
+        ):
             for each in node.comparators:
                 items = each.elts if isinstance(each, ast.Tuple | ast.List | ast.Set) else [each]
                 found += [
                     ast.unparse(item) for item in items if isinstance(item, ast.Constant) and item.value is not None
                 ]
     return found[:_MOST]
+
+
+def _subject(node: ast.expr) -> ast.expr:
+    """Return what a comparison is about: `mode` in `mode.lower() == "linear"`."""
+    is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args
+    return node.func if is_method and isinstance(node, ast.Call) else node
+
+
+def _checked(error: BaseException, moments: list[tuple[str, FrameType, str]]) -> tuple[type, ...]:
+    """Return the classes that the code which raised by itself compares a value with, on its line or right above."""
+    if not moments or not isinstance(error, AssertionError | TypeError | ValueError):
+        return ()
+    frame, line = moments[0][1:]
+    if not line.lstrip().startswith(("raise", "assert")):
+        return ()
+    number, path = _line_of(error), frame.f_code.co_filename
+    above = "" if line.lstrip().startswith("assert") else "".join(linecache.getline(path, number - at) for at in (2, 1))
+    found: list[type] = []
+    for names in re.findall(r"\bisinstance\(\s*[\w.]+\s*,\s*\(?([\w., ]+)\)", above + line):
+        for name in names.split(","):
+            first, *rest = name.strip().split(".")
+            value = frame.f_locals.get(first, frame.f_globals.get(first, getattr(builtins, first, None)))
+            for each in rest:
+                value = getattr(value, each, None)
+            found += [value] if isinstance(value, type) else []
+    return tuple(dict.fromkeys(found))
+
+
+def _line_of(error: BaseException) -> int:
+    """Return the line that an exception was raised on, in the file of the innermost function."""
+    traceback, line = error.__traceback__, 0
+    while traceback is not None:
+        traceback, line = traceback.tb_next, traceback.tb_lineno
+    return line
 
 
 def _table_keys(frame: FrameType, line: str) -> list[str]:

@@ -157,6 +157,10 @@ class Proposals:
             known.append(Group("module"))
         return list(dict.fromkeys([*known, *_OF_KIND[kind]]))
 
+    def instances_of(self, cls: type) -> list[Value]:
+        """Return values that are instances of a class, for a place that turned out to need one."""
+        return [*PLAIN.get(cls, ())] or [*self._of_class(cls)]
+
     def _usage(self, cls: Any) -> Usage:
         if id(cls) not in self._usages:
             self._usages[id(cls)] = usage_of(cls)

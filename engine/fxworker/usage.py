@@ -30,6 +30,9 @@ _BUILTINS: Final[dict[str, Kind]] = {
 _TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torch.as_tensor", "torch.stack")
 """How functions end whose first argument is a tensor."""
 
+_TAKING_MODULES: Final = "ModuleList"
+"""How classes end that take a list of modules."""
+
 _DEEPEST: Final = 3
 """How many constructors a value is followed into."""
 
@@ -402,16 +405,26 @@ class _Reader(ast.NodeVisitor):
         passes_on = any(isinstance(each, ast.Name) and each.id == self._keywords for each in spread)
         if not mine and not passes_on:
             return
+        if not self._known_call(name, mine):
+            self._received_by(self._receiver(call, name), mine, passes_on=passes_on)
+
+    def _known_call(self, name: str, mine: list[tuple[str | int, str]]) -> bool:
+        """Note what a call of Python's or torch's own says about the values that it is given; False for another."""
         kind = _BUILTINS.get(name)
         if kind is not None:
             for _, path in mine:
                 self._use(path).note(kind)
+        elif name.endswith(_TAKING_MODULES):
+            for _, path in mine:
+                self._use(path).note("sequence")
+                self._use(f"{path}[]").note("callable")
         elif name == "self.register_buffer" or name.endswith(_TAKING_TENSORS):
             for at, path in mine:
                 if at in {"tensor", "data"} or at == int(name == "self.register_buffer"):
                     self._use(path).note("tensor")
         else:
-            self._received_by(self._receiver(call, name), mine, passes_on=passes_on)
+            return False
+        return True
 
     def _received_by(self, receiver: Any, mine: list[tuple[str | int, str]], *, passes_on: bool) -> None:
         """Note what a receiver says about the parameters that it is given."""

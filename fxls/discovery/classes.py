@@ -25,7 +25,7 @@ _NO_FORWARD: Final = frozenset(
 
 _NO_MODULES: Final = re.compile(
     r"^(?:torch\.autograd|torch\.utils\.data|torch\.optim|torch\.Tensor|typing|abc|enum|collections|dataclasses|unittest)\b"
-    r"|(?:^|\.)(?:Function|Dataset|Optimizer|Scheduler|Config|Exception|Error|Enum|ModelOutput|TestCase|BaseModel)$"
+    r"|(?:^|\.)(?:Function|Dataset|Optimizer|Scheduler|Config|Exception|Error|Enum|ModelOutput|TestCase)$|^pydantic\b"
 )
 _LIKE_A_MODULE: Final = re.compile(
     r"(?:Module|Model|Net|Network|Layer|Block|Encoder|Decoder|Backbone|Head|Transformer|Attention|Embeddings?|ViT|Norm)"

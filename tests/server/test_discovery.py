@@ -84,6 +84,13 @@ def test_an_imported_model_class_passes_its_forward_on():
     assert names("from timm.models import VisionTransformer\nclass Net(VisionTransformer): pass\n") == ["Net"]
 
 
+def test_a_base_called_like_pydantics_may_be_a_model():
+    assert names(
+        "from .basemodel import BaseModel\nclass Net(BaseModel, name='net'):\n    def forward(self, x): ...\n"
+    ) == ["Net"]
+    assert names("from pydantic import BaseModel\nclass Net(BaseModel):\n    def forward(self, x): ...\n") == []
+
+
 def test_aliases_are_seen_through():
     assert names("Module = nn.Module\nclass Net(Module):\n    def forward(self, x): return x\n") == ["Net"]
     assert names("from torch.nn import *\nclass Net(Module):\n    def forward(self, x): return x\n") == ["Net"]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Literal
 
 import pytest
+import torch
 from torch import nn
 
 from fxworker.arguments import Search
@@ -92,11 +93,60 @@ class Widths(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(sizes[at], sizes[at + 1]) for at in range(len(widths)))
 
 
-CLASSES = (Attention, Configured, Annotated, Modes, Stages, Bounded, Optional, Passing)
+class Cased(nn.Module):
+    def __init__(self, rnn_type, width):
+        super().__init__()
+        given = {"rnn_type": rnn_type, "width": width}
+        self.inner = Cell(**given)
+
+
+class Cell(nn.Module):
+    def __init__(self, rnn_type, width):
+        super().__init__()
+        assert rnn_type.upper() in ["RNN", "LSTM", "GRU"]
+        self.cell = getattr(nn, rnn_type.upper())(width, width)
+
+
+class Wrapping(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        assert isinstance(inner, Configured)
+        self.inner = inner
+
+
+class Strict(nn.Module):
+    def __init__(self, settings, inner):
+        super().__init__()
+        if not isinstance(settings, (NetConfig,)):
+            raise TypeError("wrong settings")
+        self.inner = inner
+
+
+class Listing(nn.Module):
+    def __init__(self, encoders, decoders):
+        super().__init__()
+        assert len(encoders) == len(decoders) + 1
+        self.encoders, self.decoders = nn.ModuleList(encoders), nn.ModuleList(decoders)
+
+
+CLASSES = (
+    Attention,
+    Configured,
+    Annotated,
+    Modes,
+    Stages,
+    Bounded,
+    Optional,
+    Passing,
+    Cased,
+    Wrapping,
+    Strict,
+    Listing,
+)
 
 
 def search(cls: type) -> Search:
-    return Search(cls.__name__, cls, globals(), partial(attempt, real=False))
+    return Search(cls.__name__, cls, {"torch": torch, **globals()}, partial(attempt, real=False))
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
