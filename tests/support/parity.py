@@ -20,6 +20,8 @@ import fxengine
 import fxengine.source
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
+_COMPILED = re.compile(r"<eval_with_key>\.\d+")
+"""The name of generated code, which ends with how many there were before it."""
 
 # Generated code reaches what is in torch by attributes, anything else through a global of its own.
 _ENGINE_NAMES = (
@@ -163,13 +165,14 @@ def told(value: Any) -> Any:
                 "parts": [told(part) for part in value.children() if hasattr(part, "graph")],
             }
         case torch.Tensor():
-            return (value.dequantize() if value.is_quantized else value).tolist()
+            numbers = (value.dequantize() if value.is_quantized else value).tolist()
+            return str(numbers) if value.isnan().any() else numbers
         case dict():
             return {neutral(str(key)): told(item) for key, item in value.items()}
         case tuple() | list():
             return [told(item) for item in value]
         case _:
-            return _ADDRESS.sub("0x", neutral(str(value)))
+            return _without_counts(neutral(str(value)))
 
 
 def attempt(case: Callable[..., Any], *args: Any) -> Any:
@@ -178,7 +181,12 @@ def attempt(case: Callable[..., Any], *args: Any) -> Any:
     try:
         return told(case(*args))
     except Exception as error:  # noqa: BLE001 - whatever it raises is compared.
-        return _ADDRESS.sub("0x", neutral(f"{type(error).__name__}: {error}"))
+        return _without_counts(neutral(f"{type(error).__name__}: {error}"))
+
+
+def _without_counts(text: str) -> str:
+    """A text without what is another at each run: addresses, and numbers of generated code."""
+    return _COMPILED.sub("<eval_with_key>", _ADDRESS.sub("0x", text))
 
 
 def _user_line(error: BaseException) -> str:
@@ -187,7 +195,7 @@ def _user_line(error: BaseException) -> str:
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
         if fxengine.source.is_user_file(path) and path != __file__:
-            place = f"{path}:{traceback.tb_lineno}"
+            place = _without_counts(f"{path}:{traceback.tb_lineno}")
         traceback = traceback.tb_next
     return place
 
