@@ -97,7 +97,9 @@ def call(reading: "Reading", node: ast.Call, scope: "Scope") -> Value:  # noqa: 
         case External(name=name):
             return _external(reading, node, name, args, kwargs)
         case Class():
-            return reading.instance(function, args, kwargs) if _is_model(function) else _outcome(given)
+            if _is_model(function):
+                return reading.instance(function, args, kwargs)
+            return Module(function, kwargs) if _is_record(function) and known and not args else _outcome(given)
         case Function():
             return reading.call_function(function, args, kwargs) if known else PERHAPS
         case Module():
@@ -162,6 +164,12 @@ def _is_model(cls: Class) -> bool:
     )
 
 
+def _is_record(cls: Class) -> bool:
+    """Whether a class is one of `dataclasses`, which holds what it is given, or its defaults."""
+    named = (each.func if isinstance(each, ast.Call) else each for each in cls.node.decorator_list)
+    return any(ast.unparse(each).rpartition(".")[2] == "dataclass" for each in named)
+
+
 def _arguments(reading: "Reading", node: ast.Call, scope: "Scope") -> tuple[tuple[Value, ...], bool]:
     """Return the positional arguments, and whether it is known how many there are."""
     found: list[Value] = []
@@ -201,11 +209,9 @@ def _builtin(  # noqa: C901, PLR0911 — A case for each kind of function.
         return PLAIN
     if name == "getattr":
         if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) and isinstance(node.args[1].value, str):
-            return (
-                reading.attribute(first, node.args[1].value)
-                if not isinstance(first, Module) or len(args) < 3
-                else PERHAPS
-            )
+            asked = node.args[1].value
+            found = not isinstance(first, Module) or len(args) < 3 or asked in first.attributes
+            return reading.attribute(first, asked) if found else PERHAPS
         return _outcome(args)
     if name in {"max", "min", "any", "all", "sorted"}:
         return _choosing(reading, node, name, args, kwargs)
@@ -408,7 +414,7 @@ def _of_collection(node: ast.Call, owner: Items, name: str, scope: "Scope", args
         value = args[-1].each if name in {"extend", "update"} and isinstance(args[-1], Items) else args[-1]
         each = value if owner.items == () else joined(owner.each, value)
         target = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-        grown = Items(None, each, owner.mapping)
+        grown = Items(None, each, owner.mapping, holds_symbolic(owner) or holds_symbolic(value))
         if isinstance(target, ast.Name) and target.id in scope.names:
             scope.names[target.id] = grown
         elif (

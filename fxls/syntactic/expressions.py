@@ -93,7 +93,8 @@ def operation(values: Iterable[Value]) -> Value:
     values = list(values)
     collections = [each for each in values if isinstance(each, Items)]
     if collections and not any(isinstance(each, Symbolic) for each in values):
-        return Items(None, joined_all(each.each for each in collections))
+        filled = [each for each in collections if each.items != ()]
+        return Items(None, joined_all(each.each for each in filled), holds=any(map(holds_symbolic, filled)))
     return combined(values)
 
 

@@ -50,25 +50,39 @@ def likely_problems(path: str, text: str) -> tuple[Problem, ...]:
 
     reading = Reading(tree, report)
     classes = [each for each in reading.names.values() if isinstance(each, Class) and method_of(each, "forward")]
-    for cls in _outermost(classes, tree):
+    outermost = [*_outermost(classes, tree)]
+    for cls in outermost:
         model = cls.node.name
         reading.read_model(cls)
     for cls in classes:
         if id(cls) not in reading.entered:
             model = cls.node.name
-            reading.read_model(cls)
+            reading.read_model(cls, part=cls not in outermost)
     return tuple(sorted(found.values(), key=lambda each: (each.location.span.line, each.location.span.column)))
 
 
 def _outermost(classes: list[Class], tree: ast.Module) -> Iterator[Class]:
-    """Yield the classes that no other class of the file mentions, in the order of the text."""
+    """Yield the classes that no other class of the file uses, in the order of the text."""
     names = {each.node.name for each in classes}
     inner = set[str]()
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            mentioned = {each.id for part in node.body for each in ast.walk(part) if isinstance(each, ast.Name)}
-            inner |= (mentioned & names) - {node.name}
+            used = {name for part in node.body for name in _used(part)}
+            inner |= (used & names) - {node.name}
     yield from (each for each in classes if each.node.name not in inner)
+
+
+def _used(node: ast.AST) -> Iterator[str]:
+    """Yield the names in a piece of code, but for those that only say of which type something is."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    is_question = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+    for name, value in ast.iter_fields(node):
+        if name in {"annotation", "returns"} or (is_question and name == "args"):
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, ast.AST):
+                yield from _used(each)
 
 
 def _problem(code: str, node: ast.AST, way: str, value: Value, location: Location, model: str) -> Problem:

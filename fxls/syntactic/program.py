@@ -77,6 +77,19 @@ def method_of(cls: Class, name: str, *, above: Class | None = None) -> tuple[Cla
     return next(((each, each.methods[name]) for each in classes if name in each.methods), None)
 
 
+def class_value(cls: Class, name: str) -> ast.expr | None:
+    """Return the expression that the body of a class, or of a base in the file, binds to a name."""
+    for each in lineage(cls):
+        for node in each.node.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+                return node.value
+            if isinstance(node, ast.Assign) and any(
+                isinstance(one, ast.Name) and one.id == name for one in node.targets
+            ):
+                return node.value
+    return None
+
+
 def outer_base(cls: Class) -> str:
     """Return the dotted name of the base outside of the file that a class builds on, "" if there is none."""
     names = [base.name for each in lineage(cls) for base in each.bases if isinstance(base, External)]

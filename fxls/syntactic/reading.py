@@ -12,6 +12,7 @@ from typing import Final
 from fxls.syntactic import expressions, statements
 from fxls.syntactic.program import (
     FunctionNode,
+    class_value,
     decorators,
     is_library_module,
     method_of,
@@ -82,8 +83,11 @@ class Reading:
         scope = Scope(self.names, [], [])
         self.silently(lambda: self._module_level(tree, scope))
 
-    def read_model(self, cls: Class) -> None:
-        """Read the forward of a class whose instance is traced by itself."""
+    def read_model(self, cls: Class, *, part: bool = False) -> None:
+        """Read the forward of a class whose instance is traced by itself.
+
+        One that is a `part` of other models is called by them, so that what it need not be handed has its default.
+        """
         found = method_of(cls, "forward")
         if found is None:
             return
@@ -92,7 +96,16 @@ class Reading:
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs][1:]
         every += [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
-        self._enter(node, {each.arg: SYMBOLIC for each in every}, model, owner, ())
+        given = dict[str, Value]({each.arg: SYMBOLIC for each in every})
+        if part:
+            names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)][1:]
+            optional = {*names[len(names) - len(arguments.defaults) :]} if arguments.defaults else set[str]()
+            optional |= {
+                each.arg for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value
+            }
+            known = self._bound(node, (), {}, skip=1)
+            given |= {name: known[name] for name in optional if isinstance(known[name], Constant)}
+        self._enter(node, given, model, owner, ())
 
     @property
     def is_constructing(self) -> bool:
@@ -177,6 +190,9 @@ class Reading:
                 cls, node = found
                 function = Function(node, self.names, owner, cls)
                 return self.call_function(function, (), {}) if "property" in decorators(node, self.names) else function
+            value = class_value(owner.of, name)
+            if value is not None:
+                return self._default(value)
         elif is_library_module(owner.of.name) and name in {"weight", "bias"}:
             return PERHAPS  # A parameter, or None.
         return Method(owner, name)
@@ -207,7 +223,7 @@ class Reading:
             found[arguments.vararg.arg] = collection(args[len(names) :])
         if arguments.kwarg is not None:
             rest = [value for name, value in kwargs.items() if name not in found]
-            found[arguments.kwarg.arg] = Items(None, joined_all(rest), mapping=True)
+            found[arguments.kwarg.arg] = Items(None if rest else (), joined_all(rest), mapping=True)
         return found
 
     def _default(self, node: ast.expr) -> Value:

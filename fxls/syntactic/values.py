@@ -46,11 +46,15 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list, tuple, set or dict: its items if they are known, else what each of them may be."""
+    """A list, tuple, set or dict: its items if they are known, else what each of them may be.
+
+    `holds` says that something symbolic is among them for certain, though nobody knows which it is.
+    """
 
     items: "tuple[Value, ...] | None"
     each: "Value"
     mapping: bool = False
+    holds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ def holds_symbolic(value: Value, depth: int = 4) -> bool:
     """Whether a value is symbolic, or a collection that holds such a value for certain."""
     if isinstance(value, Items) and depth:
         parts = value.items if value.items is not None else (value.each,)
-        return any(holds_symbolic(part, depth - 1) for part in parts)
+        return value.holds or any(holds_symbolic(part, depth - 1) for part in parts)
     return isinstance(value, Symbolic)
 
 
@@ -156,7 +160,7 @@ def joined(one: Value, other: Value) -> Value:
         each = other.each if one.items == () else one.each if other.items == () else joined(one.each, other.each)
         if one.items is not None and other.items is not None and len(one.items) == len(other.items):
             return Items(tuple(map(joined, one.items, other.items)), each, one.mapping)
-        return Items(None, each, one.mapping)
+        return Items(None, each, one.mapping, holds_symbolic(one) and holds_symbolic(other))
     return PERHAPS if may_be_symbolic(one) or may_be_symbolic(other) or _may_run(one) or _may_run(other) else PLAIN
 
 

@@ -9,9 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxls.syntactic import likely_problems
+from tests.support.markers import read_markers
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+PRECISION = 0.90
+RECALL = 0.80
+"""What the shares of right hints and of found problems must not fall below on the fixtures."""
 
 HEAD = """\
 import math
@@ -167,6 +172,84 @@ class Net(nn.Module):
     assert (problem.code, problem.target, problem.location.span.line) == ("FX002", "Net", 11)
 
 
+PARTS = """
+from dataclasses import dataclass
+import torch
+from torch import nn
+
+
+@dataclass
+class Config:
+    pooled: bool = False
+    names: tuple = ()
+
+
+class Head(nn.Module):
+    causal = False
+
+    def __init__(self, config: Config | None = None, **kwargs):
+        super().__init__()
+        config = config or Config()
+        if kwargs:
+            config = update(config, kwargs)
+        self.pooled = config.pooled
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x, early: bool = False, *, mask=None):
+        BODY
+
+
+class Net(nn.Module):
+    def __init__(self, head, depth=2):
+        super().__init__()
+        layers = []
+        for _ in range(depth):
+            layers += [Layer()]
+        self.layers = nn.Sequential(*layers)
+        self.head = head or make_head(Head)
+
+    def forward(self, x: torch.Tensor):
+        return self.head(self.layers(x))
+
+
+class Layer(nn.Module):
+    def forward(self, x):
+        return x[: len(x)]
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return x if early else -x",
+        "return x if mask is None else x[: len(x)]",
+        "return x[: len(x)] if self.pooled else x",
+        "return x[: len(x)] if self.causal else x",
+        "return x[: len(x)] if getattr(self, 'pooled', True) else x",
+    ],
+)
+def test_what_a_part_is_not_handed_has_its_default(body):
+    problems = likely_problems("/p/net.py", PARTS.replace("BODY", body))
+    assert [(each.code, each.target) for each in problems] == [("FX002", "Net")]
+
+
+def test_a_class_that_only_a_type_names_is_a_model_of_its_own():
+    text = PARTS.replace("BODY", "return x if early else -x").replace("make_head(Head)", "build()")
+    assert {each.target for each in likely_problems("/p/net.py", text)} == {"Head", "Net"}
+    text = text.replace("def __init__(self, head, depth=2)", "def __init__(self, head: Head, depth=2)")
+    assert {each.target for each in likely_problems("/p/net.py", text)} == {"Head", "Net"}
+
+
+def test_a_list_that_something_symbolic_was_put_into_holds_it_whatever_else_it_holds():
+    body = (
+        "outs = [x]\nfor layer in unknown:\n    outs.append(layer(x))\n"
+        "if torch.cat(outs).sum() > 0:\n    x = -x\nreturn x"
+    )
+    assert found(body) == [("FX001", "torch.cat(outs).sum() > 0")]
+    body = body.replace("[x]", "[]")
+    assert found(body) == []
+
+
 def test_spans_lie_in_the_text_and_no_file_takes_long():
     for path in (*FIXTURES.rglob("*.py"), *EXAMPLES.glob("*.py")):
         text = path.read_bytes().decode()
@@ -189,3 +272,19 @@ def test_no_program_is_too_odd(data):
     body = "\n".join(ast.unparse(ast.fix_missing_locations(node)) for node in chosen)
     likely_problems("/p/a.py", HEAD.replace("BODY", body.replace("\n", "\n        ")))
     likely_problems("/p/b.py", body)
+
+
+def test_hints_agree_with_what_the_fixtures_were_traced_to():
+    """The fast part of `benchmarks/syntactic.py`: there, files of libraries are compared with their traces as well."""
+    hints, found = set(), set()
+    for path in FIXTURES.rglob("*.py"):
+        text = path.read_bytes().decode().replace("\r\n", "\n")
+        if path.name.startswith("_") or "#!" not in text:
+            continue
+        name = str(path)
+        hints |= {(name, each.location.span.line, each.code) for each in likely_problems(name, text)}
+        announced = (each for each in read_markers(text).problems if "FX001" <= each.code <= "FX007")
+        found |= {(name, each.line, each.code) for each in announced if not each.known_wrong}
+    both = hints & found
+    assert len(both) / len(hints) >= PRECISION, sorted(hints - found)
+    assert len(both) / len(found) >= RECALL, sorted(found - hints)
