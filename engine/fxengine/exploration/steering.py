@@ -370,7 +370,8 @@ class Run:
     def _grant(self, trouble: Trouble, rule: type[Rule]) -> bool:
         """Let C code have what it asked for the next time: a number, or no symbolic value at all; whether that is new.
 
-        A function that wants other things than numbers is made a leaf then, as `wrap` does it.
+        A function that wants other things than numbers is made a leaf then, as `wrap` does it. A dict that has no such
+        key has not asked for a number.
         """
         inside = moments_of(trouble.error.__traceback__)
         if not inside:
@@ -378,7 +379,8 @@ class Run:
         moment, values, grants = inside[-1], self._knowledge.values, self._knowledge.grants
         user = next((each for each in reversed(inside) if is_user_file(each.path)), moment)
         operands = [each for m in {id(m): m for m in (moment, user)}.values() for each in self._operands(m)]
-        granted = [grants.grant(each, moment.source) for each in operands if values.number(each) is not None]
+        asked = not isinstance(trouble.error, KeyError)
+        granted = [asked and grants.grant(e, moment.source) for e in operands if values.number(e) is not None]
         if any(granted) or rule is not ForeignCall:
             return any(granted)
         callee = callee_of(user)

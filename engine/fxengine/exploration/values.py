@@ -212,9 +212,12 @@ class Values:
         """What is at a path of the root."""
         value: Any = self._tracer.root if self._tracer is not None else None
         # While a trace runs, modules give symbolic values for their parameters.
-        with _untraced():
+        token = running_tracer.set(None)
+        try:
             for name in path.split("."):
                 value = getattr(value, name)
+        finally:
+            running_tracer.reset(token)
         return value
 
     def _quietly(self, compute: Callable[[], Any]) -> Any:
