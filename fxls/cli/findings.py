@@ -2,7 +2,8 @@
 
 import linecache
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from fxls.cli.files import shown
 from fxls.cli.tracing import Traced
@@ -10,7 +11,10 @@ from fxls.features.places import PlacedProblem
 from fxls.features.problems import problems
 from fxls.features.wording import signature
 from fxls.text.mapper import Mapper
-from fxworker.wire import Location, Problem, Severity, TargetReport
+from fxworker.wire import Location, NodeInfo, Problem, Severity, TargetReport
+
+_NODE: Final = NodeInfo(0, "", "", "", "", "", (), (), None, "", None, None)
+"""What stands for each node of a graph that is not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FileFindings:
-    """What was found in one file, and the reports of its models."""
+    """What was found in one file, and the reports of its models without their graphs (see `findings_of`)."""
 
     shown: str
     findings: tuple[Finding, ...]
@@ -69,13 +73,17 @@ class Sources:
 
 
 def findings_of(traced: Traced, sources: Sources) -> FileFindings:
-    """Return what is wrong in a file, in the order of its text; what lies in a library stands at its own place."""
+    """Return what is wrong in a file, in the order of its text; what lies in a library stands at its own place.
+
+    Of the graphs it is kept how many nodes they have: of a large project all together would fill the memory.
+    """
     sources.mappers[traced.file.path] = traced.snapshot.mapper
     targets = traced.report.targets if traced.report is not None else ()
     fed = {each.qualname: signature(each) for each in targets}
     found = [_finding(each, sources, fed) for each in problems(traced.snapshot)]
     found.extend(Finding(each, sources.place(each.location), ()) for each in traced.configuration_problems)
-    return FileFindings(traced.file.shown, tuple(found), targets)
+    light = (replace(each, nodes=(_NODE,) * len(each.nodes), code="", problems=()) for each in targets)
+    return FileFindings(traced.file.shown, tuple(found), tuple(light))
 
 
 def counts(files: Iterable[FileFindings]) -> dict[Severity, int]:

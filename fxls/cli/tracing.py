@@ -1,6 +1,7 @@
 """Tracing files with the server's workers, several at once, and everything that can go wrong before a trace."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,10 +99,11 @@ class Tracing:
                 except BadPathError as error:
                     return error
 
-        tasks = [asyncio.create_task(one(file)) for file in files]
+        tasks = deque(asyncio.create_task(one(file)) for file in files)
         try:
-            for task in tasks:
-                yield await task
+            while tasks:
+                yield await tasks[0]
+                tasks.popleft()  # With its result, which may be large.
         finally:
             for task in tasks:
                 task.cancel()

@@ -1,21 +1,29 @@
 """The command line with a scripted worker: what it prints, and the exit codes."""
 
+import asyncio
+import contextlib
+import gc
 import json
+import os
+import pty
 import shlex
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fxls.cli import main
+from fxls.cli import commands, main
+from fxls.cli.commands import _written
 from fxls.cli.findings import FileFindings, Finding, Place, Sources
 from fxls.cli.machine_formats import to_github, to_json, to_sarif
 from fxls.cli.plain_markdown import plain
 from fxls.cli.terminal import Paint, underlay
 from fxls.cli.text_format import render, summary
 from fxls.text.mapper import Mapper
-from fxworker.wire import Construct, Edit, Fix, Guard, Location, Problem, Related, Span, TargetReport, Timings
+from fxls.workers.pool import PooledWorker
+from fxworker.wire import Construct, Edit, Fix, Guard, Location, NodeInfo, Problem, Related, Span, TargetReport, Timings
 
 FAKE = shlex.join([sys.executable, str(Path(__file__).with_name("fake_worker.py"))])
 MODEL = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -78,6 +86,66 @@ def test_what_files_run_on_is_said_once_if_that_is_asked_for(capsys):
         f"fxls: torch 2.13.0, Python 3.11.0, {sys.executable}; no sandbox: this system offers none"
     ]
     assert "fxls: torch" not in run(capsys, "check", ".")[2]
+
+
+def test_as_many_files_are_traced_at_once_as_there_are_jobs(capsys, monkeypatch):
+    running, most = 0, 0
+    trace = PooledWorker.trace
+
+    async def counted(self, request, on_early=None):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.05)
+        running -= 1
+        return await trace(self, request, on_early)
+
+    monkeypatch.setattr(PooledWorker, "trace", counted)
+    for number in range(12):
+        write(f"net{number}.py")
+    for jobs in (1, 3):
+        most = 0
+        assert run(capsys, "check", ".", "--jobs", str(jobs))[0] == 0
+        assert most == jobs
+
+
+def test_the_graphs_of_files_that_are_done_are_let_go(capsys, monkeypatch):
+    held = []
+
+    def written(*arguments):
+        gc.collect()
+        held.append(sum(type(each) is NodeInfo for each in gc.get_objects()))
+        return _written(*arguments)
+
+    monkeypatch.setattr(commands, "_written", written)
+    for number in range(20):
+        write(f"net{number}.py")
+    code, out, _ = run(capsys, "check", ".", "--format", "json")
+    assert (code, held) == (0, [held[0]])
+    assert held[0] <= 3, "one is that which stands for all others"
+    assert [each["nodes"] for each in json.loads(out)["targets"]] == [1] * 20
+
+
+def test_a_terminal_is_told_how_far_it_is_and_nothing_of_that_is_left(tmp_path):
+    for number in range(3):
+        write(f"net{number}.py", MODEL.replace("return x", "return x  # fake: sleep 0.2"))
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fxls", "check", ".", "--python", FAKE, "--jobs", "1"],
+        stdout=subprocess.PIPE, stderr=theirs, cwd=tmp_path,
+    )  # fmt: skip
+    os.close(theirs)
+    said = bytearray()
+    with contextlib.suppress(OSError):  # The terminal is closed with its last user.
+        while part := os.read(ours, 1 << 12):
+            said += part
+    os.close(ours)
+    assert process.communicate()[0].decode() == "no problems · 3 models in 3 files, 3 captured\n"
+    assert process.returncode == 0
+    told = [each.strip() for each in said.decode().split("\r") if each.strip()]
+    assert told == [f"tracing {number}/3 net{number - 1}.py" for number in (1, 2, 3)]
+    assert said.endswith(b" \r"), "the line is blank at the end"
+    assert b"\n" not in said
 
 
 def test_a_path_that_does_not_exist_exits_with_2(capsys):
