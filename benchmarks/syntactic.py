@@ -22,7 +22,6 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -120,8 +119,8 @@ def main(arguments: list[str]) -> int:
             if verdict is not None:
                 count += 1
                 score.add(compared(path, text, verdict, each=options.each))
-        if options.kept:
-            options.kept.write_text(json.dumps(kept))
+            if options.kept:
+                options.kept.write_text(json.dumps(kept))
         show(Path(place).name, count, score)
         total.add(score)
     if len(options.places) > 1:
@@ -230,14 +229,6 @@ def show(name: str, files: int, score: Score) -> None:
             shares = f"{score.precision(code):.2f} of {hints}, {score.recall(code):.2f} of {problems}"
             print(f"    {code}: {shares}")
     sys.stdout.flush()
-
-
-def scored(files: Iterable[tuple[str, str, Verdict]]) -> Score:
-    """Return the score of several files with their texts and verdicts."""
-    total = Score()
-    for path, text, verdict in files:
-        total.add(compared(path, text, verdict))
-    return total
 
 
 if __name__ == "__main__":
