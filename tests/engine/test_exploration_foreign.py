@@ -8,7 +8,6 @@ from torch import nn
 from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxengine.exploration.steering import Run
 
-
 picky = torch.as_tensor
 """Takes no symbolic value, as einops and its like."""
 
