@@ -4,10 +4,10 @@ torch finds a name by walking the whole hierarchy; a trace asks often, so the wa
 identity.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import chain
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
@@ -133,40 +133,45 @@ class Survey:
 def survey(root: nn.Module) -> Survey:
     """Walk through the hierarchy of `root`, in the order of torch's own walks."""
     paths: dict[nn.Module, str] = {}
-    constants: dict[Any, str] = {}
+    visits: list[tuple[str, dict[str, Any]]] = []
     count = 0
 
-    def visit(module: nn.Module, path: str, prefix: str) -> None:
+    def visit(module: nn.Module, path: str) -> None:
         nonlocal count
-        is_new = module not in paths
-        if is_new:
-            paths[module] = path
-        attributes = module.__dict__
-        values: Iterable[object] = reversed(attributes.values())
-        if next(iter(attributes)) == _FIRST_ATTRIBUTE:
-            values = islice(values, max(len(attributes) - _ATTRIBUTES, 0))
-        if not _NEVER_CONSTANT.issuperset(map(type, values)):
-            constants.update(_constants_among(attributes, prefix))
         children = module._modules
+        visits.append((path, module.__dict__))
+        if module not in paths:
+            paths[module] = path
+            count += len(children)
         if children:
-            count += len(children) if is_new else 0
+            prefix = f"{path}." if path else ""
             # A child with two names in one module counts once, under the first.
             for name, child in children.items():
                 if child is not None and (child not in paths or _is_first_name(children, name, child)):
-                    below = prefix + name
-                    visit(child, below, below + ".")
+                    visit(child, prefix + name)
 
-    visit(root, "", "")
+    visit(root, "")
+    constants = _constants(visits)
     ordinary = nn.Module.named_modules
     if any(kind.named_modules is not ordinary for kind in set(map(type, paths))):
         paths = {module: path for path, module in root.named_modules()}
     return Survey(paths, constants, count)
 
 
-def _constants_among(attributes: Mapping[str, Any], prefix: str) -> dict[Any, str]:
-    """The names of tensors and script objects among the attributes of a module; the last one of each."""
+def _constants(visits: Sequence[tuple[str, dict[str, Any]]]) -> dict[Any, str]:
+    """The names of tensors and script objects among the attributes of modules, given by their paths; the last one each.
+
+    There are mostly none, which the types of all values together tell.
+    """
+    values = chain.from_iterable(
+        [*attributes.values()][_ATTRIBUTES if next(iter(attributes), None) == _FIRST_ATTRIBUTE else 0 :]
+        for _, attributes in visits
+    )
+    if not any(issubclass(kind, CONSTANT_TYPES) for kind in set(map(type, values)) - _NEVER_CONSTANT):
+        return {}
     return {
-        value: prefix + name
+        value: f"{path}.{name}" if path else name
+        for path, attributes in visits
         for name, value in attributes.items()
         if type(value) not in _NEVER_CONSTANT and isinstance(value, CONSTANT_TYPES)
     }
