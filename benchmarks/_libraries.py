@@ -151,11 +151,14 @@ def _transformers() -> list[Case]:
 
 
 def _shallow(configuration: Any) -> None:
-    """Give a configuration, and those inside it, two layers."""
+    """Give a configuration, and those inside it, two layers, unless it says something of each."""
+    lists = {key: value for key, value in vars(configuration).items() if isinstance(value, list | tuple)}
+    counts = {len(value) for key, value in lists.items() if key != "layer_types"}
     for name in _DEPTHS:
         # Some configurations compute their depth from the widths of the stages.
         with contextlib.suppress(AttributeError, NotImplementedError, TypeError, ValueError):
-            if type(getattr(configuration, name, None)) is int:
+            depth = getattr(configuration, name, None)
+            if type(depth) is int and depth not in counts:
                 setattr(configuration, name, _LAYERS)
     for value in list(vars(configuration).values()):
         if type(value).__name__.endswith("Config"):

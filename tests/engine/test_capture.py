@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import functools
 import itertools
+import math
 from typing import NamedTuple
 
 import pytest
@@ -104,10 +105,48 @@ def test_guards_tell_what_other_inputs_violate():
     assert found.check_guards((X + 1, True, [X, 3])) == []
     violated = found.check_guards((torch.ones(3, 4), False, [X]))
     assert [(guard.expression, reason) for guard, reason in violated] == [
-        ("x.shape", "x.shape is (3, 4); the graph was made for (2, 4)"),
+        ("x.shape[0]", "x.shape[0] is 3; the graph was made for 2"),
         ("flag", "flag is False; the graph was made for True"),
         ("items[1]", "items[1] is not given; the graph was made for 3"),
     ]
+
+
+def _rows(x):
+    return sum(row for row in x)
+
+
+def _in_place(x):
+    x = x.unsqueeze_(0)
+    return x * x.shape[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "guards"),
+    [
+        (lambda x: x * x.shape[1], {"x.shape[1]": 4}),
+        (lambda x: x * x.shape[-1], {"x.shape[1]": 4}),
+        (lambda x: x * x.size(0), {"x.shape[0]": 2}),
+        (lambda x: x * x.size(dim=0), {"x.shape": (2, 4)}),
+        (lambda x: x * len(x), {"x.shape[0]": 2}),
+        (lambda x: x if x.ndim == 2 and x.dim() == 2 else -x, {"x.ndim": 2}),
+        (lambda x: x if x.ndim == 2 and x.shape[1] == 4 else -x, {"x.ndim": 2, "x.shape[1]": 4}),
+        (lambda x: x if x.ndim == 2 and x.shape == (2, 4) else -x, {"x.shape": (2, 4)}),
+        (lambda x: x * math.prod(x.shape[1:]), {"x.shape": (2, 4)}),
+        (lambda x: (x + 1) * (x + 1).shape[0], {"x.shape": (2, 4)}),
+        (lambda x: x.unbind(-1)[0], {"x.shape[1]": 4}),
+        (lambda x: x.split(1)[0] + torch.split(x, 2, dim=1)[0], {"x.shape[0]": 2, "x.shape[1]": 4}),
+        (_rows, {"x.ndim": 2, "x.shape[0]": 2}),
+        (_in_place, {"x.shape": (2, 4)}),
+    ],
+)
+def test_a_guard_is_about_the_size_that_was_asked_for(function, guards):
+    found = fxengine.capture(function, torch.ones(2, 4))
+
+    assert {guard.expression: guard.value for guard in found.guards} == guards
+    assert found.check_guards(torch.ones(2, 4)) == []
+    if "x.shape[1]" not in guards and "x.shape" not in guards:
+        assert found.check_guards(torch.ones(2, 5)) == []
+    assert {guard.expression for guard, _ in found.check_guards(torch.ones(3, 5, 1))} == set(guards)
 
 
 def test_operators_are_written_as_operators():

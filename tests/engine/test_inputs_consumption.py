@@ -11,8 +11,9 @@ from fxengine.inputs.signature import parameters_of
 
 
 def read(module):
-    names = [parameter.name for parameter in parameters_of(module)]
-    found = consumption(module, names, Clues(module))
+    parameters = parameters_of(module)
+    required = [parameter.name for parameter in parameters if parameter.required]
+    found = consumption(module, [parameter.name for parameter in parameters], required, Clues(module))
     return {name: wish.path for name, wish in found.wishes.items()}, found.needed
 
 
@@ -138,9 +139,34 @@ def test_a_function_has_no_layers():
         return x * scale
 
     names = ["x", "scale"]
-    found = consumption(f, names, Clues(nn.Module()))
+    found = consumption(f, names, ["x"], Clues(nn.Module()))
     assert (dict(found.wishes), found.needed) == ({}, ("scale",))
     assert set(infer_inputs(f, budget_s=60.0).recipes) == {"x", "scale"}
+
+
+class Either(nn.Module):
+    """All parameters are optional: one of them is the model's main input."""
+
+    main_input_name = "input_ids"
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(20, 8)
+
+    def forward(self, input_ids=None, inputs_embeds=None):
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("exactly one of both")
+        if inputs_embeds is None:
+            inputs_embeds = self.words(input_ids)
+        return inputs_embeds.sum(-1)
+
+
+def test_what_is_made_of_the_main_input_is_not_needed():
+    found = infer_inputs(Either(), budget_s=60.0)
+
+    assert found.complete
+    assert set(found.recipes) == {"input_ids"}
+    assert found.failures == ()
 
 
 class Endless(nn.Module):

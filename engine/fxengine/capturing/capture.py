@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.capturing.arguments import Leaf, Parameters, leaves_of, replaced
-from fxengine.capturing.guards import InputGuard, fact_of
+from fxengine.capturing.guards import InputGuard, fact_of, in_order
 from fxengine.capturing.held import Place
 from fxengine.capturing.recording import DataDependent, Recording
 from fxengine.capturing.rest import Rest
@@ -174,7 +174,7 @@ class _Capturing:
                     given[name],
                     Place(node),
                     name,
-                    lambda path, _, tensor, place: self._recording.add(tensor, place, bits[path]),
+                    lambda path, _, tensor, place: self._recording.values.add(tensor, place, bits[path]),
                 )
         bound = parameters.signature.bind_partial()
         bound.arguments.update(given)
@@ -185,7 +185,7 @@ class _Capturing:
         tracer, graph = self._tracer, self._tracer.graph
         tracer._site = ModuleSite("", type(self._root), None, ())
         finished = tracer.finished
-        if self._recording.changed:
+        if self._recording.values.changed:
             # What was changed already must not be changed twice.
             finished = []
             for node in reversed([node for node in graph.nodes if node.op != "placeholder"]):
@@ -210,14 +210,19 @@ class _Capturing:
         trouble = Trouble(error, tracer.refusals, tracer.graph, failing_site(tracer, error))
         return self._describer.problem(trouble, trouble.verdict)
 
+    def _asked(self) -> dict[tuple[int, str], SourceFrame | None]:
+        """What was asked of which input that is a tensor, and where first."""
+        asked: dict[tuple[int, str], SourceFrame | None] = {}
+        for sources, kind, trail in self._recording.questions():
+            frame = next(iter(resolve_trail(trail[:2])), None)
+            for index, leaf in enumerate(self._leaves):
+                if sources >> index & 1 and isinstance(leaf.value, Tensor):
+                    asked.setdefault((index, in_order(kind, leaf.value.dim())), frame)
+        return asked
+
     def _guards(self) -> tuple[InputGuard, ...]:
         """What was asked of tensors, and what other inputs were."""
-        asked: dict[tuple[int, str], SourceFrame | None] = {}
-        for (sources, kind), trail in self._recording.asked.items():
-            frame = next(iter(resolve_trail(trail[:2])), None)
-            for index in range(len(self._leaves)):
-                if sources >> index & 1:
-                    asked.setdefault((index, kind), frame)
+        asked = self._asked()
         code = getattr(inspect.unwrap(self._function), "__code__", None)
         guards: list[InputGuard] = []
         for index, leaf in enumerate(self._leaves):
@@ -226,7 +231,8 @@ class _Capturing:
                 guards.append(InputGuard(leaf.expression, leaf.value, frame, leaf.path, ""))
                 continue
             for (asked_index, kind), frame in asked.items():
-                if asked_index == index:
+                is_part = kind == "ndim" or kind.startswith("shape[")
+                if asked_index == index and not (is_part and (index, "shape") in asked):
                     value = fact_of(leaf.value, kind)
                     guards.append(InputGuard(f"{leaf.expression}.{kind}", value, frame, leaf.path, kind))
         return tuple(guards)

@@ -3,13 +3,13 @@
 The keys are the functions that torch hands to a `TorchFunctionMode`; for a property that is its getter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-__all__ = ["DATA", "METADATA", "PLACES", "RANDOM", "Kind"]
+__all__ = ["DATA", "METADATA", "PIECES", "PLACES", "RANDOM", "SHAPE", "Kind", "asked_of_shape"]
 
 Kind: TypeAlias = Literal["shape", "dtype", "device", "layout", "requires_grad", ""]
 """What a graph is specialised on where the answer decides something; empty for what the same code always answers."""
@@ -45,6 +45,33 @@ METADATA: Final[dict[Callable[..., Any], Kind]] = {
     **dict.fromkeys(_functions("result_type", torch), "dtype"),
 }
 """Questions that a tensor without data answers as any other does."""
+
+SHAPE: Final = _functions("shape", Tensor)[0]
+"""The question for all sizes, of which the code may then read one."""
+
+PIECES: Final[Mapping[Callable[..., Any], int]] = {
+    **dict.fromkeys(_functions("unbind", Tensor, torch), 1),
+    **dict.fromkeys(_functions("split", Tensor, torch), 2),
+}
+"""Functions that return as many tensors as a size says, with the place of the argument that names the dimension."""
+
+_LENGTH: Final = frozenset(_functions("__len__", Tensor))
+_RANK: Final = frozenset(_functions("ndim dim ndimension", Tensor))
+
+
+def asked_of_shape(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Return which part of a tensor's shape a question is about: `shape[1]`, `ndim`, or `shape`."""
+    place = PIECES.get(function)
+    if place is not None:
+        return f"shape[{kwargs.get('dim', args[place] if len(args) > place else 0)}]"
+    if function in _RANK:
+        return "ndim"
+    if function in _LENGTH:
+        return "shape[0]"
+    if function is Tensor.size and len(args) == 2 and type(args[1]) is int:
+        return f"shape[{args[1]}]"
+    return "shape"
+
 
 PLACES: Final[dict[Callable[..., Any], Callable[[torch.device], Any]]] = {
     getter: answer

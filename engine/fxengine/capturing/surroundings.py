@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import torch
 
-from fxengine.capturing.recording import NotConstant
+from fxengine.capturing.values import NotConstant
 from fxengine.patching import Patches, code_with, copied
 from fxengine.running import running_tracer
 from fxengine.shims import loaded_shims
@@ -80,7 +80,7 @@ def _batching(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         recording = _recording()
-        if recording is None or recording.on_constants:
+        if recording is None or recording.values.on_constants:
             return original(*args, **kwargs)
         return recording.call(original, original, args, kwargs)
 
@@ -92,15 +92,15 @@ def _vmap(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         recording = _recording()
-        if recording is None or recording.on_constants or recording.in_vmap:
+        if recording is None or recording.values.on_constants or recording.in_vmap:
             return original(*args, **kwargs)
-        recording.on_constants = True
+        recording.values.on_constants = True
         try:
             return original(*args, **kwargs)
         except NotConstant:
             pass
         finally:
-            recording.on_constants = False
+            recording.values.on_constants = False
         recording.in_vmap = True
         try:
             return original(*args, **kwargs)

@@ -42,7 +42,7 @@ class CaptureTracer(Tracer):
     def create_arg(self, a: Any) -> Any:
         """Return what stands for a value in a node's arguments; for a tensor, the node that computes it."""
         if isinstance(a, Tensor):
-            return self.recording.node_of(a)
+            return self.recording.values.node_of(a)
         kind = type(a)
         if kind in PLAIN_TYPES or kind in _CONTAINERS or (isinstance(a, tuple) and hasattr(a, "_fields")):
             return super().create_arg(a)

@@ -108,9 +108,19 @@ def _booleans(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
 def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``index 17 is out of bounds for dimension 0 with size 4``: smaller integers."""
     numbers = [int(number) for number in match.groups() if number is not None]
-    if len(numbers) == 2:  # Or more to choose from.
-        yield from moves.resize(_all(moves), numbers[1], numbers[0] + 1, 0.5)
-    for place, recipe in moves.tensors():
+    if len(numbers) == 2 and numbers[0] >= 0:  # Or more to choose from, in all inputs that are alike.
+        blamed = _all(moves)
+        shapes = {recipe.shape for _, recipe in moves.among(blamed)}
+        alike = {place: recipe for place, recipe in moves.tensors() if recipe.shape in shapes}
+        last = {
+            place: recipe.with_shape((*recipe.shape[:-1], numbers[0] + 1))
+            for place, recipe in alike.items()
+            if recipe.shape[-1:] == (numbers[1],)
+        }
+        if last:
+            yield moves.change(last, 0.1)
+        yield from moves.resize(blamed, numbers[1], numbers[0] + 1, 0.2)
+    for place, recipe in moves.among(_all(moves)):
         if recipe.fill == "integers":
             for high in dict.fromkeys([*numbers[-1:], 2, 1]):
                 if 0 < high < recipe.high:
@@ -142,6 +152,14 @@ def _as_list(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
             item = recipe.with_shape(recipe.shape[1:])
             yield moves.put(place, Listing((item, item)), 1.5)
             yield moves.put(place, Listing((recipe, recipe)), 1.6)
+
+
+def _padded(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``padding (768, 768) at dimension 2 of input [2, 1, 16]``: longer, far more than the padding."""
+    padding, size = int(match[1]), int(match[2])
+    for place, recipe in moves.tensors():
+        if size in recipe.shape[-1:] and recipe.dtype.is_floating_point:
+            yield moves.reshape(place, (*recipe.shape[:-1], 16 * max(padding, size)), 0.3)
 
 
 def _multiple(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -282,6 +300,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (
             _below,
             (
+                r"index (-?\d+) is out of bounds for dimension \d+ with size (\d+)",
                 r"index (?:-?\d+ is )?out of (?:bounds|range)(?: in self)?(?:.*size (\d+))?",
                 r"out of bounds .*size (\d+)",
             ),
@@ -299,6 +318,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"dimension 0 with size 0|size 0 at dimension|for tensor of size \[0\]",
             ),
         ),
+        (_padded, (r"padding \((\d+), \d+\) at dimension \d+ of input .*?(\d+)\]",)),
         (_as_list, (r"expected .*(?:List|list|sequence|tuple) .*|must be (?:tuple|list) of|iteration over a 0-d",)),
     )
     for pattern in patterns

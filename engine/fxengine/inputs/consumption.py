@@ -9,7 +9,7 @@ import ast
 import builtins
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType
 from typing import Any, Final
@@ -86,12 +86,15 @@ _UNKNOWN: Final = _Unknown()
 _Scope = dict[str, Any]
 
 
-def consumption(root: nn.Module | Callable[..., Any], names: Sequence[str], clues: Clues) -> Consumption:
+def consumption(
+    root: nn.Module | Callable[..., Any], names: Sequence[str], passed: Collection[str], clues: Clues
+) -> Consumption:
     """Return what the source of a model says of its parameters.
 
     Args:
         root: The model.
-        names: The parameters, those that have to be passed and others.
+        names: The parameters.
+        passed: Those that are passed in any case.
         clues: Knows what layers want.
     """
     function = inspect.unwrap(root.forward if isinstance(root, nn.Module) else root)
@@ -108,7 +111,7 @@ def consumption(root: nn.Module | Callable[..., Any], names: Sequence[str], clue
         for name, parameter in parameters.items():
             if name == "self" and isinstance(root, nn.Module):
                 scope[name] = root
-            elif name in names and (gives_all or parameter.default is parameter.empty):
+            elif name in names and (gives_all or name in passed):
                 scope[name] = _Given(name)
             elif parameter.default is None:
                 scope[name] = _Absent(name)
@@ -358,14 +361,17 @@ class _Body:
 
     def _either(self, is_or: bool, values: list[ast.expr]) -> Any:
         found: Any = _UNKNOWN
-        is_known = True
+        doubts = 0
         for expression in values:
             found = self.value(expression)
             truth = _truth(found)
             if truth is is_or:
-                return found
-            is_known = is_known and truth is not None
-        return found if is_known else _UNKNOWN
+                break
+            if truth is None:  # What follows may not be looked at.
+                self.reader.doubtful(1)
+                doubts += 1
+        self.reader.doubtful(-doubts)
+        return found if not doubts or _truth(found) is is_or else _UNKNOWN
 
     def _choice(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
         decided = _truth(self.value(test))
@@ -419,8 +425,11 @@ def _of_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return _Rows((range(1), args[0]))
     if function is zip:
         return _Rows(tuple(args))
+    if function is isinstance and len(args) == 2 and isinstance(args[0], _Given):
+        kinds = args[1] if isinstance(args[1], tuple) else (args[1],)
+        return True if Tensor in kinds else _UNKNOWN
     if function in _ON_PLAIN:
-        return _tried(function, args, kwargs)
+        return _tried(function, [None if isinstance(each, _Absent) else each for each in args], kwargs)
     return args[0] if args and getattr(function, "__name__", "") in _KEEPS_SHAPE else _UNKNOWN
 
 

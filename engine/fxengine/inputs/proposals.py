@@ -73,6 +73,8 @@ class Proposer:
         patterns = list(self._by_source(parameter, by_name, wish))
         wishes = _like_named(list(wish.recipes), by_name) if wish else []
         recipes: list[Recipe] = [*self._by_annotation(parameter, by_name)]
+        if by_name and isinstance(by_name[0], Verbatim):  # Its values matter, and no layer or comment knows them.
+            recipes += by_name
         # A layer for tensors of one rank knows better than what is said of a parameter.
         fitting = [each for each in patterns if wish is None or wish.any_rank or _rank(each) == _rank(wishes[0])]
         recipes += [*fitting, *wishes, *(each for each in patterns if each not in fitting), *by_name]

@@ -219,7 +219,7 @@ def by_guess(moves: Moves) -> Iterator[Change]:
     for place, recipe in moves.tensors():
         yield from _usual_sizes(moves, place, recipe)
         for other in (len(recipe.shape) + 1, len(recipe.shape) - 1):
-            yield from moves.rank(place, recipe, other, 4.0)
+            yield from moves.rank(place, recipe, other, 2.5 if place in moves.blamed else 4.0)
         if recipe.dtype.is_floating_point:
             yield moves.put(place, moves.as_integers(recipe), 4.0)
         else:

@@ -158,7 +158,7 @@ class _Search:
         self.parameters = parameters_of(root)
         self.clues = Clues(root if isinstance(root, nn.Module) else nn.Module())
         names = [parameter.name for parameter in self.parameters]
-        read = consumption(root, names, self.clues)
+        read = consumption(root, names, [parameter.name for parameter in self._passed()], self.clues)
         self.needed = read.needed
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
         said = patterns_said(root, names)
@@ -239,8 +239,13 @@ class _Search:
         return {parameter.name: self._proposals(parameter)[0] for parameter in self._wanted()}
 
     def _wanted(self) -> list[Parameter]:
-        """The parameters to pass: the required ones, or the main input of a model whose parameters are all optional."""
-        required = [each for each in self.parameters if each.required or each.name in self.needed]
+        """The parameters to pass at first: those that have to be, and those that the source needs."""
+        passed = self._passed()
+        return [each for each in self.parameters if each in passed or each.name in self.needed]
+
+    def _passed(self) -> list[Parameter]:
+        """The required parameters, or the main input of a model whose parameters are all optional."""
+        required = [each for each in self.parameters if each.required]
         if required or not self.parameters:
             return required
         name = getattr(self.root, "main_input_name", None)
@@ -255,6 +260,8 @@ class _Search:
     def _push_second_choices(self) -> None:
         """Queue the other proposals of each parameter, one parameter changed at a time."""
         first = self._first_choice()
+        if self.needed:  # What is read may be wrong.
+            self._push({each.name: first[each.name] for each in self._passed()}, 0.8, 0)
         for parameter in self._wanted():
             for rank, recipe in enumerate(self._proposals(parameter)[1:_MAX_SECOND_CHOICES], 1):
                 self._push({**first, parameter.name: recipe}, 1.5 * rank, 0)

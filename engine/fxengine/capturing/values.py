@@ -1,0 +1,352 @@
+"""What the graph of a capture knows of the tensors that the code has: which node computes each, and of which inputs.
+
+A tensor becomes a node when something is computed from it. What belongs to the model, and constants, are known from
+their first use; a change in place gives a tensor a new node.
+"""
+
+import operator
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch._C._functorch import is_batchedtensor
+from torch.utils import _pytree as pytree
+
+from fxengine.capturing.held import Held, Place
+from fxengine.capturing.modes import Modes
+from fxengine.capturing.spelling import spelled
+from fxengine.immutable_collections import immutable_dict, immutable_list
+from fxengine.node import Node
+from fxengine.node_fields import TensorFacts
+from fxengine.recording import PLAIN_TYPES
+from fxengine.shapes_only import to_meta
+
+if TYPE_CHECKING:
+    from fxengine.capturing.tracer import CaptureTracer
+
+__all__ = ["NotConstant", "Values"]
+
+
+class NotConstant(BaseException):
+    """What was taken for a computation with constants is none. No `Exception`: the user's code must not take it."""
+
+
+class Values:
+    """The tensors of one capture. Mutable.
+
+    Attributes:
+        held: What is known of each tensor, by its identity.
+        changed: Whether inputs or the model's own tensors were changed in place.
+        on_constants: Whether a `vmap` is being tried that may work on constants only.
+        modes: Which modes are on where the graph ends now.
+    """
+
+    def __init__(self, tracer: "CaptureTracer", device: torch.device) -> None:
+        """Make nodes with `tracer`; `device` is where all tensors without data seem to lie."""
+        self.held: dict[int, Held] = {}
+        self.changed = False
+        self.on_constants = False
+        self.modes = Modes(tracer, device)
+        self._tracer = tracer
+        self._device = device
+        self._originals: dict[int, Tensor] = {}
+        self._recipes: dict[int, tuple[Tensor, Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {}
+        self._sources = 0
+        self._used: dict[Node, None] = {}
+
+    def remember(self, made: Tensor, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Note how a constant was made, so that the graph can make it again instead of keeping it."""
+        self._recipes[id(made)] = (made, func, args, kwargs)
+
+    def is_symbolic(self, values: Iterable[Any]) -> bool:
+        """Whether anything among the values depends on inputs or parameters."""
+        for value in values:
+            kind = type(value)
+            if kind in PLAIN_TYPES or kind is torch.Size:
+                continue
+            if isinstance(value, Tensor):
+                found = self.is_variable(value)
+            elif isinstance(value, list | tuple):
+                found = self.is_symbolic(value)
+            elif isinstance(value, dict):
+                found = self.is_symbolic(value.values())
+            else:
+                found = kind is slice and self.is_symbolic((value.start, value.stop, value.step))
+            if found:
+                return True
+        return False
+
+    def is_variable(self, tensor: Tensor) -> bool:
+        """Whether a tensor depends on inputs or parameters."""
+        held = self.held.get(id(tensor))
+        if held is not None:
+            return not held.constant
+        if tensor.is_meta or isinstance(tensor, nn.Parameter):
+            return True
+        base = tensor._base
+        owner = None if base is None else self.held.get(id(base))
+        return owner is not None and not owner.constant
+
+    def is_state(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a parameter or buffer of the model."""
+        hierarchy = self._tracer._hierarchy
+        return isinstance(tensor, nn.Parameter) or hierarchy.buffer_name(tensor) is not None
+
+    def arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Any, ...], dict[str, Any], dict[Node, None], int]:
+        """The arguments of a call as those of its node and without data; the nodes in them, and their sources."""
+        outer = (self._used, self._sources)
+        self._used, self._sources = {}, 0
+        pairs = [self._pair(value) for value in args]
+        named = {name: self._pair(value) for name, value in kwargs.items()} if kwargs else {}
+        used, sources = self._used, self._sources
+        self._used, self._sources = outer
+        return (
+            tuple([pair[0] for pair in pairs]),
+            immutable_dict({name: pair[0] for name, pair in named.items()}) if named else _NO_KWARGS,
+            tuple([pair[1] for pair in pairs]),
+            {name: pair[1] for name, pair in named.items()},
+            used,
+            sources,
+        )
+
+    def _pair(self, value: Any) -> tuple[Any, Any]:
+        """A value as an argument of a node, and as an argument of a computation without data."""
+        kind = type(value)
+        if kind in PLAIN_TYPES:
+            return value, value
+        if isinstance(value, Tensor):
+            held = self.hold(value)
+            self._sources |= held.sources
+            node = held.node or self._node_at(held)
+            self._used[node] = None
+            # A number among the arguments may be one that a size follows from.
+            is_number = held.constant and not value.dim() and not value.is_floating_point()
+            return node, value if is_number else held.value
+        if kind is list or kind is tuple or kind is torch.Size:
+            pairs = [self._pair(item) for item in value]
+            items, values = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+            return (immutable_list(items), values) if kind is list else (tuple(items), tuple(values))
+        if kind is dict:
+            pairs = {key: self._pair(item) for key, item in value.items()}
+            return immutable_dict({key: pair[0] for key, pair in pairs.items()}), {
+                key: pair[1] for key, pair in pairs.items()
+            }
+        if kind is slice:
+            (start, stop, step), values = self._pair((value.start, value.stop, value.step))
+            return slice(start, stop, step), slice(*values)
+        return self._unusual_pair(value)
+
+    def _unusual_pair(self, value: Any) -> tuple[Any, Any]:
+        if hasattr(value, "item") and hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
+            number = value.item()  # A number of numpy's.
+            return number, number
+        argument = self._tracer.create_arg(value)
+        leaves = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
+        for leaf in leaves:
+            self._pair(leaf)
+        if isinstance(argument, Node):
+            self._used[argument] = None
+        if not leaves:
+            return argument, value
+        return argument, pytree.tree_map_only(Tensor, lambda leaf: self.hold(leaf).value, value)
+
+    def with_masks(self, value: Any, given: Any) -> Any:
+        """A key with the masks in it that are constants as they are: how much they select their data tell."""
+        if isinstance(value, tuple) and isinstance(given, tuple):
+            return tuple(self.with_masks(*each) for each in zip(value, given, strict=True))
+        if isinstance(given, Tensor) and given.dtype is torch.bool and not given.is_meta and self.hold(given).constant:
+            return given
+        return value
+
+    def append(
+        self,
+        opcode: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        label: str,
+        used: Iterable[Node],
+    ) -> Node:
+        """A new node at the end of the graph, after whatever the modes that are on demand."""
+        modes = self.modes
+        if modes.may_differ():
+            modes.follow()
+        tracer = self._tracer
+        node = tracer.graph._append(opcode, target, args, kwargs, label, None, used)
+        scope = tracer.scope
+        tracer._describe(node, sys._getframe(1), (scope.module_path, scope.module_type), tracer._stack)
+        return node
+
+    def kept(self, result: Any, place: Place, sources: int) -> Any:
+        """What the code gets for the value at a place of the graph."""
+        if isinstance(result, Tensor):
+            return self._kept_tensor(result, place, sources)
+        if isinstance(result, list | tuple) and type(result) is not torch.Size:
+            items = [self.kept(item, Place(None, place, index), sources) for index, item in enumerate(result)]
+            if all(new is old for new, old in zip(items, result, strict=True)):
+                return result
+            if isinstance(result, list):
+                return items
+            return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+        if isinstance(result, dict):
+            for key, item in result.items():
+                result[key] = self.kept(item, Place(None, place, key), sources)
+        return result
+
+    def _kept_tensor(self, result: Tensor, place: Place, sources: int) -> Tensor:
+        node = place.node
+        if node is not None:
+            node.tensor = TensorFacts(tuple(result.shape), result.dtype, self._device)
+        known = self.held.get(id(result))
+        if known is None:
+            original = self._originals.get(id(result))
+            known = None if original is None else self.held[id(original)]
+        if known is None:
+            if not result.is_meta:
+                result = to_meta(result)
+            self.held[id(result)] = Held(result, result, place, sources)
+            return result
+        # The same tensor comes back: it was changed in place, or there was nothing to do.
+        known.node, known.parent, known.key, known.made = place.node, place.parent, place.key, place.made
+        known.sources |= sources
+        known.constant = False
+        return known.tensor
+
+    def add(self, tensor: Tensor, place: Place, sources: int) -> Tensor:
+        """A tensor without data for an input, at a place of the graph."""
+        twin = to_meta(tensor.detach())
+        if twin is tensor:
+            twin = tensor.detach()
+        if twin.requires_grad is not tensor.requires_grad and tensor.is_leaf:
+            twin.requires_grad_(tensor.requires_grad)
+        held = self.held[id(twin)] = Held(twin, twin, place, sources)
+        held.is_given = True
+        if place.node is not None:
+            place.node.tensor = TensorFacts(tuple(tensor.shape), tensor.dtype, self._device)
+        return twin
+
+    def node_of(self, tensor: Tensor) -> Node:
+        """The node that computes a tensor."""
+        held = self.hold(tensor)
+        return held.node or self._node_at(held)
+
+    def _node_at(self, place: Place) -> Node:
+        """The node of a place; it is made now if it was not needed before."""
+        node = place.node
+        if node is None:
+            if place.parent is not None:
+                parent = self._node_at(place.parent)
+                item = (parent, place.key)
+                node = self.append("call_function", operator.getitem, item, _NO_KWARGS, "getitem", (parent,))
+            else:
+                node = self._made(place)
+            place.node = node
+            if isinstance(place, Held):
+                node.tensor = TensorFacts(tuple(place.value.shape), place.value.dtype, self._device)
+        return node
+
+    def _made(self, place: Place) -> Node:
+        assert place.made is not None
+        opcode, target, args, kwargs = place.made
+        if not callable(target):
+            return self.append(opcode, target, (), _NO_KWARGS, target.replace(".", "_"), ())
+        args = tuple(self._node_at(each) if isinstance(each, Place) else each for each in args)
+        used = tuple(each for each in args if isinstance(each, Node))
+        if target is getattr:
+            return self.append(opcode, target, args, _NO_KWARGS, str(args[1]), used)
+        opcode, function, args, label = spelled(target, args, dict(kwargs))
+        return self.append(opcode, function, args, immutable_dict(kwargs), label, used)
+
+    def hold(self, tensor: Tensor) -> Held:
+        """What is known of a tensor; one that is not known yet belongs to the model, or is a constant."""
+        held = self.held.get(id(tensor))
+        if held is not None and (not held.constant or held.version == _version(tensor)):
+            return held
+        if self.on_constants and is_batchedtensor(tensor):
+            raise NotConstant
+        base = tensor._base
+        if base is not None and held is None:
+            owner = self.held.get(id(base))
+            if owner is not None and not owner.constant:
+                return self._view(tensor, owner)
+        held = self._adopt(tensor)
+        self.held[id(tensor)] = held
+        if held.value is not tensor:
+            self._originals[id(held.value)] = tensor
+        return held
+
+    def _adopt(self, tensor: Tensor) -> Held:
+        name = self._tracer.name_in_root(tensor)
+        is_constant = not tensor.is_meta and not isinstance(tensor, nn.Parameter)
+        if name is None:
+            alias = self._alias(tensor) if tensor.is_meta else None
+            if alias is not None:
+                return alias
+            recipe = self._recipes.get(id(tensor))
+            if recipe is not None and _version(tensor) == 0:
+                made: Any = ("call_function", recipe[1], *self._frozen_recipe(recipe))
+                held = Held(tensor, to_meta(tensor), Place(None, made=made), 0)
+                held.constant, held.version = True, 0
+                return held
+            name = self._tracer.constant(tensor)
+        value = to_meta(tensor) if not tensor.is_meta else tensor.detach()
+        held = Held(tensor, value, Place(None, made=("get_attr", name, (), _NO_KWARGS)), 0)
+        held.constant, held.version = is_constant, _version(tensor)
+        return held
+
+    def _frozen_recipe(self, recipe: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args, kwargs, *_ = self.arguments(recipe[2], recipe[3])
+        return args, kwargs
+
+    def _alias(self, tensor: Tensor) -> Held | None:
+        """What is known of a tensor that was made, behind our back, of another one."""
+        storage = _storage(tensor)
+        for held in reversed(self.held.values()):
+            if storage is not None and not held.constant and _storage(held.value) == storage:
+                return self._view(tensor, held)
+        return None
+
+    def _view(self, tensor: Tensor, owner: Held) -> Held:
+        """Make a tensor known that has its data in common with another."""
+        if tensor.shape == owner.tensor.shape and tensor.stride() == owner.tensor.stride():
+            place: Place = Place(self._node_at(owner))
+        else:
+            args = (self._node_at(owner), tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+            place = Place(None, made=("call_function", torch.as_strided, args, _NO_KWARGS))
+        value = tensor if tensor.is_meta else to_meta(tensor)
+        held = self.held[id(tensor)] = Held(tensor, value, place, owner.sources)
+        return held
+
+    def make_variable(self, tensor: Tensor) -> None:
+        """Prepare a constant for being changed by what depends on the inputs: each run needs one of its own."""
+        held = self.held.get(id(tensor))
+        if held is not None and not held.constant:
+            owner = held if tensor._base is None else self.held.get(id(tensor._base), held)
+            self.changed |= owner.is_given
+            owner.is_given = False
+            return
+        if tensor._base is not None and not self.is_state(tensor):
+            self.make_variable(tensor._base)
+        self.changed |= self.is_state(tensor)
+        held = self.hold(tensor)
+        if held.constant:
+            held.constant = False
+            if not self.is_state(tensor) and (held.made is None or held.made[0] == "get_attr"):
+                node = self._node_at(held)
+                held.node = self.append("call_method", "clone", (node,), _NO_KWARGS, "clone", (node,))
+
+
+_NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
+
+
+def _storage(tensor: Tensor) -> int | None:
+    """What identifies the memory that a tensor has or would have; None for one that stands for a batch."""
+    return None if is_batchedtensor(tensor) else tensor.untyped_storage()._cdata
+
+
+def _version(tensor: Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
