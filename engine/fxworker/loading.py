@@ -31,7 +31,7 @@ from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.packages import Place, absent_of, import_named, modules_since, newest_module, place_of
 from fxworker.reparsing import Parsed, parsed
-from fxworker.slicing import Refused, Slice, consequences, imports_of, names_in, slice_of
+from fxworker.slicing import Refused, Slice, consequences, imports_of, names_in, preparing, slice_of
 from fxworker.statements import Definition, Statement
 from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest, program_of
 
@@ -232,9 +232,11 @@ class Document:
         scratch = self.place.module()
         before = sys.modules.get(self.name)
         sys.modules[self.name] = scratch
-        for node in imports_of(slice_.statements):
-            passing(node.lineno)
-            self._import(node, scratch.__dict__)
+        prepared = preparing(slice_.statements)
+        for statement in slice_.statements:
+            for node in (statement.node,) if statement in prepared else imports_of([statement]):
+                passing(node.lineno)
+                self._import(node, scratch.__dict__)
         if before is not None:
             sys.modules[self.name] = before
         else:
@@ -330,8 +332,8 @@ class Document:
             missing = importing(lambda: exec(plain, namespace))  # noqa: S102 — This is what a worker is for.
         return [*self._absent.get(ast.unparse(statement.node), ()), *missing] if statement.is_import else missing
 
-    def _import(self, node: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> None:
-        """Execute an import ahead of need, and remember what it wants that is not installed."""
+    def _import(self, node: ast.stmt, namespace: dict[str, Any]) -> None:
+        """Execute an import, or what one needs, ahead of need, and remember what it wants that is not installed."""
         code = compiled(node, self.path)
         with contextlib.suppress(BaseException):
             missing = importing(lambda: exec(code, namespace))  # noqa: S102 — This is what a worker is for.
@@ -445,7 +447,8 @@ def import_key(request: Source) -> str:
         slice_ = slice_of(tree, text, request.path, wanted(request))
     except _NO_PROGRAM:
         return ""
-    return digest("\n".join(ast.dump(node) for node in imports_of(slice_.statements)))
+    nodes = [*imports_of(slice_.statements), *(each.node for each in preparing(slice_.statements))]
+    return digest("\n".join(map(ast.dump, nodes)))
 
 
 def with_flags(slice_: Slice) -> Iterator[tuple[Statement, int]]:

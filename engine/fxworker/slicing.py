@@ -125,6 +125,23 @@ def imports_of(statements: Iterable[Statement]) -> Iterator[ast.Import | ast.Imp
             yield from (each for each in statement.node.body if isinstance(each, ast.Import | ast.ImportFrom))
 
 
+def preparing(statements: Sequence[Statement]) -> list[Statement]:
+    """Return the statements of a slice that decide where its imports are looked for, and what these need."""
+    found: list[Statement] = []
+    names = set[str]()
+    for statement in reversed(statements):
+        if not statement.is_import and (statement.binds & names or _changes_path(statement.node)):
+            found.append(statement)
+            names |= statement.now | statement.later
+    return found[::-1]
+
+
+def _changes_path(node: ast.stmt) -> bool:
+    """Whether a statement that is no definition speaks of `sys.path`."""
+    parts = ast.walk(node) if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign | ast.If | ast.For) else ()
+    return any(isinstance(each, ast.Attribute) and ast.unparse(each) == "sys.path" for each in parts)
+
+
 class _Choice:
     """The statements of one slice, as they are chosen. Mutable.
 

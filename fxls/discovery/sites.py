@@ -14,6 +14,7 @@ from typing import Final
 
 from fxls.discovery.closing import Bound, Scope, closed, is_literal, without_device
 from fxls.discovery.index import ModelVariable
+from fxls.discovery.loops import first_taken, item_of
 from fxls.discovery.names import Names, blocks_of, every_statement
 from fxls.discovery.syntax import FunctionNode, docstring_of, dotted, example_code, is_main_guard, span_of
 from fxworker.wire import LOCALS, Construct, Inputs, Location, Span, TraceTarget
@@ -232,7 +233,7 @@ class _Walk:
         if statement.value is None:
             return
         self._expression(statement.value, scope)
-        value = closed(statement.value, scope)
+        value = first_taken(statement.value, scope) or closed(statement.value, scope)
         for target in targets:
             if not isinstance(target, ast.Name):
                 _unpack(target, value, scope)
@@ -248,12 +249,8 @@ class _Walk:
             scope.names[target.id] = Bound(value, model, kept)
 
     def _loop_variable(self, statement: ast.For | ast.AsyncFor, scope: Scope) -> None:
-        """Bind a loop's variable to the first of the values, where they are written out."""
-        values = statement.iter
-        if isinstance(values, ast.Tuple | ast.List) and values.elts:
-            _unpack(statement.target, closed(values.elts[0], scope), scope)
-        else:
-            _forget(statement.target, scope)
+        """Bind a loop's variable to the first of the values, where they are known."""
+        _unpack(statement.target, item_of(statement.iter, scope), scope)
 
     def _expression(self, expression: ast.expr, scope: Scope) -> None:
         """Note the models that an expression mentions and the calls that build or feed one."""

@@ -486,3 +486,61 @@ def test_a_directive_above_a_class_in_a_function():
             def forward(self, x): return x
     """
     assert constructs(text, "make.<locals>.Net") == [("directive", "Net(3)")]
+
+
+LOADER = """
+    class Net(nn.Module):
+        def forward(self, x, y=None): return x
+    if __name__ == "__main__":
+        net = Net()
+        data = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.zeros(64))
+        loader = torch.utils.data.DataLoader(data, batch_size=4, shuffle=True)
+        %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [
+        ("for x, y in loader: net(x)", "torch.randn(64, 8)[:4]"),
+        ("for i, (x, y) in enumerate(tqdm.tqdm(loader), 1): net(x)", "torch.randn(64, 8)[:4]"),
+        ("for batch in loader: net(*batch)", "*(torch.randn(64, 8)[:4], torch.zeros(64)[:4])"),
+        ("for batch in loader: net(batch[0])", "(torch.randn(64, 8)[:4], torch.zeros(64)[:4])[0]"),
+        ("x, y = next(iter(loader)); net(x.to(device))", "torch.randn(64, 8)[:4]"),
+        ("for (x, _), n in zip(loader, range(3)): net(x, n)", "torch.randn(64, 8)[:4], 0"),
+        ("for x in list([torch.ones(2), torch.ones(3)]): net(x)", "torch.ones(2)"),
+    ],
+)
+def test_batches_of_tensors_are_what_a_loop_gives(loop, expected):
+    assert inputs(LOADER % loop) == [("call", expected)]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for x, y in DataLoader(ImageFolder('x'), batch_size=4): net(x)",
+        "for batch in files: net(batch['image'])",
+        "for batch in files: net(**batch)",
+        "for batch in files: net(*batch)",
+        "for i, batch in enumerate(DataLoader(data, args.size)): net(batch)",
+        "batch = next(iter(files)); net(batch)",
+        "for x in []: net(x)",
+        "for x, in loader: net(x)",
+        "for x, y in zip(*pairs): net(x)",
+    ],
+)
+def test_batches_that_only_a_run_gives_are_not_known(loop):
+    assert inputs(LOADER % loop) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("given = (torch.ones(2), None); net(*given)", "*(torch.ones(2), None)"),
+        ("given = dict(x=torch.ones(2)); net(**given, y=3)", "**dict(x=torch.ones(2)), y=3"),
+        ("batch = {'x': torch.ones(2)}; net(batch['x'])", "{'x': torch.ones(2)}['x']"),
+        ("batch = [torch.ones(2)]; net(batch[-1])", "[torch.ones(2)][-1]"),
+    ],
+)
+def test_arguments_that_are_spread_or_looked_up(call, expected):
+    assert inputs(LOADER % call) == [("call", expected)]

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from fxworker.wire import program_of
+from fxworker.wire import Overlay, program_of
 from tests.worker.harness import all_problems, of
 
 HEAD = "import torch\nfrom torch import nn\n"
@@ -54,6 +54,33 @@ def test_lines_of_a_notebook_are_comments_only_where_nothing_else_makes_sense():
     assert program_of("%magic\nx = (\n") == "%magic\nx = (\n"
 
 
+CALLS = """
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, 3)
+
+    def forward(self, image, mask=None):
+        return self.fc(image)
+
+if __name__ == "__main__":
+    net = Net(4)
+    data = torch.utils.data.TensorDataset(torch.randn(64, 5, 4), torch.zeros(64))
+    for step, (x, y) in enumerate(torch.utils.data.DataLoader(data, batch_size=6)):
+        %s
+        net(x).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("call", ["pass", "net(**batch)", "net(*files)", "net(batch['image'])", "net({'a': x}['b'])"])
+def test_calls_say_what_a_model_is_fed_as_far_as_they_are_known(worker, model, call):
+    report = worker.trace(model(HEAD + CALLS % call))
+    net = of(report, "Net")
+    assert (net.construct.expression, net.inputs.source) == ("Net(4)", "call")
+    assert net.nodes[-1].tensor.shape == (6, 5, 3)
+    assert [each.code for each in all_problems(report)] == ["FX305"]
+
+
 LAZY = """
 import importlib
 def __getattr__(name):
@@ -96,6 +123,48 @@ LAYOUTS = {
         "from a import W\n",
         "",
     ),
+    "namespace, from the root": (
+        {"pkg/sub/parts.py": "from pkg.other import W\n", "pkg/other.py": "W = 5\n"},
+        "pkg/sub/net.py",
+        "from pkg.sub.parts import W\n",
+        "",
+    ),
+    "star through a package": (
+        {"a/__init__.py": "from .parts import *\n", "a/parts.py": "_hidden = 1\nW = 5\n"},
+        "a/net.py",
+        "from a import *\n",
+        "",
+    ),
+    "circular at the end": (
+        {"one.py": "W = 5\nimport net\n", "two.py": "import one\nW = one.W\n"},
+        "net.py",
+        "from two import W\n",
+        "",
+    ),
+    "by version": (
+        {"old.py": "raise RuntimeError('never')\n", "new.py": "W = 5\n"},
+        "net.py",
+        "import sys\nif sys.version_info < (3,):\n    from old import W\nelse:\n    from new import W\n",
+        "",
+    ),
+    "on demand": (
+        {"parts.py": "W = 5\n"},
+        "net.py",
+        "import importlib\nparts = importlib.import_module('parts')\nW = parts.W\n",
+        "",
+    ),
+    "in a function": (
+        {"parts.py": "W = 5\n"},
+        "net.py",
+        "def width():\n    from parts import W\n    return W\nW = width()\n",
+        "",
+    ),
+    "folder on the path": (
+        {"lib/parts.py": "W = 5\n"},
+        "net.py",
+        "import os, sys\nLIB = os.path.join(os.path.dirname(__file__), 'lib')\nsys.path.append(LIB)\nfrom parts import W\n",
+        "",
+    ),
     "type checking": (
         {"parts.py": "W = 5\n"},
         "net.py",
@@ -126,6 +195,18 @@ def test_packages_of_every_layout(worker, tmp_path, name):
     assert net.status == "complete"
     assert net.facts is not None
     assert net.facts.parameters == 18
+
+
+@pytest.mark.parametrize("name", ["src", "namespace", "star", "circular", "lazy"])
+def test_unsaved_texts_of_other_files_are_what_is_imported(worker, tmp_path, name):
+    files, path, imports, root = LAYOUTS[name]
+    for file, content in {**files, path: HEAD + imports + NET % "W"}.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(content)
+    parts = next(file for file in files if file.endswith("parts.py"))
+    overlay = Overlay(str(tmp_path / parts), files[parts].replace("W = 5", "W = 6"))
+    report = worker.trace(tmp_path / path, roots=(tmp_path / root,), overlays=(overlay,))
+    assert of(report, "Net").facts.parameters == 21
 
 
 BASES = """
