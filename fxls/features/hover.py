@@ -8,6 +8,7 @@ from lsprotocol import types as lsp
 
 from fxls.discovery.index import ModelIndex
 from fxls.features import markdown as md
+from fxls.features.branches import left_out
 from fxls.features.listing import cut, listing
 from fxls.features.places import PlacedProblem, Site, contains, extent, sites, target_reports
 from fxls.features.problems import Tally, problems_at, problems_by_model
@@ -258,7 +259,8 @@ def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Spa
     point = _value_of_assignment(snapshot.index, point)
     smallest: Span | None = None
     found: list[Site] = []
-    for site in sites(snapshot):
+    every = list(sites(snapshot))
+    for site in every:
         for span in site.spans:
             if not contains(span, point):
                 continue
@@ -267,7 +269,7 @@ def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Spa
             if span == smallest:
                 found.append(site)
     if smallest is None:
-        return None
+        return left_out(snapshot, point, every)
     direct = [site for site in found if site.innermost == smallest]
     text = _nodes(snapshot, direct) if direct else _inside(snapshot, found, smallest)
     return (text if snapshot.fresh else f"{text}  \n{_OLD}"), smallest
