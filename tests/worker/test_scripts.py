@@ -162,7 +162,7 @@ LAYOUTS = {
     "folder on the path": (
         {"lib/parts.py": "W = 5\n"},
         "net.py",
-        "import os, sys\nLIB = os.path.join(os.path.dirname(__file__), 'lib')\nsys.path.append(LIB)\nfrom parts import W\n",
+        "import os, sys\nLIB = os.path.dirname(__file__) + '/lib'\nsys.path.append(LIB)\nfrom parts import W\n",
         "",
     ),
     "type checking": (
