@@ -1,17 +1,25 @@
 """Jobs for documents, newest first: at most one for each document, and a newer one ends the older at once.
 
-There is no debounce. Where more documents wait than may run at a time, the one that was touched last goes first; the
-document that the person is at never waits for others at all.
+There is no debounce, but for one who types so fast that no job comes to its end: to begin work with each character that
+the next one ends would only take the machine away from what the person waits for. Where more documents wait than may
+run at a time, the one that was touched last goes first; the document that the person is at never waits for others.
 """
 
 import asyncio
 import itertools
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 _log = logging.getLogger(__name__)
+
+_IN_VAIN: Final = 8
+"""Jobs in a row that the next one ended after which one begins only when no other follows at once."""
+
+_CALM: Final = 0.07
+"""Seconds for which that one waits: somewhat longer than it takes to type a character fast."""
 
 Job: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -38,6 +46,7 @@ class Scheduler:
         self._running: dict[str, tuple[_Entry, asyncio.Task[None]]] = {}
         self._cancelled: set[asyncio.Task[None]] = set()
         self._touched: dict[str, int] = {}
+        self._in_vain: Counter[str] = Counter()
         self._clock = itertools.count(1)
         self._current = ""
 
@@ -62,6 +71,10 @@ class Scheduler:
         """Whether a job runs or waits for a document."""
         return key in self._waiting or key in self._running
 
+    def progressed(self, key: str) -> None:
+        """Note that the person has something of a job that goes on: it was not in vain."""
+        self._in_vain.pop(key, None)
+
     @property
     def idle(self) -> bool:
         """Whether nothing runs or waits."""
@@ -80,6 +93,7 @@ class Scheduler:
         """End a document's jobs and forget it."""
         self.cancel(key)
         self._touched.pop(key, None)
+        self._in_vain.pop(key, None)
 
     async def close(self) -> None:
         """End everything; returns when it has ended."""
@@ -115,14 +129,22 @@ class Scheduler:
             task.add_done_callback(self._cancelled.discard)
 
     async def _run(self, key: str, entry: _Entry) -> None:
+        begun = False
         try:
+            if self._in_vain[key] >= _IN_VAIN:
+                await asyncio.sleep(_CALM)
+            begun = True
             await entry.job()
+        except asyncio.CancelledError:
+            self._in_vain[key] += begun
+            raise
         except Exception:  # noqa: BLE001 — a job is a handler: its fault is logged and the next job runs.
             _log.exception("a job of %s failed", key)
         finally:
             running = self._running.get(key)
             if running is not None and running[0] is entry:
                 del self._running[key]
+                self._in_vain.pop(key, None)
             for waiter in entry.waiters:
                 _wake(waiter)
             self._fill()

@@ -385,6 +385,7 @@ class Session:
             known = document.early(without_ignored(report), self._workspace.settings(document))
             if known is not None and document.report is not None:
                 self._display.publish(known)
+                self._scheduler.progressed(document.uri)
             heard.set()
 
         document.asked()

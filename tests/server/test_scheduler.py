@@ -134,3 +134,49 @@ async def test_close_ends_everything(work):
     await asyncio.sleep(0)
     assert work.events == ["start a", "cancel a"]
     assert scheduler.idle
+
+
+async def typed(scheduler, work, count, pause):
+    """Submit jobs as a person types who does not stop; return how many were begun."""
+    before = len(work.events)
+    for number in range(count):
+        scheduler.submit("a", work.job(f"{before}.{number}"))
+        await asyncio.sleep(pause)
+    return sum(event.startswith("start") for event in work.events[before:])
+
+
+async def test_who_types_without_a_pause_has_no_job_begun_in_vain_but_for_the_first_ones(work):
+    scheduler = Scheduler()
+    assert await typed(scheduler, work, 50, 0.005) <= 10
+    await asyncio.sleep(0.15)
+    assert work.events[-1] == "start 0.49", "as soon as they pause it begins"
+    work.gates["0.49"].set()
+    await scheduler.settled("a")
+    scheduler.submit("a", work.job("next"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert work.events[-1] == "start next", "what came to its end is forgotten"
+    await scheduler.close()
+
+
+async def test_a_job_that_the_person_has_something_of_is_not_in_vain(work):
+    scheduler = Scheduler()
+
+    async def useful():
+        work.events.append("start")
+        scheduler.progressed("a")
+        await asyncio.sleep(60)
+
+    for _ in range(30):
+        scheduler.submit("a", useful)
+        await asyncio.sleep(0.005)
+    assert len(work.events) == 30
+    await scheduler.close()
+
+
+async def test_a_document_that_was_closed_begins_anew(work):
+    scheduler = Scheduler()
+    await typed(scheduler, work, 20, 0.002)
+    scheduler.forget("a")
+    assert await typed(scheduler, work, 1, 0.002) == 1
+    await scheduler.close()
