@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from lsprotocol import types as lsp
 
+from fxls.archive import Archive, Kept
 from fxls.discovery.ignores import without_ignored
 from fxls.discovery.index import ModelIndex
 from fxls.discovery.syntax import parse
@@ -113,6 +114,7 @@ class Session:
         self._documents: dict[str, Document] = {}
         self._scheduler = Scheduler(parallel or max(1, min(4, (os.cpu_count() or 2) // 2)))
         self._watcher = Watcher(self.files_changed)
+        self._archive = Archive()
         self._trials: dict[str, asyncio.Task[None]] = {}
         self._edited: set[str] = set()
         # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
@@ -281,6 +283,7 @@ class Session:
         for uri in [*self._trials]:
             self._end_trials(uri)
         await self._scheduler.close()
+        await self._archive.close()
         self._beside.shutdown(wait=False, cancel_futures=True)
         await self._pool.close()
 
@@ -363,18 +366,32 @@ class Session:
 
     async def _trace(self, document: Document) -> None:
         """Trace a document and show the report."""
-        worker = self._worker(document)
-        if document.environment is None and document.uri == self._display.active:
+        first = document.environment is None
+        if first and document.uri == self._display.active:
             self._display.say(status(None))
-        first, document.environment = document.environment is None, await worker.environment()
+        # While the worker starts, what an earlier session has left is shown.
+        known = self._recalled(document) if first else asyncio.sleep(0, None)
+        document.environment, kept = await asyncio.gather(self._worker(document).environment(), known)
         if first:
             _log_environment(document, sandboxed=self._workspace.is_sandboxed(document))
         if document.environment.problem:
             document.forget()
             self._show(document)
             return
+        if kept is not None and kept.environment == document.environment:
+            self._show(document)
+            return
         request = self._request(document)
         self._answered(document, request, await self._asked(document, request, asyncio.Event()))
+
+    async def _recalled(self, document: Document) -> Kept | None:
+        """Show the report that an earlier session has left, if nothing changed since; return it."""
+        request = self._request(document)
+        kept = await self._archive.recalled(self._workspace.environment(document), request)
+        if kept is not None:
+            document.asked()
+            self._answered(document, request, kept.report)
+        return kept
 
     async def _asked(self, document: Document, request: TraceRequest, heard: asyncio.Event) -> TraceReport:
         """Return the report of a document's text; after an edit its problems are shown as soon as they are known."""
@@ -405,8 +422,9 @@ class Session:
             self._watcher.depend(document.uri, found.read, found.absent, document.asked_at)
             self._show(document)
             self._workspace.view(document).remember(document.index, report)
-            if is_worthwhile(report):
-                trials = self._try_fixes(document, replace(request, targets=()), report)
+            self._keep(document, request, report)
+            if is_worthwhile(report) and not _has_fixes(report):
+                trials = self._try_fixes(document, request, report)
                 self._trials[document.uri] = asyncio.get_running_loop().create_task(trials)
 
     async def _try_fixes(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
@@ -418,7 +436,14 @@ class Session:
             return index, without_ignored(await worker.trace(replace(request, text=text, targets=index.targets)))
 
         await asyncio.sleep(_PAUSE)
-        document.mended(report, await with_fixes(report, request.text, trial))
+        fixed = await with_fixes(report, request.text, trial)
+        document.mended(report, fixed)
+        self._keep(document, request, fixed)
+
+    def _keep(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
+        """Keep a report for the next session; one that comes from there is kept already."""
+        if document.environment is not None:
+            self._archive.keep(self._workspace.environment(document), request, document.environment, report)
 
     def _end_trials(self, uri: str) -> None:
         trials = self._trials.pop(uri, None)
@@ -479,6 +504,11 @@ def _log_environment(document: Document, *, sandboxed: bool) -> None:
         level = logging.INFO if found.sandbox or not sandboxed else logging.WARNING
         where = confinement(found, sandboxed=sandboxed)
         _log.log(level, "%s: torch %s, Python %s, %s", document.path, found.torch, found.python, where)
+
+
+def _has_fixes(report: TraceReport) -> bool:
+    """Whether fixes were found for the problems of a report before."""
+    return any(problem.fixes for target in report.targets for problem in target.problems)
 
 
 def _is_long(document: Document) -> bool:

@@ -680,3 +680,32 @@ async def test_an_edit_of_code_ends_the_trials_and_one_of_comments_does_not(mend
         mending.type("net.py", 3, "x = 1\n")
         await asyncio.sleep(0.02)
     assert mending.worker.cancelled == mending.worker.requests[1:2]
+
+
+async def test_after_a_restart_nothing_is_traced_that_is_as_it_was(tmp_path):
+    before = World(tmp_path)
+    before.worker.problems = (Problem("FX008", "error", "bad", Location("", Span(6, 15, 6, 20))),)
+    await before.open("net.py")
+    await before.session.close()
+    after = World(tmp_path)
+    await after.open("net.py")
+    assert after.editor.published == before.editor.published
+    assert after.traced() == []
+    snapshot = after.session.snapshot(after.uri("net.py"))
+    assert snapshot.current
+    assert snapshot.environment == after.worker.report
+    after.type("net.py", 2, "WIDTH = 1\n")
+    await after.settle()
+    assert after.traced() == ["net.py"]
+    await after.session.close()
+
+
+async def test_after_a_restart_with_another_torch_everything_is_traced_again(tmp_path):
+    before = World(tmp_path)
+    await before.open("net.py")
+    await before.session.close()
+    after = World(tmp_path)
+    after.worker.report = replace(after.worker.report, torch="9.9")
+    await after.open("net.py")
+    assert after.traced() == ["net.py"]
+    await after.session.close()

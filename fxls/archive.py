@@ -1,0 +1,213 @@
+"""The last report of each file, kept between sessions in the user's cache folder: a restart traces nothing anew.
+
+A report counts as long as everything is as it was that it was computed from: the request (text, models, imported
+folders, unsaved texts, limits), the files that the file imported, the interpreter with its installed packages, and this
+program. Each file of models has a small file of its own here, written when a person pauses, replaced as a whole; one
+that cannot be read is as good as none, and those that nobody asked for longest are removed.
+"""
+
+import asyncio
+import contextlib
+import functools
+import json
+import os
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import fxls
+import fxworker
+from fxls.memory import cache_folder
+from fxls.workers.python_env import PythonEnv
+from fxls.workers.variables import visible
+from fxworker.wire import EnvironmentReport, Keep, TraceReport, TraceRequest, WireError, decode, digest, encode
+
+_MOST_FILES: Final = 500
+_MOST_BYTES: Final = 64 << 20
+"""What is kept at most."""
+
+_PAUSE: Final = 2.0
+"""Seconds after a report in which no other one of the same file came when it is written."""
+
+_FLEETING: Final = frozenset({"FX104", "FX105"})
+"""Problems that another attempt need not have: a limit, or the end of a process."""
+
+_UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, WireError, zlib.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A report of an earlier session, and what it was computed on."""
+
+    report: TraceReport
+    environment: EnvironmentReport
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What is to be kept, and when the files were read that it follows from, in nanoseconds of the clock."""
+
+    env: PythonEnv
+    request: TraceRequest
+    kept: Kept
+    read: int
+
+
+class Archive:
+    """Keeps reports and finds them again. Mutable: holds what is not written yet; belongs to one event loop."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Use a folder, that of the user's cache if none is named."""
+        self._folder = folder or cache_folder() / "reports"
+        self._waiting: dict[Path, tuple[_Entry, asyncio.TimerHandle]] = {}
+        # Beside the event loop: to write a large report takes some milliseconds.
+        self._beside = ThreadPoolExecutor(1, "fxls archive")
+
+    async def recalled(self, env: PythonEnv, request: TraceRequest) -> Kept | None:
+        """Return the report that a request would have, if everything is as it was then."""
+        if not self._file(env, request.path).exists():
+            return None
+        return await asyncio.get_running_loop().run_in_executor(self._beside, self._read, env, request)
+
+    def keep(self, env: PythonEnv, request: TraceRequest, environment: EnvironmentReport, report: TraceReport) -> None:
+        """Keep a report once no other one of its file comes; one that an accident made is not kept."""
+        file = self._file(env, request.path)
+        self._forget(file)
+        problems = (*report.problems, *(problem for target in report.targets for problem in target.problems))
+        if (
+            any(each.code in _FLEETING for each in problems)
+            or any(each.cut for each in report.targets)
+            or report.denied
+        ):
+            return
+        times = report.timings
+        took = times.load + times.build + times.trace + times.shapes + times.report
+        entry = _Entry(env, request, Kept(report, environment), time.time_ns() - int(took * 1e6))
+        self._waiting[file] = entry, asyncio.get_running_loop().call_later(_PAUSE, self._begin, file)
+
+    async def close(self) -> None:
+        """Write what is not written yet."""
+        writing = [self._begin(file) for file in [*self._waiting]]
+        await asyncio.gather(*map(asyncio.wrap_future, writing))
+        self._beside.shutdown(wait=False)
+
+    def _begin(self, file: Path) -> "Future[None]":
+        entry, timer = self._waiting.pop(file)
+        timer.cancel()
+        return self._beside.submit(self._write, file, entry)
+
+    def _forget(self, file: Path) -> None:
+        if file in self._waiting:
+            self._waiting.pop(file)[1].cancel()
+
+    def _read(self, env: PythonEnv, request: TraceRequest) -> Kept | None:
+        file = self._file(env, request.path)
+        try:
+            head, _, lines = zlib.decompress(file.read_bytes()).partition(b"\n")
+            known: dict[str, Any] = json.loads(head)
+            if known["key"] != _key(env, request):
+                return None
+            environment, report = map(decode, lines.split(b"\n", 1))
+            if not isinstance(environment, EnvironmentReport) or not isinstance(report, TraceReport):
+                return None
+            if known["dependencies"] != _stamps(report):
+                return None
+            os.utime(file)
+        except _UNREADABLE:
+            return None
+        return Kept(report, environment)
+
+    def _write(self, file: Path, entry: _Entry) -> None:
+        """Write an entry. Never fails: a cache that cannot be written is none."""
+        kept = entry.kept
+        if any(_changed(path) > entry.read for path in kept.report.dependencies):
+            return
+        head = {"key": _key(entry.env, entry.request), "dependencies": _stamps(kept.report)}
+        lines = (json.dumps(head).encode(), encode(kept.environment).strip(), encode(kept.report))
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._folder, suffix=".part")
+            with os.fdopen(handle, "wb") as part:
+                part.write(zlib.compress(b"\n".join(lines), 1))
+            Path(name).replace(file)
+            self._prune()
+
+    def _prune(self) -> None:
+        found = [(entry.stat(), entry.path) for entry in os.scandir(self._folder)]
+        held = 0
+        for number, (state, path) in enumerate(sorted(found, key=lambda each: -each[0].st_mtime_ns)):
+            held += state.st_size
+            if number >= _MOST_FILES or held > _MOST_BYTES:
+                Path(path).unlink(missing_ok=True)
+
+    def _file(self, env: PythonEnv, path: str) -> Path:
+        return self._folder / digest("\n".join((*env.command, path)))
+
+
+def _key(env: PythonEnv, request: TraceRequest) -> str:
+    """Return the digest of what a report follows from, besides the files that were imported."""
+    targets = (
+        # What an earlier session found out is what this report says itself.
+        replace(each, constructs=tuple(way for way in each.constructs if way.source != "remembered"))
+        for each in request.targets
+    )
+    asked = replace(request, id=0, early=False, keep=Keep(), targets=tuple(targets))
+    variables = visible(os.environ, env.variables)
+    paths = [variables.get("PYTHONPATH", ""), *variables.get("PYTHONPATH", "").split(os.pathsep)]
+    stamps = [*_states(_installed(env.command[0])), *_states(filter(None, paths[1:]))]
+    parts = (encode(asked).decode(), fxls.__version__, _own(), *env.command, *env.variables, paths[0], *stamps)
+    return digest("\n".join(parts))
+
+
+def _stamps(report: TraceReport) -> dict[str, str]:
+    """Return what the files are that were imported; by their contents, for a checkout writes the same ones anew."""
+    return {path: _contents(path) for path in report.dependencies if path != report.path}
+
+
+def _changed(path: str) -> int:
+    """Return when a file was changed, 0 where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 — as below.
+    except OSError:
+        return 0
+    return max(found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _contents(path: str) -> str:
+    try:
+        return digest(Path(path).read_bytes().decode("utf-8", "replace"))
+    except OSError:
+        return ""
+
+
+def _installed(program: str) -> Iterator[str]:
+    """Yield the interpreter and its folders of packages: whatever is installed there, or removed, changes them."""
+    yield program
+    top = Path(program).parent.parent
+    for folder in (top, Path(program).resolve().parent.parent):
+        yield str(folder / "pyvenv.cfg")
+        for pattern in ("lib/python*/site-packages", "lib/python*/dist-packages", "Lib/site-packages"):
+            yield from map(str, sorted(folder.glob(pattern)))
+
+
+def _states(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        try:
+            found = os.stat(path)  # noqa: PTH116 — there are many.
+        except OSError:
+            yield f"{path} -"
+        else:
+            yield f"{path} {found.st_mtime_ns}"
+
+
+@functools.cache
+def _own() -> str:
+    """Return what tells this program's worker from another version of it that has the same number."""
+    packages = Path(fxworker.__file__).resolve().parent.parent
+    files = sorted(str(each) for name in ("fxengine", "fxworker") for each in (packages / name).rglob("*.py"))
+    return digest("\n".join(_states(files)))
