@@ -70,8 +70,9 @@ def _collection_paused() -> Generator[None]:
 
 def with_facts_of(node: Node, copied: Node) -> Node:
     """Return ``copied`` with what is known about ``node``."""
-    meta = node.meta
-    copied.meta = meta.copy() if type(meta) is dict else copy.copy(meta)
+    if node._meta is not None:
+        meta = node.meta
+        copied.meta = meta.copy() if type(meta) is dict else copy.copy(meta)
     copied._mark = node._mark
     copied.tensor = node.tensor
     return copied
