@@ -68,10 +68,12 @@ class Archive:
         # Beside the event loop: to write a large report takes some milliseconds.
         self._beside = ThreadPoolExecutor(1, "fxls archive")
 
+    def has(self, env: PythonEnv, path: str) -> bool:
+        """Whether there is a report of a file, be it one that still counts or not."""
+        return self._file(env, path).exists()
+
     async def recalled(self, env: PythonEnv, request: TraceRequest) -> Kept | None:
         """Return the report that a request would have, if everything is as it was then."""
-        if not self._file(env, request.path).exists():
-            return None
         return await asyncio.get_running_loop().run_in_executor(self._beside, self._read, env, request)
 
     def keep(self, env: PythonEnv, request: TraceRequest, environment: EnvironmentReport, report: TraceReport) -> None:

@@ -369,9 +369,12 @@ class Session:
         first = document.environment is None
         if first and document.uri == self._display.active:
             self._display.say(status(None))
-        # While the worker starts, what an earlier session has left is shown.
-        known = self._recalled(document) if first else asyncio.sleep(0, None)
-        document.environment, kept = await asyncio.gather(self._worker(document).environment(), known)
+        starting, kept = self._worker(document).environment(), None
+        if first and self._archive.has(self._workspace.environment(document), document.path):
+            # While the worker starts, what an earlier session has left is shown.
+            document.environment, kept = await asyncio.gather(starting, self._recalled(document))
+        else:
+            document.environment = await starting
         if first:
             _log_environment(document, sandboxed=self._workspace.is_sandboxed(document))
         if document.environment.problem:
