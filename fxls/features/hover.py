@@ -47,6 +47,7 @@ _ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "information": 2
 _LONGEST_EXPRESSION: Final = 120
 _LONGEST_WAY: Final = 300
 _OLD: Final = "*before the last edit*"
+_PROVEN: Final = "✓ *proven by tracing the changed text again; numbers are not compared*"
 
 
 def hover(snapshot: Snapshot, position: lsp.Position) -> lsp.Hover | None:
@@ -248,7 +249,8 @@ def _explanation(problem: Problem) -> str:
 def _advice(problem: Problem) -> str:
     """Return what to do, best first: fixes that are ready, then those in words."""
     ways = [f"{md.prose(way)}{' ✓' if verified else ''}" for way, verified in ways_out(problem)]
-    return "\n".join(f"{number}. {way}" for number, way in enumerate(ways, 1)) if len(ways) > 1 else "".join(ways)
+    listed = "\n".join(f"{number}. {way}" for number, way in enumerate(ways, 1)) if len(ways) > 1 else "".join(ways)
+    return f"{listed}\n\n{_PROVEN}" if any(verified for _, verified in ways_out(problem)) else listed
 
 
 def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Span] | None:

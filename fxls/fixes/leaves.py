@@ -33,8 +33,8 @@ _LOOPS: Final = ast.For | ast.While | ast.AsyncFor
 _COMMENT: Final = re.compile(r"\s*#")
 
 
-def extraction(source: Source, node: ast.expr) -> Iterator[Proposal]:
-    """Yield the move of the statement around an expression into a wrapped function, if it can be moved."""
+def extraction(source: Source, node: ast.expr | ast.stmt) -> Iterator[Proposal]:
+    """Yield the move of a statement, or of that around an expression, into a wrapped function, if it can be moved."""
     statement, torch = source.statement(node), source.torch()
     while statement is not None and source.is_elif(statement):
         above = source.parent(statement)

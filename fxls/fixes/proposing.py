@@ -26,6 +26,7 @@ _SILENT: Final[Mapping[str, _Proposer]] = {
     "FX305": silent.unused,
     "FX306": silent.question,
     "FX307": silent.change,
+    "FX309": silent.swallowed,
 }
 CODES: Final = frozenset(_PROPOSERS) | frozenset(_SILENT)
 """The codes that something is proposed for."""

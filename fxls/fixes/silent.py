@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fxls.discovery.syntax import FunctionNode, span_of
+from fxls.fixes.leaves import extraction
 from fxls.fixes.source import Proposal, Source
 from fxworker.wire import Edit, Location, Problem, Span
 
@@ -155,6 +156,37 @@ def change(source: Source, problem: Problem) -> Iterator[Proposal]:
             yield from _proposed(f"Write `{text}`, which changes nothing that others see", source.replaced(node, text))
         case _:
             return
+
+
+def swallowed(source: Source, problem: Problem) -> Iterator[Proposal]:
+    """Yield the move of the statement that catches the error into a function that tracing does not look into.
+
+    There the handler is what it is without tracing: it goes off where real tensors make it. Nothing smaller would do,
+    since a graph catches no errors.
+    """
+    asked = source.expression(problem.location.span)
+    inside: ast.AST | None = asked
+    for each in source.above(asked) if asked is not None else ():
+        match each:
+            case ast.Try(body=body) | ast.TryStar(body=body) if inside in body:
+                yield from extraction(source, each)
+                return
+            case ast.With() if any(_suppresses(item.context_expr) for item in each.items):
+                yield from extraction(source, each)
+                return
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                return
+            case _:
+                inside = each
+
+
+def _suppresses(manager: ast.expr) -> bool:
+    """Whether a context manager is `contextlib.suppress(…)`."""
+    match manager:
+        case ast.Call(func=ast.Attribute(attr="suppress") | ast.Name(id="suppress")):
+            return True
+        case _:
+            return False
 
 
 def _torch_call(source: Source, problem: Problem) -> tuple[ast.Call | None, str]:

@@ -117,6 +117,33 @@ def mended(name: str, body: str, code: str) -> list[tuple[str, str]]:
             """,
             ["y.add_(1)"],
         ),
+        (
+            "FX309",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    try:
+                        count = len(x)
+                    except RuntimeError:
+                        count = 1
+                    return x * count
+            """,
+            ["@torch.fx.wrap", "    except RuntimeError:\n        count = 1\n", "(x)\n        return x * count"],
+        ),
+        (
+            "FX309",
+            """
+            import contextlib
+
+            class Net(nn.Module):
+                def forward(self, x):
+                    scale = 1.0
+                    with contextlib.suppress(TypeError):
+                        scale = float(x.shape[0])
+                    return x * scale
+            """,
+            ["@torch.fx.wrap", "    with contextlib.suppress(TypeError):\n        scale = float(x.shape[0])\n"],
+        ),
     ],
 )
 def test_a_silent_error_is_mended(code: str, body: str, expected: list[str]) -> None:
@@ -164,3 +191,54 @@ def test_a_mended_dropout_follows_the_mode() -> None:
     x = torch.ones(100)
     assert torch.equal(model.eval()(x), x)
     assert not torch.equal(model.train()(x), x)
+
+
+def test_a_handler_in_a_function_of_its_own_answers_as_it_did() -> None:
+    body = """
+    class Net(nn.Module):
+        def forward(self, x):
+            try:
+                count = {4: 2.0}[x.shape[0]]
+            except KeyError:
+                count = 1.0
+            return x * count
+    """
+    ((_, text),) = mended("handler", body, "FX309")
+    diagnosis, module = diagnosed("<handler after>", text)
+    assert diagnosis.complete
+    graph = torch.fx.symbolic_trace(module.Net())
+    for rows in (3, 4):
+        x = torch.ones(rows, 2)
+        assert torch.equal(graph(x), module.Net()(x))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        try:
+            if x.sum() > 0:
+                return x
+        except Exception:
+            pass
+        return x * 2
+        """,
+        """
+        try:
+            x = x + 1
+        except Exception:
+            x = x[x.sum() > 0] if x.sum() else x
+        return x
+        """,
+    ],
+)
+def test_a_handler_that_is_left_or_asks_itself_stays_where_it_is(body: str) -> None:
+    text = (
+        f"{HEAD}\nclass Net(nn.Module):\n    def forward(self, x):\n{textwrap.indent(textwrap.dedent(body), ' ' * 8)}"
+    )
+    source = Source.of("a.py", text)
+    assert source is not None
+    row = next(number for number, line in enumerate(text.splitlines(), 1) if "x.sum()" in line)
+    column = text.splitlines()[row - 1].index("x.sum()")
+    problem = Problem("FX309", "warning", "", Location("a.py", Span(row, column, row, column + len("x.sum()"))))
+    assert not list(proposals(source, problem))
