@@ -36,10 +36,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fxls.discovery import discover
 from fxls.discovery.roots import roots_of
-from fxworker.building import Built, Unbuilt, build
+from fxworker.building import Built, Unbuilt, build, class_of
+from fxworker.inner import mentions_of
 from fxworker.loading import Document, Loaded, load
 from fxworker.tracing import outermost_first, trace, warm_up
-from fxworker.wire import TraceReport, TraceRequest, TraceTarget
+from fxworker.wire import TraceReport, TraceRequest
 from tests.support.corpus import CORPUS
 
 LIBRARIES: Final = (
@@ -242,9 +243,10 @@ def _built(request: TraceRequest, loaded: Loaded, *, alone: bool) -> dict[str, O
     """Build a file's targets, outermost first."""
     found: dict[str, Outcome] = {}
     inside: dict[type, str] = {}
-    for target in outermost_first(request.targets, loaded.mentions):
+    for target in outermost_first(request.targets, {**loaded.mentions, **mentions_of(request.targets, loaded)}):
         name = target.qualname
-        holder = inside.get(_class_of(target, loaded))
+        cls = class_of(target, loaded)
+        holder = inside.get(cls) if cls is not None else None
         if holder is not None and not alone:
             found[name] = Outcome(name, "enclosed", holder)
             continue
@@ -259,13 +261,6 @@ def _built(request: TraceRequest, loaded: Loaded, *, alone: bool) -> dict[str, O
                     inside.setdefault(type(each), name)
         else:
             found[name] = Outcome(name, "", f"{_reason(result)}  {took}")
-    return found
-
-
-def _class_of(target: TraceTarget, loaded: Loaded) -> Any:
-    found: Any = loaded.namespace.get(target.qualname.partition(".")[0])
-    for name in target.qualname.split(".")[1:]:
-        found = getattr(found, name, None)
     return found
 
 

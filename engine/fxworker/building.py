@@ -106,6 +106,15 @@ def build(
     return _unaided(target, found, loaded, make, failed, hint, on_guess)
 
 
+def class_of(target: TraceTarget, loaded: Loaded) -> type | None:
+    """Return the class that a target is, None where it is none or is not there."""
+    try:
+        found = _resolve(scope_of(loaded, target.qualname), target.callee)
+    except (KeyError, AttributeError, NotReachedError):
+        return None
+    return found if isinstance(found, type) else None
+
+
 def _not_there(error: Exception) -> Unbuilt:
     """Return why there is no class, or no function that gives it."""
     if isinstance(error, NotReachedError):

@@ -7,7 +7,7 @@ look at get their defaults, or what a call of the function in the file gives the
 import ast
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType
 from typing import Any, Final, TypeAlias, get_args
 
@@ -15,7 +15,7 @@ from fxworker.arguments import Search
 from fxworker.costs import cost_of, lightened
 from fxworker.loading import Loaded, compiled
 from fxworker.statements import Definition, assigned_by
-from fxworker.wire import LOCALS
+from fxworker.wire import LOCALS, TraceTarget
 
 _Attempt: TypeAlias = Callable[[Callable[[], Any]], Any]
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -49,23 +49,68 @@ def locals_of(qualname: str, loaded: Loaded, scope: Mapping[str, Any], attempt: 
         NotReachedError: A function could not be called; its cause is what the last attempt raised.
     """
     *functions, rest = qualname.split(LOCALS)
-    cls = rest.partition(".")[0]
     found: dict[str, Any] = {}
-    around: list[ast.stmt] = loaded.tree.body if loaded.tree is not None else []
-    for depth, name in enumerate(functions):
-        key = LOCALS.join(functions[: depth + 1])
-        inner = functions[depth + 1].partition(".")[0] if depth + 1 < len(functions) else cls
-        node, owner = _definition(name, around)
+    body: list[ast.stmt] = loaded.tree.body if loaded.tree is not None else []
+    for depth, name in enumerate(functions, 1):
+        inner = (functions[depth] if depth < len(functions) else rest).partition(".")[0]
+        node, owner = _definition(name, body)
         if node is None:
-            raise NotReachedError(key)
-        known = loaded.inner.get(f"{key} {inner}")
-        if known is None:
-            made = _made(node, inner, {**scope, **found}, loaded)
-            known = _called(made, node, owner, {**scope, **found}, loaded, attempt)
-            loaded.inner[f"{key} {inner}"] = known
-        found |= known
-        around = node.body
+            raise NotReachedError(name)
+        found |= _known(LOCALS.join(functions[:depth]), node, owner, inner, {**scope, **found}, loaded, attempt)
+        body = node.body
     return found
+
+
+def mentions_of(targets: Iterable[TraceTarget], loaded: Loaded) -> dict[str, frozenset[str]]:
+    """Return which other classes of their function the definitions of classes in functions speak of."""
+    names = {each.qualname for each in targets if LOCALS in each.qualname}
+    found: dict[str, frozenset[str]] = {}
+    for statement in loaded.slice.statements if names else ():
+        for qualname, node in _classes_in(statement.node):
+            words = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+            function = qualname.rpartition(LOCALS)[0]
+            spoken = frozenset(f"{function}{LOCALS}{word}" for word in words)
+            found[qualname] = spoken & names - {qualname}
+    return found
+
+
+def _classes_in(node: ast.stmt, prefix: str = "") -> Iterator[tuple[str, ast.ClassDef]]:
+    """Yield the classes that the functions in a definition define, each with its qualified name."""
+    if not isinstance(node, Definition):
+        return
+    is_class = isinstance(node, ast.ClassDef)
+    if is_class and LOCALS in prefix:
+        yield prefix + node.name, node
+    for each in _definitions(node.body):
+        yield from _classes_in(each, f"{prefix}{node.name}{'.' if is_class else LOCALS}")
+
+
+def _known(
+    key: str,
+    node: _Function,
+    owner: str,
+    inner: str,
+    scope: dict[str, Any],
+    loaded: Loaded,
+    attempt: _Attempt,
+) -> dict[str, Any]:
+    """Return the local names of a function, which is executed once for all its classes, if they allow that.
+
+    Raises:
+        NotReachedError: It could not be called even for the one that is asked for.
+    """
+    every = {each.name for each in _definitions(node.body) if isinstance(each, ast.ClassDef)} | {inner}
+    for wanted in (every, {inner}):
+        name = f"{key} {' '.join(sorted(wanted))}"
+        if name not in loaded.inner:
+            try:
+                loaded.inner[name] = _called(_made(node, wanted, scope, loaded), node, owner, scope, loaded, attempt)
+            except NotReachedError as error:
+                loaded.inner[name] = error
+        known = loaded.inner[name]
+        if not isinstance(known, NotReachedError):
+            return known
+    raise known
 
 
 def _definition(name: str, body: list[ast.stmt]) -> tuple[_Function | None, str]:
@@ -89,8 +134,8 @@ def _definitions(body: list[ast.stmt]) -> Iterator[_Function | ast.ClassDef]:
                 yield from _definitions(inner if isinstance(inner, list) else [])
 
 
-def _made(node: _Function, wanted: str, scope: dict[str, Any], loaded: Loaded) -> FunctionType:
-    """Return a function that executes what a name of another one needs, and returns its local names."""
+def _made(node: _Function, wanted: set[str], scope: dict[str, Any], loaded: Loaded) -> FunctionType:
+    """Return a function that executes what some names of another one need, and returns its local names."""
     body = _needed(node.body, wanted)
     used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
     arguments = _keywords(node.args, used)
@@ -104,11 +149,11 @@ def _made(node: _Function, wanted: str, scope: dict[str, Any], loaded: Loaded) -
     return holder[node.name]
 
 
-def _needed(body: list[ast.stmt], wanted: str) -> list[ast.stmt]:
-    """Return the statements of a function's body that a name needs, without what is costly, and without returns."""
+def _needed(body: list[ast.stmt], wanted: set[str]) -> list[ast.stmt]:
+    """Return the statements of a function's body that names need, without what is costly, and without returns."""
     parts = [each for each in body if not cost_of(each, {})]
     bound = {each: assigned_by(each) for each in parts}
-    names, chosen = {wanted}, set[ast.stmt]()
+    names, chosen = set(wanted), set[ast.stmt]()
     while True:
         new = [each for each in parts if each not in chosen and bound[each] & names]
         if not new:

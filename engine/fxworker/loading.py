@@ -121,7 +121,8 @@ class Loaded:
     """A file's models, executed.
 
     `broken` are the names that statements would have bound that failed, or that were left out because they need such
-    a name. `slice` is what was executed. `inner` keeps the local names of functions that define classes, once known.
+    a name. `slice` is what was executed. `inner` keeps the local names of functions that define classes, or why they
+    are not known.
     """
 
     module: types.ModuleType
@@ -130,7 +131,7 @@ class Loaded:
     missing: tuple[Missing, ...] = ()
     broken: frozenset[str] = frozenset()
     slice: Slice = field(default_factory=lambda: Slice((), ()))
-    inner: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    inner: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def flags(self) -> int:

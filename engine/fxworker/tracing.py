@@ -19,9 +19,10 @@ from fxengine.capturing import Capture
 from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxworker import sandbox
-from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build
+from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of
 from fxworker.capturing import captured_with
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
+from fxworker.inner import mentions_of
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
@@ -110,7 +111,7 @@ def outermost_first(targets: tuple[TraceTarget, ...], mentions: Mapping[str, fro
     def visit(target: TraceTarget) -> None:
         # Depth first, each after what it mentions; the reverse of that has containers first.
         done.add(target.qualname)
-        for name in sorted(mentions.get(target.qualname.partition(".")[0], ())):
+        for name in sorted(mentions.get(target.qualname) or mentions.get(target.qualname.partition(".")[0], ())):
             inner = names.get(name)
             if inner is not None and name not in done:
                 visit(inner)
@@ -180,7 +181,8 @@ class _Session:
 
     def diagnose_all(self) -> None:
         """Trace every target and report its problems. Those that contain others come first."""
-        for target in outermost_first(self.request.targets, self.loaded.mentions):
+        mentions = {**self.loaded.mentions, **mentions_of(self.request.targets, self.loaded)}
+        for target in outermost_first(self.request.targets, mentions):
             self.on_target(self.request.targets.index(target), False)
             self.reports[target.qualname] = self._report(target)
 
@@ -363,11 +365,8 @@ class _Session:
         """Return where the target's class was traced already, unless the person asked for it by itself."""
         if target.kind != "class" or any(each.source in EXPLICIT for each in target.constructs):
             return None
-        first, *rest = target.qualname.split(".")
-        found: Any = self.loaded.namespace.get(first)
-        for name in rest:
-            found = getattr(found, name, None)
-        return self.enclosed.get(found) if isinstance(found, type) else None
+        found = class_of(target, self.loaded) if self.enclosed else None
+        return self.enclosed.get(found) if found is not None else None
 
     def _note_enclosed(self, target: TraceTarget, root: nn.Module, diagnosis: Diagnosis) -> None:
         """Note the classes whose instances were traced as a part of this model."""

@@ -226,3 +226,23 @@ def test_a_function_that_cannot_be_called_is_told_quietly(worker, model):
     (problem,) = all_problems(worker.trace(model(written(text))))
     assert (problem.code, problem.severity) == ("FX103", "information")
     assert "`# fx: Net(…)`" in problem.hint
+
+
+def test_a_class_is_traced_inside_another_one_of_its_function(worker, model):
+    text = """
+    def make(dim):
+        NET
+        class Whole(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = Net(dim), Net(3)
+
+            def forward(self, x):
+                return self.second(self.first(x))
+        return Whole
+    make(7)
+    """
+    report = worker.trace(model(written(text)))
+    assert of(report, "make.<locals>.Whole").facts.parameters == (7 * 3 + 3) + (3 * 3 + 3)
+    part = of(report, "make.<locals>.Net")
+    assert (part.status, part.enclosed_by, part.module_path) == ("complete", "make.<locals>.Whole", "first")
