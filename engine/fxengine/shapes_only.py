@@ -199,6 +199,7 @@ _DATA_IS_MISSING = (
     "cannot repeat_interleave a meta tensor",
     "with arguments from the 'Meta' backend",
     "unsupported format string passed to Tensor.__format__",
+    "argument should be a 1D CPU int64 tensor, but got 1D meta",
 )
 
 

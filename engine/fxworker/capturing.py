@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import torch
-
 from fxengine.capturing import Capture, capture
 from fxworker.feeding import Sources
 from fxworker.patience import OutOfPatience, patience
@@ -18,8 +16,7 @@ _PATIENCE: Final = 2.0
 def captured_with(sources: Sources, inputs: Inputs) -> Capture | None:
     """Return the capture of a model with inputs; None where there is none, or only one of a part. Never raises."""
     try:
-        # What user code compiles is run as it is, as when it is fed.
-        with patience(_PATIENCE), torch.compiler.set_stance("force_eager"):
+        with patience(_PATIENCE):
             captured = capture(sources.root, sources.arguments(inputs.expression))
     except (Exception, OutOfPatience):  # noqa: BLE001 — User code makes the inputs; then nothing is known.
         return None

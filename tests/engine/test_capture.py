@@ -409,6 +409,66 @@ def test_leaves_are_torchs_own_modules_and_compiled_ones():
     assert modules == ["lstm", "attention", "compiled", "convolutions.0", "convolutions.1"]
 
 
+@fxengine.wrap
+def _helper(x, times):
+    for _ in range(times):
+        x = x + 1
+    return x
+
+
+@fxengine.wrap
+def _choosing(x):
+    return x * 2 if x.sum() > 0 else x
+
+
+def test_wrapped_functions_are_leaves_where_their_results_are_known():
+    found = captured(lambda x: _helper(x, 3) * _helper(torch.ones(4), 2), X)
+
+    assert targets(found) == ["x", "_helper", "_tensor_constant0", "mul", "output"]
+
+    refused = fxengine.capture(lambda x: _choosing(x) + 1, X)
+    assert len(refused.problems) == 1
+    assert torch.equal(refused.graph_module(X), _choosing(X) + 1)
+
+
+def test_what_is_compiled_is_looked_into():
+    net = nn.Sequential(nn.Linear(4, 4))
+    net.add_module("compiled", torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU())))
+
+    found = fxengine.capture(net, X)
+
+    assert found.problems == ()
+    assert [node.target for node in found.graph.nodes if node.op == "call_module"] == [
+        "0",
+        "compiled._orig_mod.0",
+        "compiled._orig_mod.1",
+    ]
+
+
+class _Packing(nn.Module):
+    """How long the result is follows from the lengths, which are data."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.rnn = nn.GRU(4, 3, batch_first=True)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(self.first(x), lengths, batch_first=True, enforce_sorted=False)
+        return nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
+
+
+def test_sequences_that_are_packed_by_their_lengths_are_the_rest_of_the_run():
+    net, inputs = _Packing(), (torch.randn(2, 5, 4), torch.tensor([3, 4]))
+
+    found = fxengine.capture(net, inputs)
+
+    assert len(found.problems) == 1
+    assert "pack_padded_sequence" in found.problems[0].message
+    assert found.rest is not None
+    assert torch.equal(found.graph_module(*inputs), net(*inputs))
+
+
 def test_helpers_that_remember_tensors_do_not_confuse_it():
     @functools.lru_cache
     def table(size, device):

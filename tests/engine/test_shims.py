@@ -111,3 +111,23 @@ def test_patterns_of_einops_and_einx_stay_in_the_graph():
     names = [name for name in functions_of(captured) if name != "getitem"]
     assert names == ["rearrange", "pack", "unpack", "sum", "repeat", "dot"]
     torch.testing.assert_close(captured.graph_module(x), net(x))
+
+
+@pytest.mark.parametrize("with_sums", [False, True])
+def test_flexible_attention_is_one_node_with_its_mask(with_sums):
+    module = importlib.import_module("torch.nn.attention.flex_attention")
+    flex_attention, create_block_mask = module.flex_attention, module.create_block_mask
+
+    def f(x):
+        length = x.shape[2]
+        mask = create_block_mask(lambda _b, _h, q, k: q >= k, None, None, length, length, device="cpu")
+        found = flex_attention(x, x, x[..., :8], block_mask=mask, return_lse=with_sums)
+        return found[0] * found[1][..., None] if with_sums else found
+
+    x = torch.randn(1, 2, 128, 16)
+    captured = fxengine.capture(f, x)
+
+    assert captured.problems == ()
+    node = next(each for each in captured.graph.nodes if each.target is flex_attention)
+    assert with_sums or node.tensor.shape == (1, 2, 128, 8)
+    torch.testing.assert_close(captured.graph_module(x), f(x))

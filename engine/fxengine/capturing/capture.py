@@ -1,7 +1,9 @@
 """`capture`: a model and inputs in, a graph module with its guards out."""
 
 import inspect
+import sys
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,7 +128,7 @@ class _Capturing:
         module = rest = None
         token = running_tracer.set(tracer)
         try:
-            with Patches() as patches:
+            with Patches() as patches, _eagerly():
                 tracer._patches = patches
                 intercept_modules(patches)
                 patch_surroundings(patches)
@@ -246,6 +248,13 @@ def _device_of(root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torc
         if isinstance(value, Tensor) and not value.is_meta:
             return value.device
     return torch.device("cpu")
+
+
+def _eagerly() -> AbstractContextManager[object]:
+    """Run what is compiled as it is written; where torch's compiler was never loaded nothing is, and loading is slow."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    return torch.compiler.set_stance("force_eager")
 
 
 def _close(graph: Graph) -> None:

@@ -15,6 +15,8 @@ from fxengine.capturing.values import NotConstant
 from fxengine.patching import Patches, code_with, copied
 from fxengine.running import running_tracer
 from fxengine.shims import loaded_shims
+from fxengine.source import is_user_file
+from fxengine.wrapping import registered_functions
 
 __all__ = ["patch_surroundings"]
 
@@ -31,10 +33,21 @@ def patch_surroundings(patches: Patches) -> None:
     for name in (*_LEVELS, *_BATCHING):
         patches.attribute(_VMAP, name, _batching)
     patches.attribute(_VMAP_API, "vmap_impl", _vmap)
+    for function, shapes in _leaf_functions().items():
+        patches.code(function, _leaf_code(function, shapes))
+
+
+def _leaf_functions() -> dict[FunctionType, Callable[..., Any] | None]:
+    """What is a node as a whole: functions that somebody wrapped, and those of shims, with what gives their shapes."""
+    wrapped = [namespace.get(name) for name, namespace in registered_functions()]
+    found: dict[FunctionType, Callable[..., Any] | None] = {
+        function: None
+        for function in wrapped
+        if isinstance(function, FunctionType) and is_user_file(function.__code__.co_filename)
+    }
     for shim in loaded_shims():
-        for function in shim.leaf_functions():
-            if isinstance(function, FunctionType):
-                patches.code(function, _leaf_code(function))
+        found.update({each: shapes for each, shapes in shim.leaf_functions() if isinstance(each, FunctionType)})
+    return found
 
 
 def _recording() -> Any:
@@ -43,25 +56,25 @@ def _recording() -> Any:
     return None if recording is None or recording.quiet else recording
 
 
-def _leaf(function: Callable[..., Any], original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _leaf(function: Callable[..., Any], original: Any, shapes: Any, args: Any, kwargs: Any) -> Any:
     """What a leaf function returns: the value of a node, where it is given what depends on the inputs."""
     recording = _recording()
     if recording is None or not recording.is_symbolic(args, kwargs):
         return original(*args, **kwargs)
-    return recording.call(function, original, args, kwargs)
+    return recording.call(function, shapes or original, args, kwargs)
 
 
 def _stand_in(*args: Any, **kwargs: Any) -> Any:
     """The code that runs as a leaf function's. It has none of our globals, but brings along what it needs."""
     leaf: Any = "<leaf>"
-    return leaf("<function>", "<original>", args, kwargs)
+    return leaf("<function>", "<original>", "<shapes>", args, kwargs)
 
 
-def _leaf_code(function: FunctionType) -> CodeType:
+def _leaf_code(function: FunctionType, shapes: Callable[..., Any] | None) -> CodeType:
     """The code for a leaf function, with as many free variables as the function has."""
     original = copied(function)
     original.__kwdefaults__ = function.__kwdefaults__
-    code = code_with(_stand_in.__code__, leaf=_leaf, function=function, original=original)
+    code = code_with(_stand_in.__code__, leaf=_leaf, function=function, original=original, shapes=shapes)
     return code.replace(co_freevars=function.__code__.co_freevars)
 
 

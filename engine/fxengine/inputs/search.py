@@ -59,7 +59,7 @@ _SMALLER = (4, 2, 2)
 
 _SMALLEST_SIDE = 8
 _MANY_ELEMENTS = 1 << 26
-_MANY_OPERATIONS = 3e11
+_MANY_OPERATIONS = 1.2e11
 """How much makes a run heavy: elements of results from which on operations are counted, and so many of these."""
 
 _BATCHES = (3, 1)

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from fxengine.shims.einops import EINOPS
 from fxengine.shims.einx import EINX
+from fxengine.shims.flex_attention import FLEX_ATTENTION
 from fxengine.shims.shim import Shim
 
 __all__ = ["SHIMS", "Shim", "loaded_shims"]
 
-SHIMS: tuple[Shim, ...] = (EINOPS, EINX)
+SHIMS: tuple[Shim, ...] = (EINOPS, EINX, FLEX_ATTENTION)
 """All there are."""
 
 
