@@ -122,7 +122,7 @@ def test_a_fix_computes_what_the_example_did(block: Block, monkeypatch: pytest.M
 @pytest.mark.parametrize("block", SILENT, ids=lambda block: block.name)
 def test_a_silent_error_is_found_and_a_mended_one_is_not(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
     module = load(block, monkeypatch)
-    diagnosis = diagnose(module.model, vars(module).get("concrete_args"))
+    diagnosis = diagnose(module.model, concrete_args=vars(module).get("concrete_args"))
     assert not diagnosis.problems
     found = {problem.code for problem in diagnosis.silent}
     assert found == ({block.code} if block.code else set())
