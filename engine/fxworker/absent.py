@@ -213,6 +213,9 @@ class _Absent:
     def __getitem__(self, key: Any) -> Any:
         return self
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        return None
+
     def __or__(self, other: Any) -> Any:
         return self
 

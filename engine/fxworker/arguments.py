@@ -142,7 +142,9 @@ class Search:
 
     def _called_rightly(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with the arguments that a constructor misses, or without the one that it does not know."""
-        named = [path for path, each in choice.items() if isinstance(each, Group) and each.head == complaint.callee]
+        named = [
+            path for path, each in choice.items() if isinstance(each, Group) and _is_called(each, complaint.callee)
+        ]
         for path in (*named, ""):
             changed = dict(choice)
             for name in complaint.missing:
@@ -199,6 +201,12 @@ class Search:
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         found += [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
         return [each for each in dict.fromkeys(found) if each != now]
+
+
+def _is_called(group: Group, callee: str) -> bool:
+    """Whether a call of a class comes to the constructor of a class of a name, its own or one that it inherits."""
+    lineage = group.cls.__mro__ if isinstance(group.cls, type) else ()
+    return callee == group.head or any(each.__name__ == callee for each in lineage)
 
 
 def _type_name(value: Value) -> str:

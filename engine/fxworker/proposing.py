@@ -94,7 +94,7 @@ class Proposals:
     def of(self, choice: Choice, path: str) -> list[Value]:
         """Return what a place may hold, best first."""
         slot = self.slot(choice, path)
-        found: list[Value] = [*self._said(slot)]
+        found: list[Value] = [*self._said(slot), *_of_owner(choice, path, slot.name)]
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
         if slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"} or not (known or plain):
@@ -339,6 +339,16 @@ def fits(kind: Kind | None, value: Value) -> bool:
             return value.startswith("torch.nn.") and (value.endswith(")") or "functional" in value)
         case _:
             return False
+
+
+def _of_owner(choice: Choice, path: str, name: str) -> Iterator[Value]:
+    """Yield calls of the classes that a class itself names for a parameter: `Net.config_class()` for `config`."""
+    owner = choice.get(owner_of(path)[0])
+    if isinstance(owner, Group) and owner.style == "call" and isinstance(owner.cls, type):
+        for attribute in dir(owner.cls):
+            found = inspect.getattr_static(owner.cls, attribute, None)
+            if attribute.lower().startswith(f"{name}_cl") and isinstance(found, type):
+                yield Group("call", f"{owner.head}.{attribute}", found)
 
 
 def _is_other_literal(value: Value, kind: Kind) -> bool:

@@ -33,7 +33,7 @@ def test_what_does_not_need_the_package_is_there(tmp_path):
         "import no_such_thing\n"
         "from no_such_thing.deep.er import name, other as another\n"
         "LIMIT = no_such_thing.LIMIT\n"
-        "no_such_thing.set_threads(0)\n"
+        "no_such_thing.set_threads(0)\nno_such_thing.options['a'] = 1\n"
         "@no_such_thing.jit\ndef f(x): return x + 1\n"
         "@name(parallel=True)\nclass C: pass\n"
         "class D(no_such_thing.Base, metaclass=type): pass\n"

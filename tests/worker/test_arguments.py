@@ -129,6 +129,33 @@ class Listing(nn.Module):
         self.encoders, self.decoders = nn.ModuleList(encoders), nn.ModuleList(decoders)
 
 
+class Base(nn.Module):
+    def __init__(self, *, num_tokens, dim):
+        super().__init__()
+        self.embed = nn.Embedding(num_tokens, dim)
+
+
+class Special(Base):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+
+class Around(nn.Module):
+    def __init__(self, transformer: Special):
+        super().__init__()
+        self.inner = transformer
+
+
+class Named(nn.Module):
+    config_class = NetConfig
+
+    def __init__(self, config):
+        super().__init__()
+        if type(config) is not NetConfig:
+            raise TypeError("another class of configurations, please")
+        self.fc = nn.Linear(config.width, 2)
+
+
 CLASSES = (
     Attention,
     Configured,
