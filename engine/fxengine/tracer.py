@@ -384,8 +384,8 @@ class Tracer(ModuleCalls):
         return function
 
     def _is_own(self, *methods: str) -> bool:
-        """Whether neither a subclass nor an attribute of this tracer replaces these methods."""
-        return all(getattr(getattr(self, name), "__func__", None) is getattr(Tracer, name) for name in methods)
+        """Whether nobody replaces these methods: no subclass, no attribute of this tracer, nor who assigns to ours."""
+        return all(getattr(getattr(self, name), "__func__", None) is _METHODS[name] for name in methods)
 
     def _trace(self, function: Any, is_module: bool, concrete_args: Any) -> None:
         assert isinstance(function, FunctionType), f"Expected FunctionType, got {type(function)}"
@@ -494,6 +494,9 @@ def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str
 
 _RECORDING: Final = ("create_arg", "create_node", "create_proxy", "proxy", "call_module", "path_of_module")
 """The methods that have a say in how a call is recorded."""
+
+_METHODS: Final = {name: getattr(Tracer, name) for name in (*_RECORDING, "getattr", "is_leaf_module")}
+"""Our own methods that others may replace, as they were defined."""
 
 
 @functools.lru_cache(maxsize=64)

@@ -187,3 +187,20 @@ def test_every_functional(name):
     assert outcome(fxengine, caller) == outcome(torch.fx, caller)
     if inspect.isfunction(function):
         assert outcome(fxengine, function) == outcome(torch.fx, function)
+
+
+@pytest.mark.parametrize("method", ["is_leaf_module", "create_arg", "create_proxy", "call_module", "path_of_module"])
+def test_methods_that_are_assigned_to_the_tracers_class_are_called_as_often_as_in_torch_fx(method, monkeypatch):
+    model = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.ReLU(), nn.Linear(4, 4)), nn.ReLU())
+    asked = {}
+    for engine in (torch.fx, fxengine):
+        original = getattr(engine.Tracer, method)
+
+        def counting(self, *args, original=original, engine=engine, **kwargs):
+            asked[engine].append([arg for arg in args if isinstance(arg, str | nn.Module)])
+            return original(self, *args, **kwargs)
+
+        asked[engine] = []
+        monkeypatch.setattr(engine.Tracer, method, counting)
+        engine.Tracer().trace(model)
+    assert asked[fxengine] == asked[torch.fx]
