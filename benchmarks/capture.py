@@ -6,20 +6,18 @@ that depend on the inputs is captured up to there only, and named with the line.
 gets 30 seconds in a process of its own. What was not captured is listed with the reason. Models with more parameters
 than `_REAL` are run for their shapes alone, and outputs are compared by shape and type.
 
-    python benchmarks/capture.py [LIBRARY_OR_PACKAGE...] [--every N] [--only PART_OF_NAME] [--each] [--costs] [--fx]
-                                 [--export] [--shapes]
+    python benchmarks/capture.py [LIBRARY_OR_PACKAGE...] [--every N] [--limit N] [--only PART] [--each] [--costs]
+                                 [--fx] [--export] [--shapes]
 
 With `--fx` and `--export` the same is asked of torch.fx and of torch.export, the latter of models on real data only.
 With `--costs` the processor time of a capture is measured against that of a torch.fx trace of the same model, where
 torch.fx can trace it, and, with `--export`, against that of torch.export.
 """
 
-import argparse
 import contextlib
 import statistics
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +25,8 @@ from typing import Any, Final
 
 import torch
 import torch.fx
-from _children import in_children
-from _libraries import LIBRARIES, Case, Model, cases
+from _libraries import Case, Model
+from _tables import arguments, chosen, outcomes
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -149,18 +147,18 @@ def materialized(found: Any, seed: int) -> Arguments:
     return materialize(found, seed=seed)
 
 
-def failure(root: nn.Module, arguments: Arguments, *, real: bool) -> str:
+def failure(root: nn.Module, made: Arguments, *, real: bool) -> str:
     """Return why eager does not run on the arguments, "" if it does."""
     try:
-        run(root, root, arguments, real=real)
+        run(root, root, made, real=real)
     except Exception as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
         return "" if not real and needs_data(error) else told(error)
     return ""
 
 
-def run(model: nn.Module, module: Any, arguments: Arguments, *, real: bool) -> Any:
+def run(model: nn.Module, module: Any, made: Arguments, *, real: bool) -> Any:
     """Return what a model, or what was made of it, returns for arguments."""
-    args, kwargs = arguments
+    args, kwargs = made
     torch.manual_seed(0)
     with torch.no_grad(), contextlib.nullcontext() if real else ShapesOnly(model):
         return module(*args, **kwargs)
@@ -247,55 +245,36 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0][:200] if text else ''}"
 
 
-def main(arguments: list[str]) -> int:
+def main(given: list[str]) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("libraries", nargs="*", help=f"{', '.join(LIBRARIES)}, or any package that can be imported")
-    parser.add_argument("--every", type=int, default=1, help="only each so-many-th model")
-    parser.add_argument("--only", default="", help="only models with this in their name")
-    parser.add_argument("--each", action="store_true", help="print each model, not only those that failed")
+    parser = arguments(__doc__)
     parser.add_argument("--fx", action="store_true", help="ask torch.fx too")
     parser.add_argument("--export", action="store_true", help="ask torch.export too")
     parser.add_argument("--costs", action="store_true", help="measure what a capture costs")
     parser.add_argument("--shapes", action="store_true", help="run no model on real data: a quick look")
-    given = parser.parse_args(arguments)
-    options = Options(given.fx, given.export, given.costs, given.shapes)
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
+    asked_for = parser.parse_args(given)
+    options = Options(asked_for.fx, asked_for.export, asked_for.costs, asked_for.shapes)
     rows: list[str] = []
-    for library in given.libraries or LIBRARIES:
-        chosen = [case for case in cases(library, given.every) if given.only in case.name]
-        rows.append(measured(library, chosen, options, each=given.each))
+    for library, models in chosen(asked_for):
+        show = partial(line, each=asked_for.each)
+        found, unbuilt = outcomes(partial(outcome, options), models, lost, show, each=asked_for.each)
+        rows.append(summary(library, len(models), unbuilt, found))
     print("\n" + "\n".join(rows))
     return 0
 
 
-def measured(library: str, chosen: list[Case], options: Options, *, each: bool) -> str:
-    """Capture the models of a library, print what failed, and return a line that sums up."""
-    found: list[Outcome] = []
-    unbuilt = 0
-    for case, result, reason, taken in in_children(partial(outcome, options), chosen):
-        name = f"{library}:{case.name}"
-        match result:
-            case Outcome():
-                found.append(result)
-                if not result.expression:
-                    print(f"{name}: not fed: {result.reason}", flush=True)
-                elif result.reason:
-                    print(f"{name}: NOT CAPTURED: {result.reason} [{result.expression}]", flush=True)
-                elif each:
-                    print(
-                        f"{name}: {result.nodes} nodes, {result.guards} guards, {taken:.1f} s {result.seconds}",
-                        flush=True,
-                    )
-            case _ if reason:
-                found.append(Outcome("?", reason))
-                print(f"{name}: NOT CAPTURED: {reason}", flush=True)
-            case _:
-                unbuilt += 1
-                if each:
-                    print(f"{name}: not built: {result}", flush=True)
-    return summary(library, len(chosen), unbuilt, found)
+def lost(reason: str) -> Outcome:
+    """Return the outcome of a model whose process did not answer."""
+    return Outcome("?", reason)
+
+
+def line(found: Outcome, taken: float, *, each: bool) -> str:
+    """Return what is printed for a model."""
+    if not found.expression:
+        return f"not fed: {found.reason}"
+    if found.reason:
+        return f"NOT CAPTURED: {found.reason} [{found.expression}]"
+    return f"{found.nodes} nodes, {found.guards} guards, {taken:.1f} s {found.seconds}" if each else ""
 
 
 def summary(library: str, count: int, unbuilt: int, found: list[Outcome]) -> str:

@@ -4,22 +4,21 @@ A model counts as *fed* if eager runs on the inputs: with real random weights wh
 million, else without data. Nothing is said about any model; each gets 30 seconds in a process of its own. Whatever
 was not fed is listed with the reason.
 
-    python benchmarks/feed.py [LIBRARY_OR_PACKAGE...] [--every N] [--only PART_OF_NAME] [--each]
+    python benchmarks/feed.py [LIBRARY_OR_PACKAGE...] [--every N] [--limit N] [--only PART] [--each]
 """
 
-import argparse
 import contextlib
 import statistics
 import sys
 import time
-import warnings
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import torch
-from _children import in_children
-from _libraries import LIBRARIES, Case, Model, cases
+from _libraries import Case, Model
+from _tables import arguments, chosen, outcomes
 
 from fxengine.inputs import infer_inputs, materialize
 from fxengine.shapes_only import ShapesOnly, needs_data
@@ -63,8 +62,8 @@ def feed(case: Case) -> Feeding | str:
     start = time.perf_counter()
     for expression in model.said:
         with contextlib.suppress(Exception):
-            arguments = arguments_of(expression, model.scope)
-            if not ran(case, model, arguments, real=real):
+            made = arguments_of(expression, model.scope)
+            if not ran(case, model, made, real=real):
                 return Feeding("call", expression, "", time.perf_counter() - start, real)
     start = time.perf_counter()
     found = infer_inputs(model.root, budget_s=_SECONDS)
@@ -77,9 +76,9 @@ def feed(case: Case) -> Feeding | str:
     return Feeding("inferred", found.expression, reason, seconds, real)
 
 
-def ran(case: Case, model: Model, arguments: Arguments, *, real: bool) -> str:
+def ran(case: Case, model: Model, made: Arguments, *, real: bool) -> str:
     """Return why eager does not run on the arguments, "" if it does."""
-    args, kwargs = arguments
+    args, kwargs = made
     try:
         with torch.no_grad():
             if real:
@@ -100,43 +99,27 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0] if text else ''}"
 
 
-def main(arguments: list[str]) -> int:
+def main(given: list[str]) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("libraries", nargs="*", help=f"{', '.join(LIBRARIES)}, or any package that can be imported")
-    parser.add_argument("--every", type=int, default=1, help="only each so-many-th model")
-    parser.add_argument("--only", default="", help="only models with this in their name")
-    parser.add_argument("--each", action="store_true", help="print each model, not only those that failed")
-    options = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
+    options = arguments(__doc__).parse_args(given)
     rows: list[str] = []
-    for library in options.libraries or LIBRARIES:
-        chosen = [case for case in cases(library, options.every) if options.only in case.name]
-        rows.append(measured(library, chosen, each=options.each))
+    for library, models in chosen(options):
+        found, unbuilt = outcomes(feed, models, lost, partial(line, each=options.each), each=options.each)
+        rows.append(summary(library, len(models), unbuilt, found))
     print("\n" + "\n".join(rows))
     return 0
 
 
-def measured(library: str, chosen: list[Case], *, each: bool) -> str:
-    """Feed the models of a library, print what failed, and return a line that sums up."""
-    found: list[Feeding] = []
-    unbuilt = 0
-    for case, result, reason, _ in in_children(feed, chosen):
-        name = f"{library}:{case.name}"
-        match result:
-            case Feeding():
-                found.append(result)
-                if result.reason or each:
-                    print(f"{name}: {result.reason or 'fed'} [{result.expression}] {result.seconds:.2f} s", flush=True)
-            case _ if reason:
-                found.append(Feeding("", "", reason, 30.0, real=False))
-                print(f"{name}: {reason}", flush=True)
-            case _:
-                unbuilt += 1
-                if each:
-                    print(f"{name}: not built: {result}", flush=True)
-    return summary(library, len(chosen), unbuilt, found)
+def lost(reason: str) -> Feeding:
+    """Return the outcome of a model whose process did not answer."""
+    return Feeding("", "", reason, 30.0, real=False)
+
+
+def line(feeding: Feeding, _taken: float, *, each: bool) -> str:
+    """Return what is printed for a model."""
+    if not feeding.reason and not each:
+        return ""
+    return f"{feeding.reason or 'fed'} [{feeding.expression}] {feeding.seconds:.2f} s"
 
 
 def summary(library: str, count: int, unbuilt: int, found: list[Feeding]) -> str:

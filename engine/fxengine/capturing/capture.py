@@ -251,7 +251,7 @@ def _device_of(root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torc
 
 
 def _eagerly() -> AbstractContextManager[object]:
-    """Run what is compiled as it is written; where torch's compiler was never loaded nothing is, and loading is slow."""
+    """Run what is compiled as it is written; where torch's compiler was never loaded nothing is, and that is slow."""
     if "torch._dynamo" not in sys.modules:
         return nullcontext()
     return torch.compiler.set_stance("force_eager")
