@@ -2,9 +2,9 @@
 
 Where nothing may be executed, `fxls.syntactic` says what a trace is likely to stop at (FX001 to FX007). Here every file
 is traced as well, each in a process of its own, and the two are compared: a site is a code and a line. A hint counts as
-right if the trace has a problem of that code whose lines meet the hint's. Hints in models that could not be traced are
-not counted, for nobody knows. Precision is the share of right ones among the hints, recall the share of the trace's
-problems that were hinted at.
+right if the trace has a problem of that code whose lines meet the hint's. Models that could not be traced, or whose
+trace did not come to its end, are left out on both sides, for nobody knows what is in them. Precision is the share of
+right ones among the hints, recall the share of the trace's problems that were hinted at.
 
     python benchmarks/syntactic.py [fixtures | LIBRARY | FOLDER | FILE]... [--files N] [--seed N] [--each] [--kept FILE]
 
@@ -206,8 +206,9 @@ def judged(path: str, text: str) -> Verdict:
     document.enter(request)
     document.import_ahead(request)
     report = trace(request, document, lambda _index, _guess: None)
-    traced = {each.qualname for each in report.targets if each.enclosed_by or each.status != "not traced"}
-    problems = [*report.problems, *(problem for each in report.targets for problem in each.problems)]
+    traced = {each.qualname for each in report.targets if each.status != "not traced" and each.reached_end}
+    traced -= {each.qualname for each in report.targets if each.enclosed_by and each.enclosed_by not in traced}
+    problems = [problem for each in report.targets if each.qualname in traced for problem in each.problems]
     here = (each for each in problems if each.code in CODES and each.location.path == path)
     return Verdict(list(dict.fromkeys(map(site_of, here))), traced)
 
