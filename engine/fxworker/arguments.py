@@ -142,10 +142,12 @@ class Search:
 
     def _called_rightly(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with the arguments that a constructor misses, or without the one that it does not know."""
-        named = [
+        called = [
             path for path, each in choice.items() if isinstance(each, Group) and _is_called(each, complaint.callee)
         ]
-        for path in (*named, ""):
+        # A constructor may hand on what it does not know itself to one that misses it.
+        passing = [path for cls in complaint.within for path, each in choice.items() if path and _makes(each, cls)]
+        for rank, path in enumerate(dict.fromkeys((*called, *passing, ""))):
             changed = dict(choice)
             for name in complaint.missing:
                 inner = joined(path, name)
@@ -154,7 +156,7 @@ class Search:
                     changed = self._with(changed, inner, self._proposed(changed, inner)[0])
             if complaint.unexpected:
                 changed = without(changed, joined(path, complaint.unexpected))
-            yield 0.0, changed
+            yield 0.5 * rank, changed
 
     def _with_field(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with a field more, in the group that an error misses it in."""
@@ -207,6 +209,11 @@ def _is_called(group: Group, callee: str) -> bool:
     """Whether a call of a class comes to the constructor of a class of a name, its own or one that it inherits."""
     lineage = group.cls.__mro__ if isinstance(group.cls, type) else ()
     return callee == group.head or any(each.__name__ == callee for each in lineage)
+
+
+def _makes(value: Value, cls: type) -> bool:
+    """Whether a value is a call of a class."""
+    return isinstance(value, Group) and value.cls is cls
 
 
 def _type_name(value: Value) -> str:

@@ -5,7 +5,7 @@ import builtins
 import linecache
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
 from typing import Any, Final
 
@@ -58,6 +58,7 @@ class Complaint:
         unexpected: The argument that was not wanted.
         callee: The constructor that this is about.
         classes: What a value should have been an instance of.
+        within: The classes that were being constructed, innermost first.
     """
 
     words: tuple[str, ...] = ()
@@ -71,6 +72,7 @@ class Complaint:
     unexpected: str = ""
     callee: str = ""
     classes: tuple[type, ...] = ()
+    within: tuple[type, ...] = ()
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -80,7 +82,7 @@ def complaint_of(error: BaseException) -> Complaint:
     words = tuple(_words(text, moments))
     values = (*_quoted(text), *_numbers(text), *_compared(moments))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
-        return told
+        return replace(told, within=tuple(_constructed(moments)))
     if isinstance(error, AttributeError) and isinstance(error.name, str):
         kind, owner = kind_of_attribute(error.name), _attributes(error.obj)
         return Complaint(words, kind or "object", type(error.obj).__name__, error.name, owner)
@@ -148,6 +150,13 @@ def _about_call(text: str, words: tuple[str, ...]) -> Complaint | None:
     if unexpected is not None:
         return Complaint(words, unexpected=unexpected[1] or unexpected[2], callee=name)
     return None
+
+
+def _constructed(moments: list[tuple[str, FrameType, str]]) -> Iterator[type]:
+    """Yield the classes of the objects whose constructors an exception came through."""
+    for name, frame, _ in moments:
+        if name == "__init__" and "self" in frame.f_locals:
+            yield type(frame.f_locals["self"])
 
 
 def _about_kind(

@@ -129,10 +129,17 @@ class Listing(nn.Module):
         self.encoders, self.decoders = nn.ModuleList(encoders), nn.ModuleList(decoders)
 
 
+class Stack(nn.Module):
+    def __init__(self, *, dim, depth):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(dim, dim) for _ in range(depth))
+
+
 class Base(nn.Module):
-    def __init__(self, *, num_tokens, dim):
+    def __init__(self, *, num_tokens, dim, **more):
         super().__init__()
         self.embed = nn.Embedding(num_tokens, dim)
+        self.stack = Stack(dim=dim, **more)
 
 
 class Special(Base):
