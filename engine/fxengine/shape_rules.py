@@ -92,6 +92,38 @@ def _matmul(x: Any, y: Any) -> Tensor | None:
     return _new(x, (*x.shape[:-1], y.shape[-1]))
 
 
+def _convolution(
+    x: Tensor, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
+) -> Tensor | None:
+    """A batch of floating point numbers with one of kernels, both in the usual order in memory."""
+    count = x.dim() - 2
+    if not isinstance(weight, Tensor) or weight.dim() != x.dim() or count < 1 or type(groups) is not int or groups < 1:
+        return None
+    if not x.is_floating_point() or weight.dtype is not x.dtype:
+        return None
+    if not (x.is_contiguous() and weight.is_contiguous()) or 0 in {*x.shape, *weight.shape}:
+        return None
+    channels, *kernel = weight.shape[0], *weight.shape[2:]
+    if x.shape[1] != weight.shape[1] * groups or channels % groups:
+        return None
+    if bias is not None and (bias.shape != (channels,) or bias.dtype is not x.dtype):
+        return None
+    steps, pads, gaps = (_for_each(each, count, least) for each, least in ((stride, 1), (padding, 0), (dilation, 1)))
+    if steps is None or pads is None or gaps is None:
+        return None
+    sizes = zip(x.shape[2:], kernel, steps, pads, gaps, strict=True)
+    made = [(size + 2 * pad - gap * (wide - 1) - 1) // step + 1 for size, wide, step, pad, gap in sizes]
+    return _new(x, (x.shape[0], channels, *made)) if min(made) > 0 else None
+
+
+def _for_each(value: Any, count: int, least: int) -> tuple[int, ...] | None:
+    """A parameter for each dimension; None where it is none that needs no second thought."""
+    values = (value,) * count if type(value) is int else value
+    if not isinstance(values, tuple | list) or len(values) != count:
+        return None
+    return tuple(values) if all(type(each) is int and each >= least for each in values) else None
+
+
 def _layer_norm(
     x: Tensor, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, *_args: Any, **_kwargs: Any
 ) -> Tensor | None:
@@ -302,6 +334,9 @@ RULES: dict[Callable[..., Any], Rule] = {
     torch._VF.rnn_relu: _recurrent,
     **_named("grouped_mm _grouped_mm", _grouped_matmul),
     F.linear: _linear,
+    F.conv1d: _convolution,
+    F.conv2d: _convolution,
+    F.conv3d: _convolution,
     torch.matmul: _matmul,
     Tensor.matmul: _matmul,
     Tensor.__matmul__: _matmul,

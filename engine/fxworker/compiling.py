@@ -3,6 +3,8 @@
 import contextlib
 import sys
 from contextlib import AbstractContextManager
+from types import CodeType
+from typing import Any
 
 import torch
 
@@ -15,3 +17,26 @@ def eagerly() -> AbstractContextManager[object]:
     if "torch._dynamo" not in sys.modules:
         return contextlib.nullcontext()
     return torch.compiler.set_stance("force_eager")
+
+
+def leave_compiler_alone() -> None:
+    """Keep torch's kernels for tensors without data from loading torch's compiler when they are called first.
+
+    They do it to tell the compiler that they are not to be compiled, which nobody does here.
+    """
+    marking = _marking()
+    tables = getattr(sys.modules.get("torch._decomp"), "global_decomposition_table", {})
+    for kernel in {each for table in tables.values() for each in table.values()} if marking is not None else ():
+        function: Any = kernel
+        while function is not None:
+            inner = getattr(function, "__wrapped__", None)
+            if inner is not None and getattr(function, "__code__", None) is marking:
+                vars(inner).setdefault("__dynamo_disable", inner)
+            function = inner
+
+
+def _marking() -> CodeType | None:
+    """Return the code that wraps what is not to be compiled; None where torch does that in another way."""
+    decorator: Any = getattr(sys.modules.get("torch._compile"), "_disable_dynamo", None)
+    constants = decorator.__code__.co_consts if decorator is not None else ()
+    return next((each for each in constants if isinstance(each, CodeType) and each.co_name == "inner"), None)

@@ -34,7 +34,8 @@ from fxworker.wire import (
 )
 
 _LATE_MILLISECONDS = 10.0
-"""Imports that a trace had to do itself are repeated in the template if loading took longer than this."""
+"""Imports that a trace had to do itself are repeated in the template if loading took longer than this; torch's own
+always, which its kernels do when they are called first, and which may take longer than everything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
     ends.send(Frame(Kind.HINTS, pack_hints(document.hints)))
     ends.send(Frame(Kind.ANSWER, encode(report)))
     late = [name for name in modules_since(newest) if name != document.name]
-    if late and report.timings.load > _LATE_MILLISECONDS:
+    if late and (report.timings.load > _LATE_MILLISECONDS or any(each.startswith("torch.") for each in late)):
         ends.send(Frame(Kind.LATE, "\n".join(late).encode()))
     read = known_files() - known
     if read:

@@ -21,6 +21,7 @@ from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxworker import sandbox
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of
 from fxworker.capturing import captured_with
+from fxworker.compiling import leave_compiler_alone
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.inner import mentions_of
 from fxworker.loading import Document, Hint, Loaded, load
@@ -128,6 +129,7 @@ def warm_up() -> None:
     """Do everything once for a model of our own, so that no trace has to do it for the first time."""
     idle_initialisation()
     go_offline()
+    leave_compiler_alone()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         root = attempt(lambda: _Sample(8))

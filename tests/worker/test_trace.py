@@ -390,6 +390,20 @@ def test_what_the_program_prints_comes_with_the_report(worker, model):
     assert "hello from forward" in report.output
 
 
+def test_torchs_compiler_is_not_loaded_before_somebody_asks_for_it(worker, model):
+    text = """\
+import sys
+import torch
+
+class Net(torch.nn.Module):
+    print("compiler", "torch._dynamo" in sys.modules)
+
+    def forward(self, x):
+        return x.mean(1)[:, None].softmax(-1)
+"""
+    assert "compiler False" in worker.trace(model(text)).output
+
+
 def test_a_module_level_instance_is_a_model(worker, model):
     text = NET.replace("dim=8", "dim") + "\n\nmodel = Net(16)\nmodel.eval()\n"
     report = worker.trace(model(text))
