@@ -74,7 +74,8 @@ def replace_pattern(
         replacement: What to put in its place.
 
     Raises:
-        AssertionError: The two do not have as many parameters, or do not return as many values, as each other.
+        AssertionError: The two do not have as many parameters, or do not return as many values, as each other; or the
+            pattern computes nothing, so that the output itself is an occurrence.
     """
     return [Match(found.anchor, found.nodes_map) for found in _replace_pattern(gm, pattern, replacement)]
 
@@ -185,11 +186,17 @@ class _Rewriter:
         return self.changed.get(value, value) if isinstance(value, Node) else value
 
     def _insertion_point(self, match: InternalMatch) -> Node:
-        """Return the first user of what the match returns, or what follows the last of that if nobody uses it."""
+        """Return the first user of what the match returns, or what follows the last of that if nobody uses it.
+
+        Raises:
+            AssertionError: Nothing follows it: the match is the graph's output.
+        """
         users = {user for node in match.returning_nodes for user in node.users}
         if users:
             return min(users)
-        return max(match.returning_nodes).next
+        follower = max(match.returning_nodes).next
+        assert follower.op != "root", "The insert point can't be None"
+        return follower
 
 
 def _replace_attributes(gm: GraphModule, replacement: torch.nn.Module) -> None:
