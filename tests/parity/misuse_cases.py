@@ -183,7 +183,7 @@ def order(fx: ModuleType) -> Any:
         first > second,
         operator.le(first, first),
         first >= second,
-        [each.name for each in sorted(nodes[::-1])],
+        [each.name for each in sorted([*nodes[3:], *nodes[:3]])],
         _failed(lambda: first < 1),
         first.next.name,
         first.prev.name,
