@@ -106,17 +106,19 @@ def consumption(
     except (TypeError, ValueError):
         return Consumption({}, ())
     all_given, some_given = _Reader(clues), _Reader(clues)
-    for reader, gives_all in ((all_given, True), (some_given, False)):
+    for reader, given in ((all_given, names), (some_given, passed)):
         scope: _Scope = {}
         for name, parameter in parameters.items():
             if name == "self" and isinstance(root, nn.Module):
                 scope[name] = root
-            elif name in names and (gives_all or name in passed):
+            elif name in names and name in given:
                 scope[name] = _Given(name)
             elif parameter.default is None:
                 scope[name] = _Absent(name)
             else:
                 scope[name] = parameter.default if _is_plain(parameter.default) else _UNKNOWN
+        kind = _Given if reader is all_given else _Absent
+        reader.sought = {name for name, value in scope.items() if isinstance(value, kind)}
         reader.read(bare, scope)
     wishes = {**all_given.wishes, **some_given.wishes}
     return Consumption(wishes, tuple(name for name in some_given.needed if name in names))
@@ -130,11 +132,13 @@ class _Reader:
         clues: Knows what layers want.
         wishes: What was found of each parameter.
         needed: The absent parameters that something was done with.
+        sought: The parameters of which something is still to be found out; there is nothing to read without any.
     """
 
     clues: Clues
     wishes: dict[str, LayerWish] = field(default_factory=dict[str, LayerWish])
     needed: dict[str, None] = field(default_factory=dict[str, None])
+    sought: set[str] = field(default_factory=set[str])
     _paths: dict[int, str] = field(default_factory=dict[int, str])
     _functions: int = 0
     _depth: int = 0
@@ -166,12 +170,14 @@ class _Reader:
         """Note that something was done with a value that does not work with None."""
         if isinstance(value, _Absent) and not self._doubts:
             self.needed.setdefault(value.name)
+            self.sought.discard(value.name)
 
     def take(self, value: Any, wish: LayerWish) -> None:
         """Note that a layer takes a value."""
         self.need(value)
         if isinstance(value, _Given):
             self.wishes.setdefault(value.name, wish)
+            self.sought.discard(value.name)
 
     def call_module(self, module: nn.Module, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Follow the call of a module."""
@@ -223,7 +229,7 @@ class _Body:
 
     def statements(self, body: Iterable[ast.stmt]) -> bool:
         """Read statements, and return whether they end the function."""
-        return any(self._statement(statement) for statement in body)
+        return any(not self.reader.sought or self._statement(statement) for statement in body)
 
     def _statement(self, statement: ast.stmt) -> bool:  # noqa: C901 - a table of syntax.
         match statement:

@@ -129,11 +129,16 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """A dictionary of recipes."""
+class _Named:
+    """Recipes by their names."""
 
     items: tuple[tuple[str, "Recipe"], ...]
     because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record(_Named):
+    """A dictionary of recipes."""
 
     @property
     def expression(self) -> str:
@@ -146,11 +151,8 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(_Named):
     """An object with attributes, of no class that matters."""
-
-    items: tuple[tuple[str, "Recipe"], ...]
-    because: str = ""
 
     @property
     def expression(self) -> str:
