@@ -2,9 +2,9 @@
 
 Where nothing may be executed, `fxls.syntactic` says what a trace is likely to stop at (FX001 to FX007). Here every file
 is traced as well, each in a process of its own, and the two are compared: a site is a code and a line. A hint counts as
-right if the trace has a problem of that code whose lines meet the hint's. Models that could not be traced, or whose
-trace did not come to its end, are left out on both sides, for nobody knows what is in them. Precision is the share of
-right ones among the hints, recall the share of the trace's problems that were hinted at.
+right if the trace has a problem of that code whose lines meet the hint's. Nobody knows what is in models that could not
+be traced, or whose trace did not come to its end: what was found there makes hints right, and nothing else of them
+counts. Precision is the share of right ones among the hints, recall the share of the problems that were hinted at.
 
     python benchmarks/syntactic.py [fixtures | LIBRARY | FOLDER | FILE]... [--files N] [--seed N] [--each] [--kept FILE]
 
@@ -22,7 +22,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,9 +64,10 @@ class Site:
 
 @dataclass(slots=True)
 class Verdict:
-    """What a trace said of a file: its problems, and the models that it went through."""
+    """What a trace said of a file: its problems, and the models that it went through; `further` are the others'."""
 
     sites: list[Site] = field(default_factory=list)
+    further: list[Site] = field(default_factory=list)
     traced: set[str] = field(default_factory=set)
 
 
@@ -139,7 +140,7 @@ def compared(path: str, text: str, verdict: Verdict, *, each: bool = False) -> S
             print(f"  {kind:6} {path}:{site.first} {site.code} {lines[site.first - 1].strip()[:90]}  {message}")
 
     for site, problem in dict(hints).items():
-        if any(site.meets(true) for true in verdict.sites):
+        if any(site.meets(true) for true in (*verdict.sites, *verdict.further)):
             score.right[site.code] += 1
         else:
             score.wrong[site.code] += 1
@@ -160,7 +161,8 @@ def remembered(kept: dict[str, Any], path: str, text: str) -> Verdict | None:
         kept[key] = traced_apart(path, text)
     if kept[key] is None or not kept[key]["traced"]:
         return None
-    return Verdict([Site(*each) for each in kept[key]["sites"]], set(kept[key]["traced"]))
+    sites, further = ([Site(**each) for each in kept[key][name]] for name in ("sites", "further"))
+    return Verdict(sites, further, set(kept[key]["traced"]))
 
 
 def traced_apart(path: str, text: str) -> Any:
@@ -191,8 +193,7 @@ def _answer(path: str, text: str, writing: int) -> None:
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         verdict = judged(path, text)
-        sites = [[each.code, each.first, each.last] for each in verdict.sites]
-        answer = json.dumps({"sites": sites, "traced": sorted(verdict.traced)}).encode()
+        answer = json.dumps({**asdict(verdict), "traced": sorted(verdict.traced)}).encode()
         with contextlib.suppress(BrokenPipeError), os.fdopen(writing, "wb") as pipe:
             pipe.write(answer)
     finally:
@@ -208,9 +209,11 @@ def judged(path: str, text: str) -> Verdict:
     report = trace(request, document, lambda _index, _guess: None)
     traced = {each.qualname for each in report.targets if each.status != "not traced" and each.reached_end}
     traced -= {each.qualname for each in report.targets if each.enclosed_by and each.enclosed_by not in traced}
-    problems = [problem for each in report.targets if each.qualname in traced for problem in each.problems]
-    here = (each for each in problems if each.code in CODES and each.location.path == path)
-    return Verdict(list(dict.fromkeys(map(site_of, here))), traced)
+    sites, further = dict[Site, None](), dict[Site, None]()
+    for each in report.targets:
+        here = [problem for problem in each.problems if problem.code in CODES and problem.location.path == path]
+        (sites if each.qualname in traced else further).update(dict.fromkeys(map(site_of, here)))
+    return Verdict([*sites], [each for each in further if each not in sites], traced)
 
 
 def site_of(problem: Problem) -> Site:

@@ -83,9 +83,26 @@ def compared(reading: "Reading", op: ast.cmpop, left: Value, right: Value, node:
         if isinstance(left, Symbolic) and isinstance(right, Items) and not right.mapping and right.items != ():
             reading.say("FX001", node, "asked", left)
         return PLAIN
-    if isinstance(left, Constant) and isinstance(right, Constant) and isinstance(op, ast.Eq | ast.NotEq):
-        return Constant((left.value == right.value) is isinstance(op, ast.Eq))
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return _compared_constants(op, left.value, right.value)
     return operation((left, right))
+
+
+def _compared_constants(op: ast.cmpop, left: object, right: object) -> Value:
+    """Return what a comparison of two values gives that stand in the text."""
+    if isinstance(op, ast.Eq | ast.NotEq):
+        return Constant((left == right) is isinstance(op, ast.Eq))
+    if not (isinstance(left, int | float) and isinstance(right, int | float)):
+        return PLAIN
+    match op:
+        case ast.Lt():
+            return Constant(left < right)
+        case ast.LtE():
+            return Constant(left <= right)
+        case ast.Gt():
+            return Constant(left > right)
+        case _:
+            return Constant(left >= right)
 
 
 def operation(values: Iterable[Value]) -> Value:

@@ -193,6 +193,7 @@ class Head(nn.Module):
         if kwargs:
             config = update(config, kwargs)
         self.pooled = config.pooled
+        self.rate = 0.0
         self.fc = nn.Linear(4, 4)
 
     def forward(self, x, early: bool = False, *, mask=None):
@@ -225,6 +226,7 @@ class Layer(nn.Module):
         "return x if mask is None else x[: len(x)]",
         "return x[: len(x)] if self.pooled else x",
         "return x[: len(x)] if self.causal else x",
+        "return x[: len(x)] if self.rate > 0.0 and unknown else x",
         "return x[: len(x)] if getattr(self, 'pooled', True) else x",
     ],
 )
