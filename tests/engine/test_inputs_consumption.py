@@ -169,6 +169,38 @@ def test_what_is_made_of_the_main_input_is_not_needed():
     assert found.failures == ()
 
 
+class Scale:
+    def __mul__(self, other):
+        if other is not None:
+            raise ValueError("no scale but one is known")
+        return 1.0
+
+
+class Misread(nn.Module):
+    """It looks as if `scale` were needed, and is worse with it."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.unit = Scale()
+
+    def forward(self, x, scale=None, other=None):
+        try:
+            other.shape  # noqa: B018
+        except AttributeError:
+            other = 1.0
+        return self.fc(x) * (self.unit * scale) * other
+
+
+def test_what_was_misread_is_tried_without():
+    assert read(Misread())[1] == ("scale",)
+
+    found = infer_inputs(Misread(), budget_s=60.0)
+    assert found.complete
+    assert set(found.recipes) == {"x"}
+    assert len(found.failures) == 1
+
+
 class Endless(nn.Module):
     def forward(self, x, again=None):
         return self(x, again)

@@ -254,8 +254,12 @@ class _Body:
             case ast.For(target=target, iter=items, body=body):
                 self._bind(target, _first_of(self.value(items)))
                 self.statements(body)
-            case ast.While(body=body) | ast.With(body=body) | ast.Try(body=body):
+            case ast.While(body=body) | ast.With(body=body):
                 return self.statements(body)
+            case ast.Try(body=body):
+                self.reader.doubtful(1)  # What fails in it may be meant to.
+                self.statements(body)
+                self.reader.doubtful(-1)
             case _:
                 pass
         return False

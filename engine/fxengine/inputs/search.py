@@ -39,6 +39,7 @@ _MAX_SECOND_CHOICES = 4
 _MAX_REPAIRS = 24
 """How many repairs of one failure are kept."""
 
+_AHEAD = 1000.0
 _KEPT_PROGRESS = 0.5
 _AGAIN = 0.25
 _MOST_AGAIN = 6.0
@@ -172,7 +173,7 @@ class _Search:
 
     def run(self) -> InferredInputs:
         """Try candidates until one fits or the time is over."""
-        self._push(self._first_choice(), 0.0, 0)
+        self._push(self._first_choice(), 0.0, 0, ahead=2)
         self._push_second_choices()
         while self.queue:
             candidate = heapq.heappop(self.queue)
@@ -261,7 +262,7 @@ class _Search:
         """Queue the other proposals of each parameter, one parameter changed at a time."""
         first = self._first_choice()
         if self.needed:  # What is read may be wrong.
-            self._push({each.name: first[each.name] for each in self._passed()}, 0.8, 0)
+            self._push({each.name: first[each.name] for each in self._passed()}, 0.8, 0, ahead=1)
         for parameter in self._wanted():
             for rank, recipe in enumerate(self._proposals(parameter)[1:_MAX_SECOND_CHOICES], 1):
                 self._push({**first, parameter.name: recipe}, 1.5 * rank, 0)
@@ -305,11 +306,12 @@ class _Search:
             count += 1
         return count
 
-    def _push(self, recipes: dict[str, Recipe], cost: float, progress: float) -> None:
+    def _push(self, recipes: dict[str, Recipe], cost: float, progress: float, *, ahead: int = 0) -> None:
+        """Queue an assignment that was not queued before; one that is more `ahead` comes first, whatever it cost."""
         key = call_expression((), recipes)
         if key not in self.seen:
             self.seen.add(key)
-            priority = cost - 2.0 * log2(1 + progress)
+            priority = cost - 2.0 * log2(1 + progress) - _AHEAD * ahead
             heapq.heappush(self.queue, _Candidate(priority, next(self.serials), recipes, cost, progress))
 
     def _is_bound_to_batch(self, recipes: dict[str, Recipe], outcome: Outcome) -> bool:
