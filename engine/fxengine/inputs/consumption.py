@@ -256,10 +256,8 @@ class _Body:
                 self.statements(body)
             case ast.While(body=body) | ast.With(body=body):
                 return self.statements(body)
-            case ast.Try(body=body):
-                self.reader.doubtful(1)  # What fails in it may be meant to.
-                self.statements(body)
-                self.reader.doubtful(-1)
+            case ast.Try(body=body, handlers=handlers):
+                self._attempt(body, handlers)
             case _:
                 pass
         return False
@@ -277,6 +275,17 @@ class _Body:
         if not ends:
             self.scope = one if other_ends else _merged(one, self.scope)
         return ends and other_ends
+
+    def _attempt(self, body: list[ast.stmt], handlers: list[ast.ExceptHandler]) -> None:
+        """Read what is tried, which may be meant to fail, and what is done then."""
+        before = dict(self.scope)
+        self.reader.doubtful(1)
+        self.statements(body)
+        for handler in handlers:
+            after, self.scope = self.scope, dict(before)
+            ends = self.statements(handler.body)
+            self.scope = after if ends else _merged(after, self.scope)
+        self.reader.doubtful(-1)
 
     def _bind(self, target: ast.expr, value: Any) -> None:
         match target:
