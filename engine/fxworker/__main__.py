@@ -10,6 +10,7 @@ be forked.
 This file must load in an interpreter that is too old for the rest, to say so.
 """
 
+import gc
 import importlib.util
 import os
 import sys
@@ -68,15 +69,20 @@ def _serve(requests: int, answers: int) -> None:
         serve(requests, answers, _measuring_command(), confined=confined)
         return
     alone = sys.argv[1:2] == ["--one"]
+    # What is made while torch loads, stays: to look through it again and again takes a quarter of the time.
+    gc.disable()
     report = importlib.import_module("fxworker.environment").load(forking=not alone)
     if report.problem:
         importlib.import_module("fxworker.refusal").refuse(requests, answers, report)
         return
     _adopt("fxengine")
     if alone:
+        gc.enable()
         importlib.import_module("fxworker.standby").serve_one(requests, answers, sys.argv[2], report)
         return
-    importlib.import_module("fxworker.serve").Template(requests, answers, report, _measuring_command()).run()
+    template = importlib.import_module("fxworker.serve").Template(requests, answers, report, _measuring_command())
+    gc.enable()
+    template.run()
 
 
 def _measuring_command() -> tuple[str, ...]:

@@ -109,6 +109,8 @@ def live(ends: Ends, folder: str) -> None:
         sandbox.confine(sandbox.temporary_folders(request.roots, folder))
     document = Document.of(request)
     document.enter(request)
+    # What imports make, stays: nobody looks through it for what could go.
+    gc.disable()
     document.import_ahead(request)
     ends.box.rest()
     hold_standard_descriptors()
@@ -117,6 +119,7 @@ def live(ends: Ends, folder: str) -> None:
     outlive_parent()
     accept_children()
     gc.freeze()
+    gc.enable()
     template = DocumentTemplate(ends, document)
     ends.send(Frame(Kind.READY))
     template.run()

@@ -101,7 +101,6 @@ class Template:
         self._out.write(encode(report))
         warm_up()
         # What lives now lives as long as the process: no collection in a child needs to look at it, and to copy it.
-        gc.collect()
         gc.freeze()
         LineReader(self._loop, own(requests), self._take)
 
