@@ -4,10 +4,10 @@ torch finds a name by walking the whole hierarchy; a trace asks often, so the wa
 identity.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
@@ -163,10 +163,7 @@ def _constants(visits: Sequence[tuple[str, dict[str, Any]]]) -> dict[Any, str]:
 
     There are mostly none, which the types of all values together tell.
     """
-    values = chain.from_iterable(
-        [*attributes.values()][_ATTRIBUTES if next(iter(attributes), None) == _FIRST_ATTRIBUTE else 0 :]
-        for _, attributes in visits
-    )
+    values = chain.from_iterable([_own_values(attributes) for _, attributes in visits])
     if not any(issubclass(kind, CONSTANT_TYPES) for kind in set(map(type, values)) - _NEVER_CONSTANT):
         return {}
     return {
@@ -175,6 +172,14 @@ def _constants(visits: Sequence[tuple[str, dict[str, Any]]]) -> dict[Any, str]:
         for name, value in attributes.items()
         if type(value) not in _NEVER_CONSTANT and isinstance(value, CONSTANT_TYPES)
     }
+
+
+def _own_values(attributes: dict[str, Any]) -> Iterator[object]:
+    """The values of the attributes that not every module has, and nothing else is touched."""
+    values = reversed(attributes.values())
+    if next(iter(attributes), None) != _FIRST_ATTRIBUTE:
+        return values
+    return islice(values, max(len(attributes) - _ATTRIBUTES, 0))
 
 
 def _at(root: nn.Module, path: str) -> nn.Module | None:

@@ -291,7 +291,7 @@ class Tracer(ModuleCalls):
         if is_module and total == 0:
             raise RuntimeError("``self`` argument cannot be part of *args expansion!")
         args: list[Any] = [self.root] if is_module else []
-        signature = inspect.signature(analysed)
+        defaults = _defaults(analysed)
         if isinstance(concrete_args, tuple):
             if concrete_args and takes_anything(analysed) and total == 1:
                 # Flat inputs for a function of `*args`: each becomes an input of its own.
@@ -310,7 +310,7 @@ class Tracer(ModuleCalls):
             names.append(f"*{next(variadic)}")
         if code.co_flags & inspect.CO_VARKEYWORDS:
             names.append(f"**{next(variadic)}")
-        args += [self._proxy_placeholder(name, concrete_args, signature, analysed) for name in names]
+        args += [self._proxy_placeholder(name, concrete_args, defaults, analysed) for name in names]
         function: Any = root_fn
         if code.co_kwonlyargcount > 0 or takes_anything(analysed):
             function = with_plain_parameters(function, len(args))
@@ -415,13 +415,13 @@ class Tracer(ModuleCalls):
         self,
         name: str,
         concrete_args: dict[str, Any] | None,
-        sig: inspect.Signature,
+        defaults: dict[str, Any],
         fn_for_analysis: Callable[..., Any],
     ) -> Any:
         """The argument for one parameter: a symbolic value, or what `concrete_args` says, leaf by leaf."""
         default: tuple[Any, ...] = ()
-        if not name.startswith("*") and sig.parameters[name].default is not inspect.Parameter.empty:
-            default = (sig.parameters[name].default,)
+        if not name.startswith("*") and defaults[name] is not inspect.Parameter.empty:
+            default = (defaults[name],)
         if concrete_args is None or name not in concrete_args:
             annotation = fn_for_analysis.__annotations__.get(name, None)
             return self.create_proxy("placeholder", name, default, {}, type_expr=annotation)
@@ -502,6 +502,18 @@ _METHODS: Final = {name: getattr(Tracer, name) for name in (*_RECORDING, "getatt
 @functools.lru_cache(maxsize=64)
 def _takes_factory(create_proxy: Callable[..., Any]) -> bool:
     return "proxy_factory_fn" in inspect.signature(create_proxy).parameters
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    """The default values of a function's parameters, as its signature has them."""
+    if type(function) is not FunctionType or vars(function):
+        return {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    # Nothing makes the signature another one than the code's, and to read it there is much quicker.
+    code = function.__code__
+    defaults = dict.fromkeys(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], inspect.Parameter.empty)
+    given = function.__defaults__ or ()
+    defaults.update(zip(code.co_varnames[code.co_argcount - len(given) : code.co_argcount], given, strict=True))
+    return defaults | (function.__kwdefaults__ or {})
 
 
 def _recompile_lazy_module(root: nn.Module) -> None:
