@@ -8,6 +8,8 @@ import ast
 import copy
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 Definitions: TypeAlias = Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]
@@ -36,8 +38,6 @@ _TABLES: Final = frozenset({
 _DATA: Final = re.compile(r"(\w*(Dataset|DataLoader|DataModule|ImageFolder|DatasetFolder))$")
 _DATA_MODULES: Final = ("torchvision.datasets.", "datasets.", "torchtext.datasets.", "torchaudio.datasets.", "dsets.")
 _PROGRAMS: Final = ("subprocess.", "os.system", "os.popen", "os.spawn", "os.exec")
-_DEEPEST: Final = 3
-"""How many of the file's functions a call is followed through."""
 
 
 def cost_of(node: ast.stmt, definitions: Definitions) -> str:
@@ -49,7 +49,8 @@ def cost_of(node: ast.stmt, definitions: Definitions) -> str:
         return ""
     loops = isinstance(node, ast.For | ast.AsyncFor | ast.While)
     parts: list[ast.AST] = [node] if loops or not _blocks(node) else _headers(node)
-    return next((cost for part in parts for cost in _costs_in(part, definitions, 0)), "")
+    followed = set[str]()
+    return next((cost for part in parts for cost in _costs_in(part, definitions, followed)), "")
 
 
 def lightened(node: ast.stmt, definitions: Definitions) -> ast.stmt:
@@ -101,42 +102,58 @@ def _headers(node: ast.stmt) -> list[ast.AST]:
     return [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr | ast.withitem)]
 
 
-def _costs_in(part: ast.AST, definitions: Definitions, depth: int) -> Iterator[str]:
-    for node in _executed(part):
-        if isinstance(node, ast.Call):
-            yield from _cost_of_call(node, definitions, depth)
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """What is called: its name as it is written, and whether it is told to download."""
+
+    name: str
+    downloads: bool
 
 
-def _executed(part: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that are evaluated with a part, not those in the bodies of functions and classes."""
+@lru_cache(maxsize=2048)
+def _calls_in(part: ast.AST) -> tuple[_Called, ...]:
+    """Return the different calls in a part, not those in the bodies of functions and classes."""
+    found: dict[_Called, None] = {}
     waiting = [part]
     while waiting:
         node = waiting.pop()
-        yield node
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else ""
+            found[_Called(name, any(map(_is_download, node.keywords)))] = None
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             waiting += ast.iter_child_nodes(node)
+    return tuple(found)
 
 
-def _cost_of_call(call: ast.Call, definitions: Definitions, depth: int) -> Iterator[str]:
+def _costs_in(
+    part: ast.AST, definitions: Definitions, followed: set[str], *, in_function: bool = False
+) -> Iterator[str]:
+    """Yield what a part does that is not wanted; `followed` are the file's functions that were looked into."""
+    for call in _calls_in(part):
+        definition = definitions.get(call.name)
+        if definition is None:
+            yield from _cost_of_call(call, in_function=in_function)
+        elif isinstance(definition, ast.ClassDef):
+            if any(_DATA.fullmatch(ast.unparse(each).rpartition(".")[2]) for each in definition.bases):
+                yield _READS
+        elif call.name not in followed:
+            followed.add(call.name)
+            for each in definition.body:
+                yield from _costs_in(each, definitions, followed, in_function=True)
+
+
+def _cost_of_call(call: _Called, *, in_function: bool) -> Iterator[str]:
     """Yield what a call does that is not wanted. A download in a function may be one that it decides against."""
-    name = ast.unparse(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else ""
+    name = call.name
     last = name.rpartition(".")[2]
     owner = name.removesuffix(last)
-    definition = definitions.get(name)
-    if isinstance(definition, ast.ClassDef):
-        if any(_DATA.fullmatch(ast.unparse(each).rpartition(".")[2]) for each in definition.bases):
-            yield _READS
-    elif definition is not None and depth < _DEEPEST:
-        inner = {key: each for key, each in definitions.items() if key != name}
-        costs = (cost for each in definition.body for cost in _costs_in(each, inner, depth + 1))
-        yield from (each for each in costs if each in {_TRAINS, _READS})
-    elif last in _TRAINING or (_TRAINER.fullmatch(last) and not owner) or (last == "step" and _OPTIMIZER.search(owner)):
+    if last in _TRAINING or (_TRAINER.fullmatch(last) and not owner) or (last == "step" and _OPTIMIZER.search(owner)):
         yield _TRAINS
     elif last in _TABLES or _DATA.fullmatch(last) or name.startswith(_DATA_MODULES) or last.startswith("fetch_"):
         yield _READS
-    elif depth:
+    elif in_function:
         return
-    elif last in _FETCHING or name.startswith(_FETCHERS) or any(_is_download(each) for each in call.keywords):
+    elif last in _FETCHING or name.startswith(_FETCHERS) or call.downloads:
         yield _DOWNLOADS
     elif name == "input":
         yield _ASKS
