@@ -1,8 +1,14 @@
 """How often the rules for silent errors sound an alarm over models of the libraries, and what looking for them costs.
 
-Prints, for each code, the number of models with an alarm and the number of alarms, then the alarms themselves: whether
-each of them is true is for the reader to judge. Models are diagnosed as somebody would who uses the library: every file
-counts. With `--mode train` they are traced as they are built, else for evaluation.
+Prints, for each code, the number of models with an alarm, the number of alarms, and in how many of the models it is
+true by a rule that shares nothing with the finders; then the alarms themselves, for the reader to judge. The rules:
+
+    FX301   traced in the other mode, the model gives other code, or none; undecided where neither mode traces
+    FX307   the trace itself has changed the model's buffers; undecided where the model is on the meta device
+    others  not judged
+
+Models are diagnosed as somebody would who uses the library: every file counts. With `--mode train` they are traced as
+they are built, else for evaluation.
 
     python benchmarks/silent.py [--library NAME]... [--mode eval|train] [--limit N] [--examples N] [--cost]
 """
@@ -12,7 +18,8 @@ import collections
 import statistics
 import sys
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 from unittest import mock
 
 import _models
@@ -25,6 +32,7 @@ from fxengine.diagnosis import TracingProblem
 from fxengine.errors import SILENT_RULES
 from fxengine.exploration import Budget
 
+Judged = collections.Counter[tuple[str, bool | None]]
 Alarms = dict[str, list[tuple[str, TracingProblem]]]
 
 
@@ -42,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         wanted = [wanted[index * len(wanted) // options.limit] for index in range(options.limit)]
     alarms: Alarms = collections.defaultdict(list)
     costs: list[float] = []
+    judged: Judged = collections.Counter()
     diagnosed = 0
     for name, build in wanted:
         model = _built(name, build, options.mode)
@@ -51,9 +60,12 @@ def main(arguments: list[str] | None = None) -> int:
         diagnosed += 1
         for problem in diagnosis.silent:
             alarms[problem.code].append((name, problem))
+        judged.update(
+            (code, _RULES[code](model)) for code in {each.code for each in diagnosis.silent} if code in _RULES
+        )
         if options.cost and not diagnosis.problems:
             costs.append(_cost(model))
-    _print_counts(alarms, diagnosed)
+    _print_counts(alarms, diagnosed, judged)
     if costs:
         print(f"cost: median {statistics.median(costs):.2f} of one trace, worst {max(costs):.2f}")
     for rule in SILENT_RULES:
@@ -72,6 +84,37 @@ def _built(name: str, build: _models.Build, mode: str) -> nn.Module | None:
     return model.train(mode == "train")
 
 
+def _follows_the_mode(model: nn.Module) -> bool | None:
+    """Whether the code of the graph is another one in the other mode; None if there is a graph in neither."""
+    mode = model.training
+    codes = [_code(model.train(each)) for each in (mode, not mode)]
+    model.train(mode)
+    return None if codes == ["", ""] else codes[0] != codes[1]
+
+
+def _code(model: nn.Module) -> str:
+    """The code of a model's graph, "" if it does not trace."""
+    try:
+        return Tracer().trace(model).python_code("self").src
+    except Exception:  # noqa: BLE001 - whatever stops the trace of a model in one mode is an answer.
+        return ""
+
+
+def _is_changed_by_the_trace(model: nn.Module) -> bool | None:
+    """Whether tracing leaves other numbers in a buffer than it found; None if the buffers have no numbers."""
+    before = {name: buffer.clone() for name, buffer in model.named_buffers() if not buffer.is_meta}
+    if not before:
+        return None
+    _code(model)
+    return any(not torch.equal(buffer, before[name]) for name, buffer in model.named_buffers() if name in before)
+
+
+_RULES: Final[dict[str, Callable[[nn.Module], bool | None]]] = {
+    "FX301": _follows_the_mode,
+    "FX307": _is_changed_by_the_trace,
+}
+
+
 def _cost(model: nn.Module) -> float:
     """What a diagnosis takes beyond the same one without the finders, as a part of a trace."""
     without = ("fxengine.exploration.runs.find_silent", lambda _: ())
@@ -84,15 +127,18 @@ def _cost(model: nn.Module) -> float:
     return (diagnosis - without_finders) / trace
 
 
-def _print_counts(alarms: Alarms, diagnosed: int) -> None:
+def _print_counts(alarms: Alarms, diagnosed: int, judged: Judged) -> None:
     print(f"{diagnosed} models")
     for rule in SILENT_RULES:
         found = alarms[rule.code]
         models = {name for name, _ in found}
         places = {problem.site for _, problem in found}
+        words = {True: "true", False: "not confirmed", None: "undecided"}
+        verdicts = [f", {word} in {number}" for key, word in words.items() if (number := judged[rule.code, key])]
         print(
             f"{rule.code}  {len(found):4} alarms at {len(places):3} places in {len(models):3} models"
-            f" ({len(models) / max(diagnosed, 1):.0%})  {rule.title}"
+            f" ({len(models) / max(diagnosed, 1):.0%}"
+            f"{''.join(verdicts)})  {rule.title}"
         )
 
 
