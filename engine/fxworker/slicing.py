@@ -138,8 +138,13 @@ def preparing(statements: Sequence[Statement]) -> list[Statement]:
 
 def _changes_path(node: ast.stmt) -> bool:
     """Whether a statement that is no definition speaks of `sys.path`."""
-    parts = ast.walk(node) if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign | ast.If | ast.For) else ()
-    return any(isinstance(each, ast.Attribute) and ast.unparse(each) == "sys.path" for each in parts)
+    for part in ast.walk(node) if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign | ast.If | ast.For) else ():
+        match part:
+            case ast.Attribute(value=ast.Name(id="sys"), attr="path"):
+                return True
+            case _:
+                pass
+    return False
 
 
 class _Choice:
