@@ -3,8 +3,9 @@
 For each file a server is started and the file edited again and again inside the `forward` of its main model, so that
 each edit has to be traced. Between the edits, and so under the same load of the machine, a process that has imported
 everything executes the same text, builds the same models on the meta device, and runs `torch.fx.symbolic_trace` over
-them. Then comments are typed, a person asks for hovers while traces run, and types without pause. Last, what the
-processes hold, what a folder costs on the command line, and how many files are kept ready.
+them. Then comments are typed, a person asks for hovers while traces run, and types without pause, and the server is
+started again with what it has left in an empty cache folder. Last, what the processes hold, what a folder costs on the
+command line, and how many files are kept ready.
 
 Printed are medians, percentiles and ratios of this run; they say little about another machine.
 
@@ -44,6 +45,8 @@ BARE = Path(__file__).with_name("bare_trace.py")
 TIMEOUT = 180.0
 PAUSE = 0.05
 """Seconds between two edits, as between two keystrokes."""
+WRITTEN = 5.0
+"""Seconds after which a report has been written down for the next session."""
 
 
 def main() -> None:
@@ -66,9 +69,11 @@ def main() -> None:
 
 async def measure(file: Path, text: str, edits: int, typing: float) -> None:
     """Measure everything about one file and print it."""
-    environ = {"PYTHONPATH": str(CORPUS)} if file.is_relative_to(CORPUS) else {}
+    folder = CORPUS if file.is_relative_to(CORPUS) else file.parent
+    environ = {"PYTHONPATH": str(CORPUS)} if folder == CORPUS else {}
+    environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="fxls-latency-")
     start = time.perf_counter()
-    async with served(CORPUS if environ else file.parent, environ) as client:
+    async with served(folder, environ) as client:
         client.open(file.as_uri(), text)
         await client.diagnostics(file.as_uri(), 1, TIMEOUT)
         first = time.perf_counter() - start
@@ -97,7 +102,22 @@ async def measure(file: Path, text: str, edits: int, typing: float) -> None:
         print(f"  hover while traces run             {spread(busy)} {quantile(busy, 0.99) * 1000:8.1f} ms p99")
         if typing:
             print(f"  typing for {typing:.0f} s: {await session.typing(typing)}")
-        print(f"  memory: {memory(client.process.pid)}\n")
+        print(f"  memory: {memory(client.process.pid)}")
+    print(f"  restart → first diagnostics        {await restarted(folder, file, text, environ) * 1000:8.0f} ms\n")
+    shutil.rmtree(environ["XDG_CACHE_HOME"])
+
+
+async def restarted(folder: Path, file: Path, text: str, environ: dict[str, str]) -> float:
+    """Return what a second server takes from its start to the diagnostics of a file that a first one has traced."""
+    async with served(folder, environ) as client:
+        client.open(file.as_uri(), text)
+        await whole_report(client, file.as_uri(), 1)
+        await asyncio.sleep(WRITTEN)
+    start = time.perf_counter()
+    async with served(folder, environ) as client:
+        client.open(file.as_uri(), text)
+        await client.diagnostics(file.as_uri(), 1, TIMEOUT)
+        return time.perf_counter() - start
 
 
 class Session:
