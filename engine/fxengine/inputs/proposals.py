@@ -371,6 +371,15 @@ def _scalar(_clues: Clues) -> list[Recipe]:
     return [Constant(1.0)]
 
 
+def _indices(clues: Clues) -> list[Recipe]:
+    """Which of few things each part belongs to."""
+    return [
+        _integers((clues.lengths[0],), BATCH),
+        _integers((BATCH, clues.lengths[0]), BATCH),
+        _integers((BATCH,), BATCH),
+    ]
+
+
 def _pairs(_clues: Clues) -> list[Recipe]:
     """Two numbers for each picture: a size, or where it was cut out."""
     return [TensorRecipe((BATCH, 2), "full", torch.int64, 64)]
@@ -396,6 +405,7 @@ _NAME_RULES = tuple(
         (r"token_type|segment_ids|type_ids", _segments),
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?|spatial_shapes)$|_grid_thw$", _grid),
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
+        (r"(^|_)(indices|indexes|tags)$", _indices),
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
         (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
         (r"video|clip|^frames$", _video),
