@@ -29,8 +29,8 @@ def verdict(subject: Subject, limits: Limits) -> Comparison:
     diagnose = functools.partial(
         fxengine.diagnose,
         root,
-        subject.concrete_args(fxengine),
         inputs=as_call(inputs),
+        concrete_args=subject.concrete_args(fxengine),
         budget=exploration.Budget(limits.ours),
     )
     budget = Budget(limits.theirs, further=limits.further)
