@@ -140,6 +140,7 @@ class DocumentTemplate:
         self._job: Job | None = None
         self._late: list[str] = []
         self._read = set[str]()
+        self._parsed = set[str]()
         self._traced: TraceRequest | None = None
 
     def run(self) -> None:
@@ -208,7 +209,8 @@ class DocumentTemplate:
         if frame.kind is Kind.LATE:
             self._late = frame.payload.decode().split("\n")
         elif frame.kind is Kind.READ:
-            self._read.update(frame.payload.decode().split("\n"))
+            # Each once: where there are more files than trees are kept, the trace has to parse them itself.
+            self._read = {*frame.payload.decode().split("\n")} - self._parsed
         elif frame.kind is Kind.HINTS:
             self._remember(handlers.unpack_hints(frame.payload))
         elif frame.kind is Kind.READY and self._prepared is not None and self._prepared.child is child:
@@ -358,7 +360,8 @@ class DocumentTemplate:
         if self._read:
             self._drop_spares()
             _parse_ahead(self._read)
-            self._read.clear()
+            self._parsed |= self._read
+            self._read = set()
         if self._traced is not None:
             self._document.read_ahead(self._traced)
             self._traced = None

@@ -259,3 +259,17 @@ def test_nothing_is_done_ahead_for_who_only_asks(worker, tmp_path):
     time.sleep(2.0)
     net = of(worker.trace(path, SLOW.replace("block(x)", "block(x) + 1")), "Net")
     assert net.timings.build > 400
+
+
+def test_files_that_led_to_problems_are_parsed_once_and_problems_stay_the_same(own_worker, model):
+    path = model("def asked(x):\n    return 1 if x.sum() > 0 else 2\n", "beside.py").with_name("net.py")
+    text = (
+        "import torch\nfrom beside import asked\n\n\n"
+        "class Net(torch.nn.Module):\n    def forward(self, x):\n        return x * asked(x)\n"
+    )
+    path.write_text(text)
+    first = all_problems(own_worker.trace(path, text))
+    assert [each.code for each in first] == ["FX001"]
+    for number in range(3):
+        edited = text + f"\n\nNUMBER = {number}\n"
+        assert all_problems(own_worker.trace(path, edited)) == first
