@@ -107,6 +107,7 @@ def test_aliases_are_seen_through():
         "import abc\nclass A(nn.Module):\n    @abc.abstractmethod\n    def forward(self, x): ...\n",
         'class A(nn.Module):\n    def forward(self, x):\n        """Not here."""\n        raise NotImplementedError\n',
         "class A(nn.Module):\n    def forward(self, x): raise NotImplementedError\n",
+        "class A(nn.Module):\n    def forward(self, x): raise NotImplementedError('x')\n",
         "def make():\n    class Net:\n        def forward(self, x): return x\n",
         "class A(A):\n    def forward(self, x): return x\n",
     ],
