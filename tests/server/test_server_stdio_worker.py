@@ -125,7 +125,8 @@ async def test_a_profile_of_a_small_model(client, uri):
 @pytest.mark.parametrize(
     ("text", "code", "line"),
     [
-        ("import no_such_module\n" + NET, "FX101", 1),
+        ("import no_such_module\n" + NET.replace("torch.nn.Linear", "no_such_module.Linear"), "FX101", 1),
+        ("import no_such_module\n" + NET, None, None),
         (NET + "x = 1 / 0\n" + "y = Net()\n" + "assert x\n", None, None),
         (NET.replace("self.layer =", "self.other = 1 / 0; self.layer ="), "FX102", 7),
         (NET.replace("self.layer =", "import sys; sys.exit(3); self.layer ="), "FX102", 7),
@@ -136,8 +137,8 @@ async def test_a_profile_of_a_small_model(client, uri):
         (NET.replace("self.layer =", "input(); self.layer ="), "FX102", 7),
         (NET + "for step in range(10**9):\n    Net()(torch.randn(1, 4)).sum().backward()\n", None, None),
     ],
-    ids=["missing import", "unneeded code", "constructor raises", "sys.exit", "os._exit", "endless constructor",
-         "endless forward", "print flood", "input", "trains when imported"],
+    ids=["missing import", "unneeded import", "unneeded code", "constructor raises", "sys.exit", "os._exit",
+         "endless constructor", "endless forward", "print flood", "input", "trains when imported"],
 )  # fmt: skip
 async def test_whatever_the_file_does(client, uri, text, code, line):
     client.open(uri, text)
