@@ -9,6 +9,7 @@ the stack of modules, with their origin, and on demand with Python's stack.
 import copy
 import enum
 import functools
+import inspect
 import operator
 import sys
 import traceback
@@ -17,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from types import CodeType, FrameType
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, cast
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
@@ -328,6 +329,12 @@ class Recorder:
         error = TypeError(f"'{type(obj).__name__}' object doesn't support item deletion")
         instead = functools.partial(self.create_proxy, "call_function", operator.delitem, (obj, key), {})
         self.refuse(ItemAssignment, obj, error, instead)
+
+
+# As far as anybody can see, what a recorder is made with is up to the `__init__` of its class.
+cast("Any", Recorder.__new__).__signature__ = inspect.Signature(
+    [inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)]
+)
 
 
 def _frozen(argument: Any, used: list[Node]) -> Any:
