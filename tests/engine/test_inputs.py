@@ -114,6 +114,23 @@ def test_the_size_that_the_model_names():
     assert fed(Vision()).args[0].shape == (2, 5, 48, 48)
 
 
+class Documented(Vision):
+    def forward(self, pictures):
+        """Run.
+
+        Args:
+            pictures (torch.FloatTensor of shape `(batch_size, num_channels, image_size, image_size)`): The pictures.
+        """
+        x = pictures.reshape(pictures.shape)
+        return super().forward(x)
+
+
+def test_a_documented_image_size_is_the_models():
+    found = fed(Documented())
+    assert found.args[0].shape == (2, 5, 48, 48)
+    assert found.failures == ()
+
+
 def test_a_size_that_only_the_position_embedding_tells():
     module = Vision(image_size=80)
     del module.image_size

@@ -227,6 +227,7 @@ class Clues:
         axes = re.findall(r"\([^)]*\)|\S+", left)
         names = [_axis_name(axis) for axis in axes]
         has_sides = any(name in _HEIGHTS for name in names) and any(name in _WIDTHS for name in names)
+        has_sides = has_sides or len([name for name in names if name in _IMAGE_SIZE_NAMES]) > 1
         return tuple(
             self._size_of_axis(
                 axis,
@@ -245,8 +246,10 @@ class Clues:
         height, width = self.image_sizes[0]
         if axis.isdigit():
             return int(axis)
-        if has_sides and name in _HEIGHTS:
+        if has_sides and (name in _HEIGHTS or (name in _IMAGE_SIZE_NAMES and not is_last)):
             return height
+        if has_sides and name in _IMAGE_SIZE_NAMES:
+            return width
         if has_sides and name in _WIDTHS:
             return width
         if name in _CHANNELS:

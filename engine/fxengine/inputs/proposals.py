@@ -37,7 +37,7 @@ _SCALARS: Mapping[Any, Any] = {int: 1, float: 1.0, bool: False, str: "", complex
 _CONTAINERS = frozenset({list, tuple, collections.abc.Sequence, collections.abc.Iterable})
 
 _SIDES = re.compile(r"^(h|w|height|width|size|img_?size|image_?size|x_?size|in_?[hw]|h_size|w_size)$", re.IGNORECASE)
-_ENDS_IN_SPACE = re.compile(r"\b(w|width|h|height)\W*$", re.IGNORECASE)
+_ENDS_IN_SPACE = re.compile(r"\b(w|width|h|height|(image|img|input|crop)_?size|resolution)\W*$", re.IGNORECASE)
 _NOTHING = re.compile(r"(^|_)(start|offset|pos|position|step|idx|index|layer|level|i|shift)(_|$)")
 
 
