@@ -214,7 +214,7 @@ def probe(
         for part in parts:
             part.training = False
         try:
-            with torch.no_grad(), _UntilDeadline(limit), mode:
+            with torch.no_grad(), mode, _UntilDeadline(limit):  # What the probe carries out runs under no mode.
                 root(*args, **kwargs)
         except _OutOfTime:
             return Outcome(mode.calls, mode.elements, TimeoutError("this trial took too long"))

@@ -8,6 +8,7 @@ that fits, or when the time is over, and then says what it tried.
 import heapq
 import itertools
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -178,7 +179,10 @@ class _Search:
         while self.queue:
             candidate = heapq.heappop(self.queue)
             limit = self.deadline + max(self.deadline - time.process_time(), _SHORTEST_TRIAL)
+            loaded, begun = len(sys.modules), time.process_time()
             outcome = probe(self.root, candidate.recipes, self._positional(candidate.recipes), limit)
+            if len(sys.modules) > loaded:  # What torch loads for its first message is no time of the search.
+                self.deadline += time.process_time() - begun
             if outcome.accepted:
                 error = self._of_values(candidate.recipes, outcome)
                 if error is None:
