@@ -124,6 +124,6 @@ def test_programs(numbers: range) -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("numbers", seeds(10_000, 600), ids=lambda numbers: f"from {numbers[0]}")
+@pytest.mark.parametrize("numbers", seeds(10_000, 200), ids=lambda numbers: f"from {numbers[0]}")
 def test_many_programs(numbers: range) -> None:
     check(numbers, deeds=6)

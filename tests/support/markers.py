@@ -195,7 +195,8 @@ def golden(traced: Traced) -> str:
     folder = f"{Path(traced.file.path).parent}/"
     parts = [render(each, sources, Paint(on=False)) for each in found.findings]
     parts.append(summary([found], Paint(on=False)))
-    parts.extend(to_text(target).rstrip() for target in found.targets if target.nodes)
+    targets = traced.snapshot.report.targets if traced.snapshot.report is not None else ()
+    parts.extend(to_text(target).rstrip() for target in targets if target.nodes)
     shown = str(Path(traced.file.shown).parent) + "/"
     return "\n\n".join(parts).replace(folder, "").replace(shown, "") + "\n"
 

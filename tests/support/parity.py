@@ -165,8 +165,8 @@ def told(value: Any) -> Any:
                 "parts": [told(part) for part in value.children() if hasattr(part, "graph")],
             }
         case torch.Tensor():
-            numbers = (value.dequantize() if value.is_quantized else value).tolist()
-            return str(numbers) if value.isnan().any() else numbers
+            plain = value.dequantize() if value.is_quantized else value
+            return str(plain.tolist()) if plain.isnan().any() else plain.tolist()
         case dict():
             return {neutral(str(key)): told(item) for key, item in value.items()}
         case tuple() | list():

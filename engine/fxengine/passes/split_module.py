@@ -347,7 +347,9 @@ class _Base:
         self.graph.output(map_arg(output.args[0], lambda node: self.environment[node.name]))
 
     def _add(self, node: Node) -> None:
-        """Copy a placeholder or the fetching of an attribute."""
+        """Copy a placeholder or the fetching of an attribute; nothing else, so that what a later part gives is missing."""
+        if node.op not in {"placeholder", "get_attr"}:
+            return
         if node.op == "get_attr":
             target = str(node.target)
             self.attributes[target] = _attribute(self.splitter.module, target)
