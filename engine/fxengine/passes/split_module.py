@@ -347,7 +347,7 @@ class _Base:
         self.graph.output(map_arg(output.args[0], lambda node: self.environment[node.name]))
 
     def _add(self, node: Node) -> None:
-        """Copy a placeholder or the fetching of an attribute; nothing else, so that what a later part gives is missing."""
+        """Copy a placeholder or the fetching of an attribute; what a later part gives is not to be had."""
         if node.op not in {"placeholder", "get_attr"}:
             return
         if node.op == "get_attr":
