@@ -17,6 +17,7 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from fxengine.inputs.clues import Clues, LayerWish
+from fxengine.proxy import Proxy
 from fxengine.source import is_user_file
 from fxengine.syntax import definition_of
 
@@ -358,7 +359,7 @@ class _Body:
         if base is _UNKNOWN or isinstance(base, _Given | _Absent | Tensor):
             return _UNKNOWN
         try:
-            return getattr(base, name)
+            return _still(getattr(base, name))
         except Exception:  # noqa: BLE001 - a property of the user's may raise anything.
             return _UNKNOWN
 
@@ -366,7 +367,7 @@ class _Body:
         self.reader.need(base)
         if isinstance(base, nn.ModuleList | nn.ModuleDict | nn.Sequential | list | tuple | dict):
             try:
-                return base[index]
+                return _still(base[index])
             except (LookupError, TypeError, ValueError):
                 return _UNKNOWN
         return _UNKNOWN
@@ -463,6 +464,11 @@ def _first_of(items: Any) -> Any:
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str | tuple | list)
+
+
+def _still(value: Any) -> Any:
+    """A value that modules hold; what a trace that is under way has left there says nothing, and is not to be asked."""
+    return _UNKNOWN if isinstance(value, Proxy) else value
 
 
 def _truth(value: Any) -> bool | None:
