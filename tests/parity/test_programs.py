@@ -4,6 +4,7 @@ import copy
 import importlib
 import linecache
 import random
+import re
 import sys
 import types
 import warnings
@@ -20,6 +21,8 @@ import fxengine
 from tests.parity.program_deeds import DEEDS, Load
 from tests.parity.programs import Program, write
 from tests.support.parity import Case, attempt, differences, run
+
+_WAY = re.compile(r"\nOriginal traceback:\n.*?(?=\nUse tlparse|\s*\Z)|\s+\Z", re.DOTALL)
 
 FAULTS_OF_TORCH = (
     "TypeError: unhashable type: 'slice'",
@@ -85,7 +88,16 @@ def of_the_engine(name: str) -> Any:
 def done(name: str, load: Load, graph_module: Any, inputs: tuple[Any, ...]) -> Any:
     """What a deed makes of a copy of a graph module, told."""
     with forgetting():
-        return attempt(lambda: DEEDS[name](load, copy.deepcopy(graph_module), inputs))
+        return _without_way(attempt(lambda: DEEDS[name](load, copy.deepcopy(graph_module), inputs)))
+
+
+def _without_way(told: Any) -> Any:
+    """What is told, but for the way to a failing node: ours ends with the user's line where torch.fx knows of none."""
+    if isinstance(told, str):
+        return _WAY.sub("", told)
+    if isinstance(told, list):
+        return [_without_way(each) for each in told]
+    return {key: _without_way(each) for key, each in told.items()} if isinstance(told, dict) else told
 
 
 def unlike(program: Program, deeds: Iterable[str] = DEEDS) -> list[str]:
