@@ -11,7 +11,6 @@ import contextlib
 import functools
 import json
 import os
-import tempfile
 import time
 import zlib
 from collections.abc import Iterable, Iterator
@@ -22,7 +21,7 @@ from typing import Any, Final
 
 import fxls
 import fxworker
-from fxls.memory import cache_folder
+from fxls.memory import cache_folder, write_whole
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.variables import visible
 from fxworker.wire import EnvironmentReport, Keep, TraceReport, TraceRequest, WireError, decode, digest, encode
@@ -87,9 +86,7 @@ class Archive:
             or report.denied
         ):
             return
-        times = report.timings
-        took = times.load + times.build + times.trace + times.shapes + times.report
-        entry = _Entry(env, request, Kept(report, environment), time.time_ns() - int(took * 1e6))
+        entry = _Entry(env, request, Kept(report, environment), time.time_ns() - int(report.timings.total * 1e6))
         self._waiting[file] = entry, asyncio.get_running_loop().call_later(_PAUSE, self._begin, file)
 
     async def close(self) -> None:
@@ -132,11 +129,7 @@ class Archive:
         head = {"key": _key(entry.env, entry.request), "dependencies": _stamps(kept.report)}
         lines = (json.dumps(head).encode(), encode(kept.environment).strip(), encode(kept.report))
         with contextlib.suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._folder, suffix=".part")
-            with os.fdopen(handle, "wb") as part:
-                part.write(zlib.compress(b"\n".join(lines), 1))
-            Path(name).replace(file)
+            write_whole(file, zlib.compress(b"\n".join(lines), 1))
             self._prune()
 
     def _prune(self) -> None:

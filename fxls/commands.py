@@ -26,7 +26,7 @@ from fxls.lsp_ext import (
 from fxls.session import Session
 from fxls.snapshot import Snapshot
 from fxls.workers.client import OnProgress
-from fxworker.wire import ProfileReport, TargetReport, Timings, TraceTarget
+from fxworker.wire import ProfileReport, TargetReport, TraceTarget
 
 _KEPT: Final = 50
 """Profiles whose files are kept; older ones are removed when a new one is written."""
@@ -99,7 +99,7 @@ def report(session: Session, params: ReportParams) -> ReportResult | None:
         version=snapshot.version,
         fresh=snapshot.fresh,
         status=found.status if found is not None else "not traced",
-        milliseconds=_total(found.timings) if found is not None else 0.0,
+        milliseconds=found.timings.total if found is not None else 0.0,
         targets=tuple(map(_summary, found.targets)) if found is not None else (),
         dependencies=found.dependencies if found is not None else (),
         output=found.output if found is not None else "",
@@ -143,13 +143,8 @@ def _summary(report: TargetReport) -> TargetSummary:
         inputs=report.inputs.expression if report.inputs is not None else "",
         inputs_from=report.inputs.source if report.inputs is not None else "",
         enclosed_by=report.enclosed_by,
-        milliseconds=_total(report.timings),
+        milliseconds=report.timings.total,
     )
-
-
-def _total(timings: Timings) -> float:
-    """Return the milliseconds that a trace took."""
-    return timings.load + timings.build + timings.trace + timings.shapes + timings.report
 
 
 def _snapshot(session: Session, uri: str) -> Snapshot:

@@ -82,11 +82,7 @@ class Memory:
     def _write(self, path: str, constructs: dict[str, str]) -> None:
         text = json.dumps({"version": _VERSION, "path": path, "constructs": constructs}, indent=1)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._folder, suffix=".part")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(self._file(path))
+            write_whole(self._file(path), text.encode())
             self._prune()
         except OSError:
             return  # A cache that cannot be written is none.
@@ -108,6 +104,15 @@ def cache_folder() -> Path:
     if os.name == "nt" and os.environ.get("LOCALAPPDATA"):
         return Path(os.environ["LOCALAPPDATA"]) / "fxls" / "Cache"
     return Path.home() / ".cache" / "fxls"
+
+
+def write_whole(file: Path, data: bytes) -> None:
+    """Write a file so that whoever reads it has all of the old one or all of the new one; its folder is made."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
+    with os.fdopen(handle, "wb") as part:
+        part.write(data)
+    Path(name).replace(file)
 
 
 def _key(model: ModelClass | None) -> str:

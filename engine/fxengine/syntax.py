@@ -9,13 +9,26 @@ Spans are CPython's: 1-based lines, 0-based UTF-8 byte columns.
 import ast
 import functools
 import linecache
+import operator
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+"""What compares two values, but for looking one up in another."""
 
 _KEPT: Final = 64
 """Files whose syntax trees are remembered."""

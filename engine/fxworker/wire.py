@@ -294,6 +294,11 @@ class Timings:
     shapes: float = 0.0
     report: float = 0.0
 
+    @property
+    def total(self) -> float:
+        """Milliseconds that all of it took."""
+        return self.load + self.build + self.trace + self.shapes + self.report
+
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:

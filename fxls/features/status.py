@@ -67,10 +67,7 @@ def _verdict(snapshot: Snapshot, found: int, *, tracing: bool) -> tuple[State, s
 
 def _milliseconds(snapshot: Snapshot) -> float | None:
     """Return how long the last trace of the document took in the worker."""
-    if snapshot.report is None:
-        return None
-    times = snapshot.report.timings
-    return times.load + times.build + times.trace + times.shapes + times.report
+    return None if snapshot.report is None else snapshot.report.timings.total
 
 
 def _short(problem: str) -> str:

@@ -8,7 +8,6 @@ of the others both ways are read. What is not understood is a value of which not
 import ast
 import builtins
 import inspect
-import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from fxengine.inputs.clues import Clues, LayerWish
 from fxengine.proxy import Proxy
 from fxengine.source import is_user_file
-from fxengine.syntax import definition_of
+from fxengine.syntax import COMPARISONS, definition_of
 
 __all__ = ["Consumption", "consumption"]
 
@@ -39,16 +38,9 @@ _ON_PLAIN: Final = frozenset[Any]({getattr, hasattr, isinstance, len, callable, 
 """What is simply called with what is known."""
 
 _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    **COMPARISONS,
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
 }
 
 

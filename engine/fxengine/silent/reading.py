@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from fxengine.source import SourceFrame
-from fxengine.syntax import Definition, Span, definition_of, is_known, parsed_block, span_of
+from fxengine.syntax import COMPARISONS, Definition, Span, definition_of, is_known, parsed_block, span_of
 
 UNKNOWN: Final = object()
 """What an expression is worth that cannot be computed without running anything."""
@@ -131,7 +131,7 @@ class Worth:
                 case ast.UnaryOp():
                     value = _computed(_UNARY.get(type(expression.op)), self.of(expression.operand))
                 case ast.Compare(ops=[comparison], comparators=[right]):
-                    value = _computed(_COMPARISONS.get(type(comparison)), self.of(expression.left), self.of(right))
+                    value = _computed(COMPARISONS.get(type(comparison)), self.of(expression.left), self.of(right))
                 case ast.IfExp():
                     value = self._side(expression)
                 case _:
@@ -219,14 +219,3 @@ def _computed(function: Callable[..., Any] | None, *values: Any) -> Any:
 
 
 _UNARY: Final[dict[type[ast.unaryop], Callable[..., Any]]] = {ast.Not: operator.not_, ast.USub: operator.neg}
-
-_COMPARISONS: Final[dict[type[ast.cmpop], Callable[..., Any]]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-}
