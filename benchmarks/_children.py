@@ -18,16 +18,17 @@ _MEMORY = 10 << 30
 
 
 def in_children(
-    work: Callable[[_Item], Any], items: Iterable[_Item], seconds: float = 30.0
+    work: Callable[[_Item], Any], items: Iterable[_Item], seconds: float = 30.0, memory: int = _MEMORY
 ) -> Iterator[tuple[_Item, Any, str, float]]:
     """Yield each item with what `work` returned for it, why there is nothing ("" where there is), and the seconds.
 
-    The children are forked: what this process has imported they have too. What `work` returns is pickled.
+    The children are forked: what this process has imported they have too. Each may hold `memory` bytes of data, and has
+    no input. What `work` returns is pickled.
     """
     context = multiprocessing.get_context("fork")
     for item in items:
         receiving, sending = context.Pipe(duplex=False)
-        child = context.Process(target=_run, args=(work, item, sending))
+        child = context.Process(target=_run, args=(work, item, sending, memory))
         start = time.monotonic()
         child.start()
         sending.close()
@@ -46,12 +47,12 @@ def in_children(
         yield item, result, reason, time.monotonic() - start
 
 
-def _run(work: Callable[[Any], Any], item: Any, sending: Connection) -> None:
-    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+def _run(work: Callable[[Any], Any], item: Any, sending: Connection, memory: int) -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     sys.stdin.close()
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             answer = (work(item), "")

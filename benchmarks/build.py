@@ -11,25 +11,21 @@ enclosed only if the trace reached it; without, the model that holds it has only
 
 import argparse
 import ast
-import contextlib
 import importlib.util
 import inspect
-import os
-import pickle
 import random
-import resource
-import select
-import signal
 import sys
 import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import torch
+from _children import in_children
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -151,40 +147,12 @@ def _is_forward(node: ast.stmt) -> bool:
 
 def measured(path: str, *, trace: bool, alone: bool) -> FileOutcome:
     """What becomes of a file, in a process of its own."""
-    reading, writing = os.pipe()
-    start = time.perf_counter()
-    pid = os.fork()
-    if pid == 0:
-        _answer(path, writing, trace=trace, alone=alone)
-    os.close(writing)
-    data, last = bytearray(), start + SECONDS
-    while select.select([reading], [], [], max(0.0, last - time.perf_counter()))[0]:
-        part = os.read(reading, 1 << 16)
-        if not part:
-            break
-        data += part
-    os.close(reading)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    if not data:
+    work = partial(outcome_of, trace=trace, alone=alone)
+    _, outcome, _, taken = next(in_children(work, [path], SECONDS, MEMORY))
+    if outcome is None:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
         return FileOutcome(path, tuple(Outcome(each, "", "the process hung or died") for each in forwards(text)))
-    outcome: FileOutcome = pickle.loads(data)
-    return FileOutcome(path, outcome.classes, outcome.failures, time.perf_counter() - start)
-
-
-def _answer(path: str, writing: int, *, trace: bool, alone: bool) -> None:
-    """Do a file's work in this process, write the outcome, and end."""
-    try:
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(nothing, descriptor)
-        outcome = pickle.dumps(outcome_of(path, trace=trace, alone=alone))
-        with contextlib.suppress(BrokenPipeError), os.fdopen(writing, "wb") as pipe:
-            pipe.write(outcome)
-    finally:
-        os._exit(0)
+    return replace(outcome, seconds=taken)
 
 
 def outcome_of(path: str, *, trace: bool, alone: bool) -> FileOutcome:

@@ -12,21 +12,17 @@ counts. Precision is the share of right ones among the hints, recall the share o
 """
 
 import argparse
-import contextlib
 import json
-import os
-import resource
-import select
-import signal
 import sys
-import time
 import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import torch
+from _children import in_children
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -167,37 +163,8 @@ def remembered(kept: dict[str, Any], path: str, text: str) -> Verdict | None:
 
 def traced_apart(path: str, text: str) -> Any:
     """Return the verdict on a file as JSON has it, made in a process of its own; None if that hung or died."""
-    reading, writing = os.pipe()
-    last = time.perf_counter() + SECONDS
-    pid = os.fork()
-    if pid == 0:
-        _answer(path, text, writing)
-    os.close(writing)
-    data = bytearray()
-    while select.select([reading], [], [], max(0.0, last - time.perf_counter()))[0]:
-        part = os.read(reading, 1 << 16)
-        if not part:
-            break
-        data += part
-    os.close(reading)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return json.loads(data) if data.endswith(b"}") else None
-
-
-def _answer(path: str, text: str, writing: int) -> None:
-    """Trace a file in this process, write the verdict, and end."""
-    try:
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(nothing, descriptor)
-        verdict = judged(path, text)
-        answer = json.dumps({**asdict(verdict), "traced": sorted(verdict.traced)}).encode()
-        with contextlib.suppress(BrokenPipeError), os.fdopen(writing, "wb") as pipe:
-            pipe.write(answer)
-    finally:
-        os._exit(0)
+    verdict = next(in_children(partial(judged, path), [text], SECONDS, MEMORY))[1]
+    return None if verdict is None else {**asdict(verdict), "traced": sorted(verdict.traced)}
 
 
 def judged(path: str, text: str) -> Verdict:
