@@ -86,7 +86,8 @@ export class Editor {
         await this.page.keyboard.press('F1');
         await this.page.waitForSelector('.quick-input-widget input', { state: 'visible' });
         await this.page.keyboard.type(command);
-        await this.page.locator('.quick-input-list .monaco-list-row', { hasText: command }).first().waitFor();
+        // Enter takes what has the focus, which is not yet the wanted command while the list is being renewed.
+        await this.page.locator('.quick-input-list .monaco-list-row.focused', { hasText: command }).waitFor();
         await this.page.keyboard.press('Enter');
     }
 
