@@ -438,8 +438,11 @@ class Session:
             index = view.discover(document.path, text)
             return index, without_ignored(await worker.trace(replace(request, text=text, targets=index.targets)))
 
+        async def sampler(text: str, targets: tuple[TraceTarget, ...]) -> TraceReport:
+            return await worker.trace(replace(request, text=text, targets=targets, sample=True, early=False))
+
         await asyncio.sleep(_PAUSE)
-        fixed = await with_fixes(report, request.text, trial)
+        fixed = await with_fixes(report, request.text, trial, sampler)
         document.mended(report, fixed)
         self._keep(document, request, fixed)
 

@@ -16,6 +16,7 @@ from fxworker.measuring import failed, measure
 from fxworker.packages import modules_since, newest_module
 from fxworker.prepared import Prepared, prepare
 from fxworker.rules import WorkerDied
+from fxworker.sampling import sample
 from fxworker.tracing import trace, warm_up
 from fxworker.wire import (
     EarlyReport,
@@ -138,6 +139,8 @@ def _traced(
         ends.send(Frame(Kind.BUILT, "\n".join(built).encode()))
 
     try:
+        if request.sample:
+            return sample(request, document)
         return trace(request, document, on_target, on_traced, prepared=prepared, loaded=loaded)
     except BaseException as error:  # noqa: BLE001 — The request loop of a worker: a fault of ours is told like any other.
         fault = _fault(request, error, ends.box.read().at)

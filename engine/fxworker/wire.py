@@ -39,6 +39,9 @@ ProfileStatus: TypeAlias = Literal["complete", "cancelled", "failed"]
 LOCALS: Final = ".<locals>."
 """What stands between a function and a class in it, as in `make.<locals>.Net`."""
 
+MET: Final = "__fxls_met__"
+"""The function that a text to be sampled may hand a number and a condition to, and that gives the condition back."""
+
 
 class WireError(ValueError):
     """A line is not a message of this protocol."""
@@ -129,11 +132,15 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change that mends a problem; `verified` when the result was traced again without it."""
+    """A change that mends a problem; `verified` when the result was traced again without it.
+
+    `proof` says what was found out then, such as whether both give the same numbers; "" where nothing more is known.
+    """
 
     title: str
     edits: tuple[Edit, ...]
     verified: bool
+    proof: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +258,9 @@ class TraceRequest:
     With `early`, which says that a person waits who is editing this text, an `EarlyReport` may come before it. With
     `sandbox` the file is executed without network, and may write to temporary folders only, as far as the system can
     see to that.
+
+    With `sample` nothing is traced: each target is built for real and run on variants of its first inputs, and its
+    report has the samples.
     """
 
     id: int
@@ -263,6 +273,7 @@ class TraceRequest:
     early: bool = False
     sandbox: bool = False
     keep: Keep = Keep()
+    sample: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +312,33 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class Digest:
+    """A value in short: where it stands, what it is, and, of a tensor, numbers that tell it from others of its shape.
+
+    The first three are how many of its elements are finite, the mean of these and that of their sizes.
+    """
+
+    name: str
+    form: str
+    numbers: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a model gave for one variant of its inputs.
+
+    `left` is what its arguments and buffers hold afterwards; `met` the outcomes of conditions that the text hands to
+    the function `MET` with their numbers, such as `0 True`; `error` what it raised, and then there is nothing else.
+    """
+
+    variant: str
+    outputs: tuple[Digest, ...] = ()
+    left: tuple[Digest, ...] = ()
+    met: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TargetReport:
     """The answer for one target: nodes AND problems always, as far as the trace came.
 
@@ -308,7 +346,8 @@ class TargetReport:
     all were; `reached_end` that the graph goes to the model's end, be it with answers that are only assumed.
     `captured` says that the model was captured with its inputs although something stops a trace.
     `enclosed_by` names the target inside which this class was traced, when it needed no instance of its own.
-    `module_path` is then the path of its first instance there.
+    `module_path` is then the path of its first instance there. `samples` are there only where the
+    request asks for them.
     """
 
     qualname: str
@@ -328,6 +367,7 @@ class TargetReport:
     module_path: str = ""
     timings: Timings = Timings()
     captured: bool = False
+    samples: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -669,6 +709,8 @@ _CODECS: dict[Any, _Codec] = {
         ModuleFacts,
         Guard,
         Timings,
+        Digest,
+        Sample,
         TargetReport,
         TraceReport,
         EarlyReport,

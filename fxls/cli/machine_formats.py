@@ -108,11 +108,13 @@ def _problem(finding: Finding, sources: Sources) -> dict[str, Any]:
             {"path": step.path, "line": step.line, "column": step.column, "message": message}
             for step, message in ((sources.place(each.location), each.message) for each in problem.related)
         ],
-        "fixes": [
-            {"title": fix.title, "verified": fix.verified, "edits": [_edit(edit, sources) for edit in fix.edits]}
-            for fix in problem.fixes
-        ],
+        "fixes": [_fix(fix, sources) for fix in problem.fixes],
     }
+
+
+def _fix(fix: Fix, sources: Sources) -> dict[str, Any]:
+    written = {"title": fix.title, "verified": fix.verified, "edits": [_edit(edit, sources) for edit in fix.edits]}
+    return {**written, "proof": fix.proof} if fix.proof else written
 
 
 def _edit(edit: Edit, sources: Sources) -> dict[str, Any]:

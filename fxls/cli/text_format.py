@@ -4,7 +4,7 @@ from typing import Final
 
 from fxls.cli.findings import FileFindings, Finding, Sources, counts
 from fxls.cli.terminal import Paint, underlay, width
-from fxls.features.wording import chain, consequence, instances, plural, shortened, ways_out
+from fxls.features.wording import chain, consequence, instances, plural, proofs, shortened, ways_out
 from fxworker.wire import Problem, Severity
 
 _WIDEST: Final = 160
@@ -123,10 +123,16 @@ def _first_sentence(text: str) -> str:
 
 def _advice(problem: Problem) -> list[str]:
     """Return what to do, best first: fixes that are ready, then those in words."""
-    ways = [f"{way}{'  [verified]' if verified else ''}" for way, verified in ways_out(problem)]
+    known = proofs(problem)
+    ways = [f"{way}{_mark(known.get(way, '')) if verified else ''}" for way, verified in ways_out(problem)]
     if not ways:
         return []
     if len(ways) == 1:
         return [f"hint: {ways[0]}"]
     numbered = [f"{number}. {way}" for number, way in enumerate(ways, 1)]
     return ["fixes: " + "\n       ".join(numbered)]
+
+
+def _mark(proof: str) -> str:
+    """Return the mark of a fix that was tried out, with what was found out then."""
+    return f"  [verified: {proof}]" if proof else "  [verified]"

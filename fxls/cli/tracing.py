@@ -153,7 +153,10 @@ class Tracing:
                 answer = await worker.trace(replace(request, text=text, targets=changed.targets))
                 return changed, without_ignored(answer)
 
-            report = await with_fixes(report, text, trial)
+            async def sampler(text: str, targets: tuple[TraceTarget, ...]) -> TraceReport:
+                return await worker.trace(replace(request, text=text, targets=targets, sample=True))
+
+            report = await with_fixes(report, text, trial, sampler)
         return replace(traced, snapshot=replace(traced.snapshot, report=report, environment=environment))
 
     async def profile(

@@ -70,12 +70,19 @@ def _fixes(snapshot: Snapshot, span: Span, context: lsp.CodeActionContext) -> It
             edit = _edit(snapshot, fix, carried=not placed.found_here)
             if edit is not None:
                 yield lsp.CodeAction(
-                    title=f"{fix.title}{'' if fix.verified else ' (not verified)'}",
+                    title=f"{fix.title}{_proof(fix)}",
                     kind=lsp.CodeActionKind.QuickFix,
                     diagnostics=shown,
                     edit=edit,
                     is_preferred=True if number == 0 and fix.verified else None,
                 )
+
+
+def _proof(fix: Fix) -> str:
+    """Return what is known of a fix, in parentheses."""
+    if not fix.verified:
+        return " (not verified)"
+    return f" ({fix.proof})" if fix.proof else ""
 
 
 def _ignores(snapshot: Snapshot, span: Span, context: lsp.CodeActionContext) -> Iterator[lsp.CodeAction]:

@@ -25,6 +25,7 @@ from fxls.features.wording import (
     pattern,
     place,
     plural,
+    proofs,
     result,
     shortened,
     signature,
@@ -248,9 +249,15 @@ def _explanation(problem: Problem) -> str:
 
 def _advice(problem: Problem) -> str:
     """Return what to do, best first: fixes that are ready, then those in words."""
-    ways = [f"{md.prose(way)}{' ✓' if verified else ''}" for way, verified in ways_out(problem)]
+    proven, known = ways_out(problem), proofs(problem)
+    ways = [f"{md.prose(way)}{_check(known.get(way, '')) if verified else ''}" for way, verified in proven]
     listed = "\n".join(f"{number}. {way}" for number, way in enumerate(ways, 1)) if len(ways) > 1 else "".join(ways)
-    return f"{listed}\n\n{_PROVEN}" if any(verified for _, verified in ways_out(problem)) else listed
+    return f"{listed}\n\n{_PROVEN}" if any(verified and way not in known for way, verified in proven) else listed
+
+
+def _check(proof: str) -> str:
+    """Return the mark of a fix that was tried out, with what was found out then."""
+    return f" ✓ *{md.prose(proof)}*" if proof else " ✓"
 
 
 def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Span] | None:

@@ -134,6 +134,11 @@ def ways_out(problem: Problem) -> list[tuple[str, bool]]:
     return [*ready, *((line, False) for line in words)]
 
 
+def proofs(problem: Problem) -> dict[str, str]:
+    """Return what was found out about fixes when they were tried out, by their titles."""
+    return {fix.title: fix.proof for fix in problem.fixes if fix.verified and fix.proof}
+
+
 def instances(problem: Problem) -> str:
     """Return how many parts of a model reach a site, and which: `12 instances: layers.0 … layers.11`."""
     names = [path or "the model itself" for path in problem.instances]

@@ -1,4 +1,7 @@
-"""Trying fixes out: the changed text is traced. One holds if its problem is gone and no other came; others may stay."""
+"""Trying fixes out: the changed text is traced. One holds if its problem is gone and no other came; others may stay.
+
+One that holds is then compared with the text in numbers, where that can be done, and does not hold if they differ.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,6 +9,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from fxls.discovery.index import ModelIndex
+from fxls.fixes.comparing import Comparison, Sampler, Verdict
 from fxls.fixes.proposing import CODES, proposals
 from fxls.fixes.source import Proposal, Source
 from fxls.text.edits import Carry, Change
@@ -31,11 +35,15 @@ def is_worthwhile(report: TraceReport) -> bool:
     return any(each.code in CODES for each in _sites(report))
 
 
-async def with_fixes(report: TraceReport, text: str, trial: Trial) -> TraceReport:
-    """Return a report whose problems have the fixes that hold. Takes one trace for each change that is tried."""
+async def with_fixes(report: TraceReport, text: str, trial: Trial, sampler: Sampler | None = None) -> TraceReport:
+    """Return a report whose problems have the fixes that hold. Takes one trace for each change that is tried.
+
+    With a sampler those that hold are compared in numbers: it runs the models of each once, and those of the text.
+    """
     source = Source.of(report.path, text)
     if source is None:
         return report
+    comparison = Comparison(source, report, sampler) if sampler is not None else None
     waiting = {_key(each): (each, proposals(source, each)) for each in _sites(report)}
     found: dict[tuple[str, Span], list[Fix]] = {}
     left = _MOST_TRIALS
@@ -47,8 +55,9 @@ async def with_fixes(report: TraceReport, text: str, trial: Trial) -> TraceRepor
                 del waiting[key]
                 continue
             left -= 1
-            if await _holds(report, problem, proposal, source, trial):
-                found.setdefault(key, []).append(Fix(proposal.title, proposal.edits, verified=True))
+            fix = await _tried(report, problem, proposal, source, trial, comparison)
+            if fix is not None:
+                found.setdefault(key, []).append(fix)
     return replace(report, targets=tuple(_fixed(each, found) for each in report.targets))
 
 
@@ -64,10 +73,30 @@ def changed(mapper: Mapper, proposal: Proposal) -> tuple[str, Carry]:
     return text, carry
 
 
-async def _holds(report: TraceReport, problem: Problem, proposal: Proposal, source: Source, trial: Trial) -> bool:
-    """Whether a change mends a problem and brings no other."""
+async def _tried(
+    report: TraceReport,
+    problem: Problem,
+    proposal: Proposal,
+    source: Source,
+    trial: Trial,
+    comparison: Comparison | None,
+) -> Fix | None:
+    """Return the fix that a proposal is, None where it does not hold."""
     text, carry = changed(source.mapper, proposal)
     index, after = await trial(text)
+    if not _holds(report, problem, proposal, index, after, carry):
+        return None
+    verdict = await comparison.verdict(problem, text) if comparison is not None else Verdict(True, "")
+    if not verdict.holds:
+        _log.info("a proposed fix changes what the model does: %s: %s", proposal.title, verdict.proof)
+        return None
+    return Fix(proposal.title, proposal.edits, verified=True, proof=verdict.proof)
+
+
+def _holds(
+    report: TraceReport, problem: Problem, proposal: Proposal, index: ModelIndex, after: TraceReport, carry: Carry
+) -> bool:
+    """Whether a change mends a problem and brings no other."""
     if not index.parsed:
         _log.warning("a proposed fix does not parse: %s", proposal.title)
         return False
