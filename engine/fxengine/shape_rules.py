@@ -6,16 +6,28 @@ torch finds the words for what is wrong. Rules look at shapes and types, never a
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
 
-__all__ = ["RULES", "check_types"]
+__all__ = ["RULES", "answer", "check_types"]
 
 Rule: TypeAlias = Callable[..., Tensor | tuple[Tensor, ...] | None]
+
+
+def answer(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return what a function of torch returns for these arguments, None where no rule is sure of it."""
+    rule = RULES.get(function)
+    if rule is None:
+        return None
+    try:
+        return rule(*args, **kwargs)
+    except (TypeError, AttributeError, IndexError, ValueError):
+        # The arguments have other names or types than a rule expects; whether torch takes them it says itself.
+        return None
 
 
 def _new(like: Tensor, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
@@ -172,22 +184,27 @@ def _per_channel(x: Tensor, *parameters: Any) -> bool:
 def _attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, *_args: Any, **kwargs: Any
 ) -> Tensor | None:
-    """Attend over equal leading dimensions."""
+    """Attend over equal leading dimensions, or with several heads of queries for each of keys."""
     lead = query.shape[:-2]
     same = (
-        query.dim() == 4
-        and lead == key.shape[:-2] == value.shape[:-2]
+        query.dim() == key.dim() == 4
+        and key.shape[:-2] == value.shape[:-2]
         and query.shape[-1] == key.shape[-1]
         and key.shape[-2] == value.shape[-2]
         and query.dtype is key.dtype is value.dtype
     )
-    if not same or kwargs.get("enable_gqa"):
+    if not same or not (lead == key.shape[:-2] or (kwargs.get("enable_gqa") and _are_groups(lead, key.shape[:-2]))):
         return None
     if isinstance(attn_mask, Tensor):
         wanted = (*lead, query.shape[-2], key.shape[-2])
         if not _fits(attn_mask.shape, wanted) or attn_mask.dtype not in {torch.bool, query.dtype}:
             return None
     return query.clone() if value.shape[-1] == query.shape[-1] else _new(query, (*query.shape[:-1], value.shape[-1]))
+
+
+def _are_groups(lead: Sequence[int], few: Sequence[int]) -> bool:
+    """Whether so many batches of heads divide into groups for fewer of them."""
+    return lead[0] == few[0] and few[1] > 0 and lead[1] % few[1] == 0
 
 
 def _cat(tensors: Any, dim: Any = 0, *args: Any, **kwargs: Any) -> Tensor | None:
@@ -236,11 +253,27 @@ def _adaptive_pool_2d(x: Tensor, output_size: Any) -> Tensor | None:
     return _new(x, (*x.shape[:-2], *spatial))
 
 
-def _mean(x: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
-    """The shape of a sum, whose kernel is not a decomposition."""
-    if not x.is_floating_point() or "dtype" in kwargs or "out" in kwargs or "axis" in kwargs:
+def _reduction(x: Tensor, dim: Any = None, keepdim: Any = False, **kwargs: Any) -> Tensor | None:
+    """One floating point number for all along one dimension, along several, or of all."""
+    count = x.dim()
+    dims = range(count) if dim is None else (dim,) if type(dim) is int else dim
+    if kwargs or not x.is_floating_point() or type(keepdim) is not bool or not isinstance(dims, range | tuple | list):
         return None
-    return torch.sum(x, *args, **kwargs)
+    if not all(type(each) is int and -count <= each < count for each in dims):
+        return None
+    gone = {each % count for each in dims}
+    if not gone or len(gone) != len(dims):
+        return None
+    kept = [1 if place in gone else size for place, size in enumerate(x.shape) if keepdim or place not in gone]
+    return _new(x, kept)
+
+
+def _with_numbers(x: Any, *args: Any, **kwargs: Any) -> Tensor | None:
+    """One floating point tensor in and numbers, one like it out."""
+    if not isinstance(x, Tensor) or not x.is_floating_point() or not {*kwargs} <= {"min", "max", "exponent"}:
+        return None
+    numbers = [each for each in (*args, *kwargs.values()) if each is not None]
+    return x.clone() if numbers and all(type(each) in {int, float} for each in numbers) else None
 
 
 def check_types(function: Callable[..., Any], args: Sequence[Any]) -> None:
@@ -349,7 +382,7 @@ RULES: dict[Callable[..., Any], Rule] = {
     torch.concat: _cat,
     torch.stack: _stack,
     F.adaptive_avg_pool2d: _adaptive_pool_2d,
-    torch.mean: _mean,
-    Tensor.mean: _mean,
+    **_named("mean sum", _reduction),
+    **_named("pow __pow__ clamp clamp_min clamp_max clip", _with_numbers),
 }
 """The rule of each function, to be called with the function's own arguments, all of whose tensors are on meta."""

@@ -54,6 +54,9 @@ CALLS = {
     "attention": lambda x: F.scaled_dot_product_attention(*(x.view(1, 2, 2, 6),) * 3),
     "attention_mask": lambda x: F.scaled_dot_product_attention(*(x.view(1, 2, 2, 6),) * 3, attn_mask=torch.zeros(2, 2)),
     "attention_value": lambda x: F.scaled_dot_product_attention(*(x[None, None],) * 2, x[None, None, :, :3]),
+    "attention_groups": lambda x: F.scaled_dot_product_attention(
+        x.view(1, 4, 2, 3), *(x[:2].view(1, 2, 2, 3),) * 2, is_causal=True, enable_gqa=True
+    ),
     "cat": lambda x: torch.cat([x, x[:, :2]], dim=-1),
     "cat_types": lambda x: torch.cat([x, x.half()]),
     "stack": lambda x: torch.stack((x, x), 1),
@@ -62,6 +65,13 @@ CALLS = {
     "mean": lambda x: x.mean(),
     "mean_dim": lambda x: x.mean((0, 1), keepdim=True),
     "mean_int": lambda x: x.mean(dtype=torch.float64),
+    "sum_dim": lambda x: x.sum(-1, keepdim=True),
+    "sum_dims": lambda x: torch.sum(x[None], dim=[0, -2]),
+    "sum_bools": lambda x: (x > 0).sum(1),
+    "sum_number": lambda x: x[0, 0].sum(),
+    "power": lambda x: (x**2).pow(0.5).clamp(min=1e-4, max=1),
+    "power_of_tensors": lambda x: x.pow(x[0]),
+    "power_int": lambda x: x.long().pow(2),
     "normalize": lambda x: F.normalize(x, dim=1),
     "expanded": lambda x: x[:, :1].expand(4, 9) + 1,
     "transposed": lambda x: x.t().relu().reshape(-1),
@@ -87,6 +97,11 @@ BROKEN = {
     "cat_dim": lambda x: torch.cat([x, x], 2),
     "stack": lambda x: torch.stack([x, x[:, :3]]),
     "attention": lambda x: F.scaled_dot_product_attention(x[None, None], x[None, None, :, :3], x[None, None]),
+    "attention_groups": lambda x: F.scaled_dot_product_attention(
+        x.view(1, 4, 2, 3), *(x[:3].view(1, 3, 2, 3),) * 2, enable_gqa=True
+    ),
+    "sum_dim": lambda x: x.sum(2),
+    "sum_twice": lambda x: x.sum((0, -2)),
     "linear": lambda x: F.linear(x, torch.ones(3, 5)),
     "linear_bias": lambda x: F.linear(x, torch.ones(3, 6), torch.ones(2)),
     "matmul": lambda x: x @ x,

@@ -64,6 +64,9 @@ _MANY_ELEMENTS = 1 << 26
 _MANY_OPERATIONS = 1.2e11
 """How much makes a run heavy: elements of results from which on operations are counted, and so many of these."""
 
+_MANY_CALLS = 4000
+"""The most torch functions that a model calls which is run once more only to see whether other batches fit."""
+
 _BATCHES = (3, 1)
 """Sizes of a batch that are tried beside the one that was proposed."""
 
@@ -213,7 +216,7 @@ class _Search:
     def _lighter(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:
         """Return smaller pictures where those that fit are more than a machine does in a moment, if they fit too."""
         for factor in _SMALLER:
-            if outcome.elements < _MANY_ELEMENTS or not self._is_heavy(recipes):
+            if outcome.elements < _MANY_ELEMENTS:
                 break
             moves = Moves(recipes, outcome, self.clues)
             smaller = {
@@ -221,7 +224,7 @@ class _Search:
                 for place, part in moves.tensors()
                 if len(part.shape) >= 4 and min(part.shape[-2:]) >= factor * _SMALLEST_SIDE
             }
-            if not smaller or time.process_time() > self.deadline:
+            if not smaller or time.process_time() > self.deadline or not self._is_heavy(recipes):
                 break
             lighter = dict(moves.change(smaller, 0.0).recipes)
             found = probe(self.root, lighter, self._positional(lighter), self.deadline)
@@ -320,7 +323,7 @@ class _Search:
 
     def _is_bound_to_batch(self, recipes: dict[str, Recipe], outcome: Outcome) -> bool:
         """Whether a model runs with the batch that was proposed and with no other: a constant in it is wrong."""
-        if not outcome.accepted or time.process_time() > self.deadline:
+        if not outcome.accepted or outcome.calls > _MANY_CALLS or time.process_time() > self.deadline:
             return False
         moves = Moves(recipes, outcome, self.clues)
         tried = False
