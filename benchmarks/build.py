@@ -148,10 +148,10 @@ def _is_forward(node: ast.stmt) -> bool:
 def measured(path: str, *, trace: bool, alone: bool) -> FileOutcome:
     """What becomes of a file, in a process of its own."""
     work = partial(outcome_of, trace=trace, alone=alone)
-    _, outcome, _, taken = next(in_children(work, [path], SECONDS, MEMORY))
+    _, outcome, reason, taken = next(in_children(work, [path], SECONDS, MEMORY))
     if outcome is None:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
-        return FileOutcome(path, tuple(Outcome(each, "", "the process hung or died") for each in forwards(text)))
+        return FileOutcome(path, tuple(Outcome(each, "", reason) for each in forwards(text)), seconds=taken)
     return replace(outcome, seconds=taken)
 
 

@@ -90,7 +90,7 @@ def build(
     if target.kind == "instance" or isinstance(found, nn.Module):
         construct = target.constructs[0] if target.constructs else None
         if isinstance(found, nn.Module):
-            return Built(found, construct)
+            return _set_up(found, construct)
         return Unbuilt(construct, TypeError(f"`{target.qualname}` is a {type(found).__name__}, not an nn.Module"))
     if isinstance(found, type) and not issubclass(found, nn.Module):
         return Unbuilt(None, None, other=True)
@@ -211,7 +211,7 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     if found is not None:
         expression, root = found
         construct = Construct(expression, "inferred")
-        return Built(root, construct) if make is attempt else _evaluate(construct, scope, make)
+        return _set_up(root, construct) if make is attempt else _evaluate(construct, scope, make)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
 
@@ -247,7 +247,15 @@ def _evaluate(construct: Construct, scope: dict[str, Any], make: _Maker) -> Buil
         return Unbuilt(construct, error)
     if root is None:
         return Unbuilt(construct, TypeError(f"`{construct.expression}` gives no nn.Module"))
-    return Built(root, construct)
+    return _set_up(root, construct)
+
+
+def _set_up(root: nn.Module, construct: Construct | None) -> Built | Unbuilt:
+    """Return a model that went through `nn.Module`'s constructor; with another one nothing can be done."""
+    if "_modules" in vars(root):
+        return Built(root, construct)
+    text = f"the constructor of `{type(root).__name__}` does not call `super().__init__()`"
+    return Unbuilt(construct, AttributeError(text))
 
 
 def _model_in(value: Any) -> nn.Module | None:

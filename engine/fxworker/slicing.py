@@ -255,12 +255,16 @@ def _use_of(name: str, node: ast.stmt) -> ast.AST:
 
 
 def _is_root(statement: Statement) -> bool:
-    """Whether a statement is executed though no name that is wanted depends on it: effects, and configurations."""
+    """Whether a statement is executed though no name that is wanted depends on it.
+
+    Those are effects, what decides how the others are compiled, and configurations.
+    """
     if statement.guarded:
         return False
-    if statement.effect or "*" in statement.binds:
+    node = statement.node
+    if statement.effect or "*" in statement.binds or (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
         return True
-    return isinstance(statement.node, ast.ClassDef) and _CONFIGURATION.search(statement.node.name) is not None
+    return isinstance(node, ast.ClassDef) and _CONFIGURATION.search(node.name) is not None
 
 
 def _is_mentioned(statement: Statement, text: str) -> bool:

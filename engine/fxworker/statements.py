@@ -285,8 +285,16 @@ def _annotations(node: Definition) -> set[str]:
 
 
 def _globals_of(scope: symtable.SymbolTable) -> set[str]:
-    """Return the global names that a scope and those inside it look up."""
-    names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+    """Return the global names that a scope and those inside it look up.
+
+    The body of a class looks a name up outside as long as it has not assigned it: `Part = Part[int]`.
+    """
+    in_class = scope.get_type() == "class"
+    names = {
+        symbol.get_name()
+        for symbol in scope.get_symbols()
+        if symbol.is_referenced() and (symbol.is_global() or (in_class and symbol.is_local()))
+    }
     for child in scope.get_children():
         names |= _globals_of(child)
     return names

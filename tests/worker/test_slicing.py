@@ -121,6 +121,18 @@ def test_configurations_are_executed_though_nothing_says_so():
     assert sliced(text, "Net") == ["class Net:", "class NetConfig:"]
 
 
+def test_how_the_file_is_compiled_is_executed_though_its_name_is_mentioned():
+    text = "from __future__ import annotations\nclass Net:\n    '''Type annotations tell.'''\n"
+    assert sliced(text, "Net") == ["from __future__ import annotations", "class Net:"]
+
+
+def test_a_class_looks_up_outside_what_it_has_not_assigned_yet():
+    text = (
+        "from parts import Part, Other\nclass Net:\n    Part = Part[int]\n    def f(self):\n        return self.Part\n"
+    )
+    assert sliced(text, "Net") == ["from parts import Part, Other", "class Net:"]
+
+
 def test_annotations_say_what_a_class_is_built_with():
     text = (
         "from __future__ import annotations\nclass Settings:\n    pass\nclass Other:\n    pass\n"

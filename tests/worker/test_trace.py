@@ -164,6 +164,15 @@ def test_a_constructor_that_raises_is_told_on_its_line(worker, model):
     assert marked(text, problem.location) == "nn.Linear(dim, 'a')"
 
 
+def test_a_constructor_that_forgets_the_one_it_inherits_is_told_and_hides_no_other(worker, model):
+    forgetful = "class Forgetful(nn.Module):\n    def __init__(self, p):\n        self.p = p\n    def forward(self, x):\n        return x\n"
+    report = worker.trace(model(f"{NET}{forgetful}"))
+    assert of(report, "Net").status == "complete"
+    problem = only_problem(report)
+    assert problem.code == "FX102"
+    assert "`Forgetful` does not call `super().__init__()`" in problem.message
+
+
 def test_a_directive_that_fails_is_told_and_nothing_else_is_tried(worker, model):
     text = "import torch\nfrom torch import nn\n\n\n# fx: Net(1, 2, 3)\n" + NET.partition("\n\n\n")[2]
     report = worker.trace(model(text))
