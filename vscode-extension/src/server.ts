@@ -39,6 +39,8 @@ const LINKED_COMMANDS = Object.values(ServerCommand);
 
 export class Server implements Disposable {
     private running: Promise<LanguageClient | undefined> | undefined;
+    /** Settled when every server that was told to stop has: two at once would register the same commands. */
+    private stopped: Promise<unknown> = Promise.resolve();
     private readonly statusEmitter = new EventEmitter<Status>();
     private profiles = 0;
 
@@ -53,10 +55,12 @@ export class Server implements Disposable {
 
     /** Starts the server, or waits for the start that is under way. Failures end in the status and the log. */
     async start(): Promise<void> {
-        this.running ??= this.launch().catch((error: unknown) => {
-            this.failed(error instanceof Error ? error.message : String(error));
-            return undefined;
-        });
+        this.running ??= this.stopped
+            .then(() => this.launch())
+            .catch((error: unknown) => {
+                this.failed(error instanceof Error ? error.message : String(error));
+                return undefined;
+            });
         await this.running;
     }
 
@@ -66,12 +70,14 @@ export class Server implements Disposable {
     }
 
     async stop(): Promise<void> {
-        const running = this.running;
+        const ending = this.running
+            ?.then((client) => client?.dispose())
+            .catch((error: unknown) => {
+                this.log.warn(`the server did not stop in order: ${String(error)}`);
+            });
         this.running = undefined;
-        const client = await running;
-        await client?.dispose().catch((error: unknown) => {
-            this.log.warn(`the server did not stop in order: ${String(error)}`);
-        });
+        this.stopped = Promise.all([this.stopped, ending]);
+        await this.stopped;
     }
 
     dispose(): void {

@@ -33,8 +33,8 @@ try {
             await steps.get(name)(world, timed);
             say({ ok: true, timings });
         } catch (error) {
-            await failed(world, name);
-            say({ ok: false, timings, error: error.stack ?? String(error) });
+            const said = await failed(world, name);
+            say({ ok: false, timings, error: `${error.stack ?? String(error)}\n${said}` });
         }
     }
 } catch (error) {

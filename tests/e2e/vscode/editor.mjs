@@ -219,10 +219,16 @@ export class Editor {
         await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
     }
 
-    /** Keeps a picture of what went wrong, and closes whatever is open, so that the next step can begin. */
+    /** Keeps a picture of what went wrong, closes whatever is open so that the next step can begin, and tells what the editor said. */
     async failed(step) {
         await this.shot(`failed-${step.replaceAll(/\W+/g, '-')}`);
+        const said = [
+            `status: ${await this.status()}`,
+            ...(await this.page.locator('.notification-list-item-message').allInnerTexts()).map((text) => `notification: ${text}`),
+            ...this.host.log().trimEnd().split('\n').slice(-15),
+        ];
         await this.page.keyboard.press('Escape');
         await this.page.keyboard.press('Escape');
+        return said.join('\n');
     }
 }

@@ -60,7 +60,10 @@ step('nothing of it runs, whatever is asked', async ({ editor, page, sentinel })
 
 step('trusting it starts the trace', async ({ editor, page, folder, sentinel }) => {
     // The person looks at the settings first and throws the suspicious ones away.
+    const explorer = page.locator('.explorer-folders-view .monaco-list-row', { hasText: '.vscode' });
+    await explorer.waitFor();
     fs.rmSync(path.join(folder, '.vscode'), { recursive: true });
+    await explorer.waitFor({ state: 'detached' });
     await editor.palette('Workspaces: Manage Workspace Trust');
     await page.getByRole('button', { name: /^Trust$/ }).first().click();
     await editor.until(() => editor.ask('state'), ({ trusted }) => trusted, 'the workspace is trusted');
