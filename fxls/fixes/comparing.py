@@ -97,9 +97,8 @@ def compared(before: Sequence[Sample], after: Sequence[Sample], site: int | None
             return Verdict(True, "traces; numbers are not compared: they are random")
         return Verdict(False, "the changed model gives other outputs")
     evaluated = sum(one.variant != _TRAINING for one, _ in pairs)
-    facts = [f"same outputs on {evaluated} input{'s' if evaluated != 1 else ''}"] if evaluated else []
-    if len(pairs) > evaluated:
-        facts.append("in training too" if facts else "same outputs in training")
+    inputs = f"on {evaluated} input{'s' if evaluated != 1 else ''}" if evaluated else "in training"
+    facts = [f"same outputs {inputs}"]
     facts += _outcomes(site, [one for one, _ in pairs])
     changed = dict.fromkeys(name for one, other in pairs for name in _changed(one.left, other.left))
     if changed:

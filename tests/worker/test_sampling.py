@@ -87,7 +87,7 @@ def test_what_cannot_be_built_or_fed_has_no_samples_or_says_why(samples):
 @pytest.mark.parametrize(
     ("before", "after", "holds", "proof"),
     [
-        ("y.max()", "torch.amax(y)", True, "traces; same outputs on 5 inputs, in training too"),
+        ("y.max()", "torch.amax(y)", True, "traces; same outputs on 5 inputs"),
         ("y.max()", "y.min()", False, "the changed model gives other outputs"),
         ("y.max()", "y.max(0)[0]", False, "the changed model gives other outputs"),
         ("y.max()", "y.max(7)", False, "the changed model raises IndexError: Dimension out of range"),
@@ -96,7 +96,7 @@ def test_what_cannot_be_built_or_fed_has_no_samples_or_says_why(samples):
             "x.mul_(2)",
             "x * 2",
             True,
-            "traces; same outputs on 5 inputs, in training too, but an argument is left with other values",
+            "traces; same outputs on 5 inputs, but an argument is left with other values",
         ),
         ("y.nothing()", "y.max()", True, "traces; numbers are not compared: the model itself raises AttributeError"),
     ],
