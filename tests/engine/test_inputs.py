@@ -344,3 +344,84 @@ class Patterned(nn.Module):
 
     def forward(self, img):
         return self.patches(img)
+
+
+class Remembering(nn.Module):
+    """As language models whose default is a memory that their own settings cannot make."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(20, 8)
+
+    def forward(self, input_ids: Tensor, use_memory: bool | None = None, verbose: bool = False):
+        use_memory = use_memory if use_memory is not None else True
+        if use_memory and verbose is not None:
+            raise AttributeError("'Settings' object has no attribute 'depth'")
+        return self.tokens(input_ids)
+
+
+def test_what_a_flag_asks_for_is_done_without_where_it_does_not_work():
+    inferred = fed(Remembering())
+    assert inferred.recipes["use_memory"].expression == "False"
+    assert "verbose" not in inferred.recipes
+
+
+class TwoPictures(nn.Module):
+    """Two pictures of which one is eight times as large; on the way down and up their sides must stay even."""
+
+    sample_size = 12
+
+    def __init__(self):
+        super().__init__()
+        self.hint = nn.Conv2d(3, 4, 8, stride=8)
+        self.down = nn.Conv2d(4, 4, 3, stride=2, padding=1)
+
+    def forward(self, sample: Tensor, hint: Tensor):
+        x = sample + self.hint(hint)
+        y = self.down(self.down(self.down(x)))
+        for _ in range(3):
+            y = nn.functional.interpolate(y, scale_factor=2.0)
+        return x + y
+
+
+def test_pictures_that_belong_together_grow_together():
+    sample, hint = fed(TwoPictures(), budget_s=20.0).args
+    assert sample.shape[-1] % 8 == 0
+    assert hint.shape[-1] == 8 * sample.shape[-1]
+
+
+class OfTokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(8)
+
+    def forward(self, hidden_states: Tensor, num_frames: int, height: int, width: int):
+        batch, _, features = self.first(hidden_states).shape
+        return hidden_states.view(batch, num_frames, height, width, features)
+
+
+def test_sides_of_a_picture_of_tokens_are_as_many_as_there_are_tokens():
+    inferred = fed(OfTokens())
+    assert inferred.kwargs == {}
+    assert inferred.args[1:] == (1, 4, 4)
+    assert not inferred.failures
+
+
+class Large(nn.Module):
+    """Reads values of its inputs, and has more weights than are run on for real."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(1 << 16, 256, device="meta")
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None):
+        if bool((input_ids < 0).any()):
+            return None
+        hidden = self.tokens(input_ids)
+        return hidden * attention_mask.unsqueeze(-1)
+
+
+def test_what_comes_after_a_value_is_tried_with_values_where_a_model_is_large():
+    inferred = infer_inputs(Large(), budget_s=20.0)
+    assert inferred.complete
+    assert inferred.recipes.keys() == {"input_ids", "attention_mask"}

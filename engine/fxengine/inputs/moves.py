@@ -231,6 +231,19 @@ class Moves:
                     if len(shape) >= 4 and dimension == len(shape) - 1:
                         yield self.reshape(place, (*shape[:-2], larger, larger), cost - 0.1)
 
+    def together(self, factor: int, cost: float) -> Iterator[Change]:
+        """Enlarge several pictures in one proportion, so that the smallest side becomes a multiple of a number."""
+        pictures = [(place, recipe) for place, recipe in self.tensors() if len(recipe.shape) >= 4]
+        least = min((min(recipe.shape[-2:]) for _, recipe in pictures), default=0)
+        wanted = -(-least // factor) * factor
+        if len(pictures) < 2 or wanted == least:
+            return
+        parts: dict[Place, Recipe] = {
+            place: recipe.with_shape((*recipe.shape[:-2], *(size * wanted // least for size in recipe.shape[-2:])))
+            for place, recipe in pictures
+        }
+        yield self.change(parts, cost)
+
     def as_integers(self, recipe: TensorRecipe, high: int | None = None) -> TensorRecipe:
         """Return integers of the same shape."""
         return replace(recipe, fill="integers", dtype=torch.int64, high=high or self.clues.vocabulary)

@@ -24,7 +24,7 @@ from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, leaves
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
 
-__all__ = ["Operation", "Outcome", "Sources", "is_small", "moments_outside", "probe", "run_for_values"]
+__all__ = ["Operation", "Outcome", "Sources", "are_small", "is_small", "moments_outside", "probe", "run_for_values"]
 
 Sources: TypeAlias = frozenset[Place]
 """Parts of the inputs that a tensor was computed from."""
@@ -188,7 +188,12 @@ class _Probe(ShapesOnly):
 
 
 def probe(
-    root: nn.Module | Callable[..., Any], recipes: Mapping[str, Recipe], positional: int, limit: float = math.inf
+    root: nn.Module | Callable[..., Any],
+    recipes: Mapping[str, Recipe],
+    positional: int,
+    limit: float = math.inf,
+    *,
+    real: bool = False,
 ) -> Outcome:
     """Run ``root`` once on what the recipes make.
 
@@ -197,11 +202,13 @@ def probe(
         recipes: What to pass, by parameter name, in the order of the signature.
         positional: How many of them to pass by position.
         limit: The processor time of this process at which the trial is broken off.
+        real: Whether the inputs have values, so that code can read those that are small.
     """
     module = root if isinstance(root, nn.Module) else None
     mode = _Probe(module)
+    device, generator = (_CPU, torch.Generator().manual_seed(0)) if real else (_META, None)
     try:
-        values = {name: recipe.make(_META, None) for name, recipe in recipes.items()}
+        values = {name: recipe.make(device, generator) for name, recipe in recipes.items()}
     except RuntimeError as error:  # Too large even without data.
         return Outcome(0, error=error)
     mode.limit_indices(recipes, values)
@@ -253,11 +260,16 @@ class _UntilDeadline(TorchFunctionMode):
 
 def is_small(root: Any, recipes: Mapping[str, Recipe]) -> bool:
     """Whether a model and its inputs are so small that a run on real data costs little."""
-    parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
-    numbers = sum(part.elements for part in parts if isinstance(part, TensorRecipe))
+    numbers = 0
     if isinstance(root, nn.Module):
-        numbers += sum(tensor.numel() for tensor in itertools.chain(root.parameters(), root.buffers()))
-    return numbers <= _FEW_NUMBERS
+        numbers = sum(tensor.numel() for tensor in itertools.chain(root.parameters(), root.buffers()))
+    return numbers <= _FEW_NUMBERS and are_small(recipes, _FEW_NUMBERS - numbers)
+
+
+def are_small(recipes: Mapping[str, Recipe], most: int = _FEW_NUMBERS) -> bool:
+    """Whether inputs have so few elements that making them costs little."""
+    parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
+    return sum(part.elements for part in parts if isinstance(part, TensorRecipe)) <= most
 
 
 def run_for_values(root: nn.Module, recipes: Mapping[str, Recipe], positional: int, limit: float) -> Exception | None:

@@ -7,6 +7,7 @@ model.
 
 import collections.abc
 import dataclasses
+import math
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -49,14 +50,23 @@ class _NameRule(NamedTuple):
 class Proposer:
     """Proposes recipes for the parameters of one model, and for what their containers hold by name."""
 
-    def __init__(self, clues: Clues, wishes: Mapping[str, LayerWish], said: Mapping[str, list[str]]) -> None:
+    def __init__(
+        self,
+        clues: Clues,
+        wishes: Mapping[str, LayerWish],
+        said: Mapping[str, list[str]],
+        *,
+        in_tokens: bool = False,
+    ) -> None:
         """Prepare.
 
         Args:
             clues: What the model says of sizes.
             wishes: What the layers want that take the parameters, where that is known from a graph.
             said: What the source says of the parameters' shapes, as patterns.
+            in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
         """
+        self.in_tokens = in_tokens
         self.clues = clues
         self.wishes = wishes
         self.said = said
@@ -100,9 +110,9 @@ class Proposer:
         clues = self.clues
         lowered = name.lower()
         if _SIDES.match(lowered):
-            return clues.image_sizes[0][0]
+            return max(1, math.isqrt(clues.lengths[0])) if self.in_tokens else clues.image_sizes[0][0]
         if "frame" in lowered:
-            return clues.frames
+            return 1 if self.in_tokens else clues.frames
         if re.search(r"len|num_(tokens|patches|steps)|^n$|^l$|^t$", lowered):
             return clues.lengths[0]
         if "batch" in lowered:

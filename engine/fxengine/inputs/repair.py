@@ -191,6 +191,7 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
         if first_places & second_places and first.dim() == second.dim() >= 3:
             # What was halved and doubled again does not fit what was not: a size is odd on the way.
             for factor in (32, 64, 16):
+                yield from moves.together(factor, 0.4)
                 yield from moves.multiple(factor, 0.5)
         if first.dim() != second.dim():
             yield from moves.rerank(first_places - second_places, first.dim(), second.dim())

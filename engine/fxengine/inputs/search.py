@@ -23,13 +23,13 @@ from fxengine.graph import Graph
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
 from fxengine.inputs.moves import Moves
-from fxengine.inputs.probe import Outcome, is_small, moments_outside, probe, run_for_values
+from fxengine.inputs.probe import Outcome, are_small, is_small, moments_outside, probe, run_for_values
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.reading import patterns_said
-from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, call_expression, leaves
+from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_expression, leaves
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.scenes import absent_names
-from fxengine.inputs.signature import Parameter, consumers, parameters_of
+from fxengine.inputs.signature import Parameter, consumers, parameters_of, without_none
 from fxengine.passes.cost import model_cost
 
 __all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
@@ -44,7 +44,9 @@ _AHEAD = 1000.0
 _KEPT_PROGRESS = 0.5
 _AGAIN = 0.25
 _MOST_AGAIN = 6.0
-"""What a complaint adds to the cost of its repairs each time that it has been heard before, and at most."""
+_LOWERED = 1.0
+"""What a complaint adds to the cost of its repairs each time that it has been heard before, and at most; what it costs
+to do without something that a flag asks for."""
 
 _HOPELESS = 40
 """Trials that all end with one and the same complaint, after which there are no more."""
@@ -168,6 +170,8 @@ class _Search:
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
         said = patterns_said(root, names)
         self.proposer = Proposer(self.clues, wishes, said)
+        if not any(_is_picture(recipe) for recipe in self._first_choice().values()):
+            self.proposer = Proposer(self.clues, wishes, said, in_tokens=True)
         self.queue: list[_Candidate] = []
         self.serials = itertools.count()
         self.seen: set[str] = set()
@@ -187,11 +191,11 @@ class _Search:
             if len(sys.modules) > loaded:  # What torch loads for its first message is no time of the search.
                 self.deadline += time.process_time() - begun
             if outcome.accepted:
-                error = self._of_values(candidate.recipes, outcome)
+                error = self._of_values(candidate.recipes, outcome, limit)
                 if error is None:
                     return self._finish(*self._lighter(candidate.recipes, outcome))
                 self.fallback = self.fallback or (candidate.recipes, outcome)
-                outcome = replace(outcome, error=error, moments=moments_outside(error))
+                outcome = error
             self.attempts.append((outcome, candidate.recipes))
             if time.process_time() > self.deadline or self._is_hopeless():
                 break
@@ -202,16 +206,26 @@ class _Search:
         best = max(self.attempts, key=lambda attempt: attempt[0].calls)
         return self._finish(best[1], best[0])
 
-    def _of_values(self, recipes: dict[str, Recipe], outcome: Outcome) -> Exception | None:
-        """Return what a model raises on real data that ran, or nearly ran, without; None where that is not known."""
+    def _of_values(self, recipes: dict[str, Recipe], outcome: Outcome, limit: float) -> Outcome | None:
+        """Return how a run ends in an error on real data that ended well, or nearly so, without; None if it does not.
+
+        Where the model is too large for that, its inputs alone are real, if it has asked for their values.
+        """
         asks = outcome.error is not None or any(
             isinstance(part, TensorRecipe) and not part.dtype.is_floating_point
             for name, recipe in recipes.items()
             for _, part in leaves(recipe, (name,))
         )
-        if not asks or not isinstance(self.root, nn.Module) or not is_small(self.root, recipes):
+        if not asks or not isinstance(self.root, nn.Module):
             return None
-        return run_for_values(self.root, recipes, self._positional(recipes), time.process_time() + _LONGEST_RUN)
+        positional = self._positional(recipes)
+        if is_small(self.root, recipes):
+            error = run_for_values(self.root, recipes, positional, time.process_time() + _LONGEST_RUN)
+            return None if error is None else replace(outcome, error=error, moments=moments_outside(error))
+        if outcome.error is None or not are_small(recipes):
+            return None
+        found = probe(self.root, recipes, positional, limit, real=True)
+        return None if found.accepted else found
 
     def _lighter(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:
         """Return smaller pictures where those that fit are more than a machine does in a moment, if they fit too."""
@@ -228,7 +242,7 @@ class _Search:
                 break
             lighter = dict(moves.change(smaller, 0.0).recipes)
             found = probe(self.root, lighter, self._positional(lighter), self.deadline)
-            if found.accepted and self._of_values(lighter, found) is None:
+            if found.accepted and self._of_values(lighter, found, self.deadline) is None:
                 recipes, outcome = lighter, found
         return recipes, outcome
 
@@ -281,6 +295,9 @@ class _Search:
         for parameter in self._named_in(outcome, candidate.recipes):
             recipes = {**candidate.recipes, parameter.name: self._proposals(parameter)[0]}
             self._push(self._ordered(recipes), candidate.cost + 0.5 + again, progress)
+        for name in self._raised_flags(outcome, candidate.recipes):
+            recipes = {**candidate.recipes, name: Constant(value=False, because=f"`{name}` does not work here")}
+            self._push(self._ordered(recipes), candidate.cost + _LOWERED + again, progress)
         changes = repairs(candidate.recipes, outcome, self.clues, self.proposer)
         for change in itertools.islice(changes, _MAX_REPAIRS):
             self._push(dict(change.recipes), candidate.cost + change.cost + again, progress)
@@ -299,6 +316,19 @@ class _Search:
         if named or "None" not in message:
             return named
         return absent[:4]
+
+    def _raised_flags(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[str]:
+        """Return the optional flags that were true where the model failed: it may run without what they ask for."""
+        if outcome.operation is not None and any(outcome.operation.sources):
+            return []  # An input does not fit.
+        scopes = [moment.frame.f_locals for moment in outcome.moments]
+        return [
+            parameter.name
+            for parameter in self.parameters
+            if parameter.name not in recipes
+            and without_none(parameter.annotation) is bool
+            and next((scope[parameter.name] for scope in scopes if parameter.name in scope), None) is True
+        ]
 
     def _ordered(self, recipes: Mapping[str, Recipe]) -> dict[str, Recipe]:
         """Return the recipes in the order of the signature."""
@@ -368,6 +398,10 @@ class _Search:
             positional,
             bound,
         )
+
+
+def _is_picture(recipe: Recipe) -> bool:
+    return any(isinstance(part, TensorRecipe) and len(part.shape) >= 4 for _, part in leaves(recipe, ()))
 
 
 def _reason(recipes: Mapping[str, Recipe]) -> str:
