@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from fxls import __version__, cli
-from fxls.commands import cache_folder
+from fxls.cache import cache_folder
 from fxls.connection import Server, serve_stdio, serve_tcp
 from fxls.logs import start_log
 from fxls.server import FxServer

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import fxls
 import fxworker
-from fxls.memory import cache_folder, write_whole
+from fxls.cache import cache_folder, write_whole
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.variables import visible
 from fxworker.wire import EnvironmentReport, Keep, TraceReport, TraceRequest, WireError, decode, digest, encode

@@ -4,12 +4,10 @@ A command names a document and a model in it. What it cannot do is said in one s
 """
 
 import hashlib
-import os
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from fxls.cache import cache_folder
 from fxls.features.graph_view import to_dot, to_svg
 from fxls.features.listing import listing
 from fxls.lsp_ext import (
@@ -121,15 +119,6 @@ def environment(session: Session, params: EnvironmentParams) -> EnvironmentResul
         problem=found.problem if found is not None else env.problem,
         sandbox=found.sandbox if found is not None and snapshot.sandboxed else (),
     )
-
-
-def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Return the folder for files that may be removed at any time, by the platform's convention."""
-    if platform == "win32":
-        return Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "fxls" / "Cache"
-    if platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "fxls"
-    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fxls"
 
 
 def _summary(report: TargetReport) -> TargetSummary:

@@ -7,11 +7,11 @@ several servers may write at once; one that cannot be read is as good as none, a
 
 import json
 import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from fxls.cache import cache_folder, write_whole
 from fxls.discovery.index import ModelClass, ModelIndex, ordered
 from fxworker.wire import Construct, TraceReport, digest
 
@@ -94,25 +94,6 @@ class Memory:
 
     def _file(self, path: str) -> Path:
         return self._folder / f"{digest(path)}.json"
-
-
-def cache_folder() -> Path:
-    """Return the folder for what can be found out again."""
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    if Path(chosen).is_absolute():
-        return Path(chosen) / "fxls"
-    if os.name == "nt" and os.environ.get("LOCALAPPDATA"):
-        return Path(os.environ["LOCALAPPDATA"]) / "fxls" / "Cache"
-    return Path.home() / ".cache" / "fxls"
-
-
-def write_whole(file: Path, data: bytes) -> None:
-    """Write a file so that whoever reads it has all of the old one or all of the new one; its folder is made."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
-    with os.fdopen(handle, "wb") as part:
-        part.write(data)
-    Path(name).replace(file)
 
 
 def _key(model: ModelClass | None) -> str:

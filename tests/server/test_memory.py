@@ -6,7 +6,7 @@ import os
 import pytest
 
 from fxls.discovery import discover
-from fxls.memory import Memory, cache_folder
+from fxls.memory import Memory
 from fxworker.wire import Construct, Span, TargetReport, TraceReport
 
 TEXT = """
@@ -112,11 +112,3 @@ def test_the_oldest_files_are_removed(tmp_path, monkeypatch):
     assert len(list((tmp_path / "cache").iterdir())) == 3
     assert constructs(Memory(tmp_path / "cache"), str(tmp_path / "net5.py"))
     assert not constructs(Memory(tmp_path / "cache"), str(tmp_path / "net0.py"))
-
-
-def test_it_lies_in_the_folder_for_caches(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "fxls"
-    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert cache_folder() == tmp_path / "home" / ".cache" / "fxls"
