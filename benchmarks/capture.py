@@ -93,7 +93,9 @@ def outcome(options: Options, case: Case) -> Outcome | str:
     if make is None:
         return Outcome("", reason)
     try:
-        captured = fxengine.capture(root, make(0))
+        # As it is run: whether gradients are wanted is part of what a graph is specialised on.
+        with torch.no_grad():
+            captured = fxengine.capture(root, make(0))
     except BaseException as error:  # noqa: BLE001 - a failure of ours.
         return Outcome(expression, f"capture: {told(error)}")
     if captured.problems:
@@ -169,7 +171,7 @@ def difference(root: nn.Module, module: Any, make: Make, *, real: bool) -> str:
     state = {name: value.clone() for name, value in root.state_dict().items()} if real else {}
     wanted = leaves(run(root, root, make(1), real=real))
     if real:
-        root.load_state_dict(state)
+        restore(root, state)
     try:
         found = leaves(run(root, module, make(1), real=real))
     except Exception as error:  # noqa: BLE001 - generated code may raise anything.
@@ -183,6 +185,13 @@ def difference(root: nn.Module, module: Any, make: Make, *, real: bool) -> str:
         except AssertionError as error:
             return f"output {index}: {told(error)}"
     return ""
+
+
+def restore(root: nn.Module, state: dict[str, torch.Tensor]) -> None:
+    """Give the tensors of a model the data again that they had; a model's own way of loading wants more than data."""
+    with torch.no_grad():
+        for name, value in root.state_dict().items():
+            value.copy_(state[name])
 
 
 def leaves(value: Any) -> list[torch.Tensor]:

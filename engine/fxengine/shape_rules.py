@@ -344,6 +344,39 @@ def _recurrent(x: Tensor, state: Any, weights: Any, *flags: Any) -> tuple[Tensor
     return _new(x, (*x.shape[:2], directions * states[0].shape[-1])), *(each.clone() for each in states)
 
 
+def _inverse_fourier(x: Tensor, n_fft: int, *args: Any, **kwargs: Any) -> Tensor | None:
+    """The signal of short pieces of spectrum; torch's own kernel wants to see whether the windows cover it."""
+    names = ("hop_length", "win_length", "window", "center", "normalized", "onesided", "length", "return_complex")
+    given = dict(zip(names, args, strict=False), **kwargs)
+    is_complex, window, length = given.get("return_complex", False), given.get("window"), given.get("length")
+    onesided = given.get("onesided")
+    is_half = not is_complex if onesided is None else onesided
+    if not x.is_complex() or x.dim() not in {2, 3} or x.shape[-2] != (n_fft // 2 + 1 if is_half else n_fft):
+        return None
+    if isinstance(window, Tensor) and tuple(window.shape) != (given.get("win_length") or n_fft,):
+        return None
+    if length is None:
+        whole = n_fft + (given.get("hop_length") or n_fft // 4) * (x.shape[-1] - 1)
+        length = whole - 2 * (n_fft // 2) if given.get("center", True) else whole
+    return _new(x, (*x.shape[:-2], length), x.dtype if is_complex else x.dtype.to_real())
+
+
+def _ctc_loss(
+    x: Tensor,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor | None:
+    """A number for each sequence of a batch, or one for all."""
+    del targets, input_lengths, target_lengths, blank, zero_infinity
+    if reduction not in {"none", "mean", "sum"} or x.dim() not in {2, 3} or not x.is_floating_point():
+        return None
+    return _new(x, (x.shape[1],) if reduction == "none" and x.dim() == 3 else ())
+
+
 def _named(names: str, rule: Rule) -> dict[Callable[..., Any], Rule]:
     """Return ``rule`` for each function and method of torch that has one of the names."""
     return {
@@ -382,6 +415,9 @@ RULES: dict[Callable[..., Any], Rule] = {
     torch.concat: _cat,
     torch.stack: _stack,
     F.adaptive_avg_pool2d: _adaptive_pool_2d,
+    torch.istft: _inverse_fourier,
+    Tensor.istft: _inverse_fourier,
+    F.ctc_loss: _ctc_loss,
     **_named("mean sum", _reduction),
     **_named("pow __pow__ clamp clamp_min clamp_max clip", _with_numbers),
 }

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from fxengine.shape_rules import RULES, check_types
+from fxengine.shape_rules import RULES, answer, check_types
 
 __all__ = ["ShapesOnly", "needs_data", "to_meta"]
 
@@ -114,9 +114,8 @@ class ShapesOnly(TorchFunctionMode):
             return self._move(func, args, kwargs)
         args, kwargs = self._agree(func, args, kwargs)
         check_types(func, args)
-        rule = RULES.get(func)
-        if rule is not None and args and all(value.is_meta for value in _flat(args) if isinstance(value, Tensor)):
-            result = rule(*args, **kwargs)
+        if func in RULES and args and all(value.is_meta for value in _flat(args) if isinstance(value, Tensor)):
+            result = answer(func, args, kwargs)
             if result is not None:
                 return result
         return func(*args, **kwargs)

@@ -583,3 +583,69 @@ def test_vmap_over_constants_alone_is_not_recorded():
 
     assert targets(found).count("_vmap_increment_nesting") == 2
     assert "_tensor_constant0" in targets(found)
+
+
+class _Masked(nn.Module):
+    """A layer of torch's looks at its mask, which is a constant."""
+
+    def __init__(self):
+        super().__init__()
+        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, 0.0, batch_first=True), 1)
+
+    def forward(self, x):
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+        return self.decoder(x, x * 2, tgt_mask=mask)
+
+
+def test_leaves_that_look_at_constants_are_shown_them():
+    found = captured(_Masked(), torch.randn(2, 5, 8))
+
+    assert "decoder" in targets(found)
+
+
+def test_leaves_that_are_given_other_parameters_are_looked_into():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+            self.bare = nn.Linear(4, 4, bias=False)
+            del self.bare.weight
+
+        def forward(self, x):
+            self.bare.weight = x.t() @ x
+            weights = {"weight": x.t() @ x}
+            return torch.func.functional_call(self.inner, weights, (x,)) + self.inner(self.bare(x))
+
+    found = captured(Model(), X)
+
+    assert targets(found).count("inner") == 1
+    assert "bare" not in targets(found)
+
+
+def test_parameters_of_distributions_are_not_checked():
+    def f(x):
+        normal = torch.distributions.Normal(x, x.exp())
+        other = torch.distributions.Normal(torch.zeros_like(x), torch.ones_like(x))
+        return normal.rsample(), torch.distributions.kl_divergence(normal, other)
+
+    before = torch.distributions.Distribution._validate_args
+    captured(f, X)
+    assert torch.distributions.Distribution._validate_args is before
+
+
+def test_numbers_that_are_drawn_for_new_parameters_are_drawn_in_each_run():
+    captured(lambda x: nn.Linear(4, 3)(x) + nn.init.normal_(torch.empty(3)), X)
+
+
+def test_numbers_that_were_drawn_before_data_are_wanted_are_not_drawn_twice():
+    def f(x):
+        noisy = x + torch.randn_like(x)
+        return noisy * 2 if torch.rand(1) < 2 else x
+
+    found = fxengine.capture(f, X)
+    torch.manual_seed(0)
+    wanted = f(X)
+    torch.manual_seed(0)
+
+    assert found.rest is not None
+    assert torch.equal(found.graph_module(X), wanted)

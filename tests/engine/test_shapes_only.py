@@ -73,6 +73,23 @@ CALLS = {
     "power_of_tensors": lambda x: x.pow(x[0]),
     "power_int": lambda x: x.long().pow(2),
     "normalize": lambda x: F.normalize(x, dim=1),
+    "linear_named": lambda x: F.linear(input=x, weight=torch.ones(3, 6), bias=torch.ones(3)),
+    "add_named": lambda x: torch.add(x, other=x) + torch.matmul(input=x, other=x.t()).sum(),
+    "relu_named": lambda x: F.relu(input=x) + F.softmax(input=x, dim=-1),
+    "istft": lambda x: torch.istft(
+        torch.stft(x.repeat(1, 9), 8, 3, window=torch.ones(8), return_complex=True), 8, 3, window=torch.ones(8)
+    ),
+    "istft_length": lambda x: torch.istft(
+        torch.stft(x.double().repeat(1, 9), 9, return_complex=True, onesided=False, window=torch.ones(9).double()),
+        9, onesided=False, length=40, return_complex=True, window=torch.ones(9).double(),
+    ),
+    "ctc": lambda x: F.ctc_loss(
+        x.view(6, 2, 2).log_softmax(-1), torch.ones(2, 1).long(), torch.tensor([6, 6]), torch.tensor([1, 1]),
+        reduction="none",
+    ),
+    "ctc_mean": lambda x: F.ctc_loss(
+        x.view(6, 2, 2).log_softmax(-1), torch.ones(2, 1).long(), torch.tensor([6, 6]), torch.tensor([1, 1])
+    ),
     "expanded": lambda x: x[:, :1].expand(4, 9) + 1,
     "transposed": lambda x: x.t().relu().reshape(-1),
 }  # fmt: skip

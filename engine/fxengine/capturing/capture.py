@@ -188,7 +188,7 @@ class _Capturing:
         tracer._site = ModuleSite("", type(self._root), None, ())
         finished = tracer.finished
         if self._recording.values.changed:
-            # What was changed already must not be changed twice.
+            # What was changed already must not be changed twice, nor numbers be drawn twice.
             finished = []
             for node in reversed([node for node in graph.nodes if node.op != "placeholder"]):
                 graph.erase_node(node)

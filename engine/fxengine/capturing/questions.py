@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 __all__ = ["DATA", "METADATA", "PIECES", "PLACES", "RANDOM", "SHAPE", "Kind", "asked_of_shape"]
 
@@ -111,5 +111,6 @@ RANDOM: Final[frozenset[Callable[..., Any]]] = frozenset(
     + _functions(
         "normal_ uniform_ bernoulli_ random_ exponential_ geometric_ log_normal_ cauchy_ bernoulli multinomial", Tensor
     )
+    + _functions("normal_ uniform_ kaiming_uniform_", nn.init)
 )
 """Functions whose results differ from call to call, whatever they are given."""

@@ -48,6 +48,7 @@ class Recording(TorchFunctionMode):
         values: What the graph knows of tensors.
         quiet: How many leaves are running: what they call is carried out and not recorded.
         in_vmap: Whether a `vmap` runs that does not work on constants only.
+        in_functional_call: How many calls of modules run that were given other parameters.
     """
 
     def __init__(self, tracer: "CaptureTracer", device: torch.device) -> None:
@@ -56,6 +57,7 @@ class Recording(TorchFunctionMode):
         self.values = Values(tracer, device)
         self.quiet = 0
         self.in_vmap = False
+        self.in_functional_call = 0
         self._tracer = tracer
         self._device = device
         self._asked: dict[tuple[Any, ...], Trail] = {}
@@ -81,6 +83,8 @@ class Recording(TorchFunctionMode):
         if func is custom_function_call:  # An `autograd.Function` inside `vmap`.
             with self:
                 return args[0].forward(*args[1:], **kwargs)
+        if not args and "tensor" in kwargs:  # The functions of `nn.init` hand on what they change by its name.
+            args, kwargs = (kwargs["tensor"],), {name: value for name, value in kwargs.items() if name != "tensor"}
         if self._is_recorded(func, args, kwargs):
             return self._record(func, args, kwargs)
         result = func(*args, **kwargs)
@@ -162,6 +166,7 @@ class Recording(TorchFunctionMode):
             for target in (*args[:1], kwargs.get("out")):
                 if isinstance(target, Tensor):
                     self.values.make_variable(target)
+        self.values.changed |= func in RANDOM
         node_args, node_kwargs, values, named, used, sources = self.values.arguments(args, kwargs)
         if (func in RANDOM or func in _SIZED) and not any(isinstance(value, Tensor) for value in values):
             named = {**named, "device": "meta"}
@@ -196,10 +201,39 @@ class Recording(TorchFunctionMode):
             if rule is not None and not named and not torch._C._is_any_autocast_enabled() and _has_no_hooks(module):
                 result = rule(module, *values)
         if result is None:
-            result = self._run_quietly(run, (module, *values), named)
+            result = self._run_leaf(module, run, values, named, args, kwargs)
         with torch._C.DisableTorchFunction():
             node = self.values.append("call_module", path, node_args, node_kwargs, path.replace(".", "_"), used)
             return self.values.kept(result, Place(node), sources)
+
+    def has_other_tensors(self, module: nn.Module) -> bool:
+        """Whether a module computes with tensors that are neither its own nor constants now."""
+        if self.in_functional_call:
+            return True
+        held = self.values.held
+        for value in module.__dict__.values():
+            if type(value) is Tensor:
+                known = held.get(id(value))
+                if known is not None and not known.constant:
+                    return True
+        return False
+
+    def _run_leaf(
+        self,
+        module: nn.Module,
+        run: Callable[..., Any],
+        values: tuple[Any, ...],
+        named: dict[str, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Run a leaf module on tensors without data; if it asks for some, with the data of constants."""
+        try:
+            return self._run_quietly(run, (module, *values), named)
+        except DataDependent:
+            with torch._C.DisableTorchFunction():
+                known, named = pytree.tree_map_only(Tensor, self._constant_or_twin, (args, kwargs))
+            return self._run_quietly(run, (module, *known), named)
 
     def call(self, function: Callable[..., Any], run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Record the call of a leaf function, which `run` carries out."""
@@ -230,7 +264,8 @@ class Recording(TorchFunctionMode):
             return run(*args, **kwargs)
         except Exception as error:
             if needs_data(error):
-                raise self.refusal(run) from error
+                is_module = bool(args) and isinstance(args[0], nn.Module)
+                raise self.refusal(type(args[0]) if is_module else run) from error
             raise
         finally:
             self.quiet -= 1
@@ -251,6 +286,10 @@ class Recording(TorchFunctionMode):
 
     def _twin(self, tensor: Tensor) -> Tensor:
         return tensor if tensor.is_meta else self.values.hold(tensor).value
+
+    def _constant_or_twin(self, tensor: Tensor) -> Tensor:
+        held = self.values.hold(tensor)
+        return tensor if held.constant else held.value
 
     def is_symbolic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether anything among arguments depends on inputs or parameters."""

@@ -10,6 +10,7 @@ from types import CodeType, FunctionType
 from typing import Any, Final
 
 import torch
+from torch import nn
 
 from fxengine.capturing.values import NotConstant
 from fxengine.patching import Patches, code_with, copied
@@ -30,6 +31,9 @@ def patch_surroundings(patches: Patches) -> None:
     """Replace what this module is about, as long as the patches are held."""
     patches.attribute(torch.compiler, "_is_compiling_flag", lambda _: True)
     patches.attribute(torch._C.ScriptFunction, "__call__", _scripted)
+    # Whether the parameters of a distribution make sense only data can tell.
+    patches.attribute(torch.distributions.Distribution, "_validate_args", lambda _: False)
+    patches.attribute(nn.utils.stateless, "_functional_call", _functional_call)
     for name in (*_LEVELS, *_BATCHING):
         patches.attribute(_VMAP, name, _batching)
     patches.attribute(_VMAP_API, "vmap_impl", _vmap)
@@ -84,6 +88,22 @@ def _scripted(original: Callable[..., Any]) -> Callable[..., Any]:
         if recording is None or not recording.is_symbolic(args, kwargs):
             return original(function, *args, **kwargs)
         return recording.call_object(function, original, args, kwargs)
+
+    return call
+
+
+def _functional_call(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in for calls of modules with other parameters: a call of a leaf would not show these."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recording = _recording()
+        if recording is None:
+            return original(*args, **kwargs)
+        recording.in_functional_call += 1
+        try:
+            return original(*args, **kwargs)
+        finally:
+            recording.in_functional_call -= 1
 
     return call
 

@@ -109,7 +109,7 @@ class CaptureTracer(Tracer):
         if leaf is None:
             leaf = self._leaves[type(module)] = self.is_leaf_module(module, "")
         path = self.path_of_module(module)
-        if not leaf:
+        if not leaf or self.recording.has_other_tensors(module):
             outer = len(self.finished)
             result = self._call(module, None, args, kwargs, leaf=False)
             self.finished[outer:] = [(path, result)]

@@ -38,7 +38,8 @@ class Values:
 
     Attributes:
         held: What is known of each tensor, by its identity.
-        changed: Whether inputs or the model's own tensors were changed in place.
+        changed: Whether running the model from the beginning again would not do the same: inputs or its own tensors
+            were changed in place, or random numbers were drawn.
         on_constants: Whether a `vmap` is being tried that may work on constants only.
         modes: Which modes are on where the graph ends now.
     """
