@@ -219,8 +219,15 @@ def _flat(values: Iterable[Any]) -> list[Any]:
 
 
 def _construct(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Make a new tensor: really if it is small, wherever the code wanted to put it."""
-    if func is torch.from_numpy or str(kwargs.get("device")) == "meta":
+    """Make a new tensor: really if it is small, wherever the code wanted to put it.
+
+    Raises:
+        RuntimeError: No device has such a number.
+    """
+    device = kwargs.get("device")
+    if type(device) is int and device < 0:  # What a tensor on the CPU answers to `get_device`.
+        raise RuntimeError("Device index must not be negative")
+    if func is torch.from_numpy or str(device) == "meta":
         return func(*args, **kwargs)
     is_large = func in _SIZED_CONSTRUCTORS | _FILLED_CONSTRUCTORS and _elements(func, args, kwargs) > _REAL_LIMIT
     return func(*args, **{**kwargs, "device": "meta" if is_large else "cpu"})

@@ -425,3 +425,82 @@ def test_what_comes_after_a_value_is_tried_with_values_where_a_model_is_large():
     inferred = infer_inputs(Large(), budget_s=20.0)
     assert inferred.complete
     assert inferred.recipes.keys() == {"input_ids", "attention_mask"}
+
+
+class Bounded(nn.Module):
+    """Asks for two things at once, of which one is a tensor of several numbers."""
+
+    def forward(self, x: Tensor, names: list[str]):
+        bounds = torch.tensor([1.0, 2.0])
+        if not (bounds and len(names) == 2):
+            raise ValueError("two names are needed")
+        return x
+
+
+class Emptied(nn.Module):
+    """Joins what is nothing with an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor):
+        x = self.first(x)
+        return x + x[..., :0]
+
+
+@pytest.mark.parametrize("module", [Bounded(), Emptied()])
+def test_a_search_in_vain_ends_and_tells_why(module):
+    inferred = infer_inputs(module, budget_s=1.0)
+    assert not inferred.complete
+    assert inferred.failures
+
+
+class Pyramid(nn.Module):
+    """Takes one picture for each of its layers, by names that it does not know."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Conv2d(channels, 8, 1) for channels in (4, 6, 10))
+
+    def forward(self, x: dict[str, Tensor]):
+        values = list(x.values())
+        last = self.blocks[-1](values[-1])
+        return last + sum(block(value) for block, value in zip(self.blocks, values, strict=True))
+
+
+def test_an_empty_dictionary_gets_as_many_pictures_as_there_are_layers():
+    (pictures,) = fed(Pyramid(), budget_s=20.0).args
+    assert [picture.shape[1] for picture in pictures.values()] == [4, 6, 10]
+
+
+class Parted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(6)
+
+    def forward(self, memory: Tensor, spatial_shapes: list[tuple[int, int]]):
+        return self.norm(memory).split([height * width for height, width in spatial_shapes], dim=1)
+
+
+def test_what_is_split_is_as_long_as_its_parts_together():
+    memory, shapes = fed(Parted()).args
+    assert memory.shape[1] == sum(height * width for height, width in shapes)
+
+
+class Drawn(nn.Module):
+    """Draws what it is not given, on a device that a CPU does not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, z: Tensor | None = None):
+        x = self.first(x)
+        if z is None:
+            z = torch.randn(x.shape, device=x.get_device())
+        return x + z
+
+
+def test_what_is_only_made_for_want_of_an_input_need_not_be_made():
+    assert fed(Drawn()).recipes.keys() == {"x", "z"}

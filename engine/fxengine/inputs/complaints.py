@@ -73,6 +73,12 @@ def _undivided(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     yield from moves.multiple(chunk, 0.5)
 
 
+def _split(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``split_sizes to sum exactly to 16 (...), but got split_sizes=[16, 4]``: as long as the parts together."""
+    wanted = sum(int(size) for size in re.findall(r"\d+", match[2]))
+    yield from moves.resize(_all(moves), int(match[1]), wanted, 0.1)
+
+
 def _unflattened(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Provided sizes [-1, 2] don't multiply up to the size of dim 2 (9)``: a multiple was wanted."""
     sizes = [int(size) for size in re.findall(r"-?\d+", match[1])]
@@ -281,6 +287,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
         (_unequal, (r"Shape mismatch, (\d+) != (\d+)",)),
         (_unflattened, (r"Provided sizes \[([^\]]*)\] don't multiply up to the size of dim \d+ \((\d+)\)",)),
+        (_split, (r"split_sizes to sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]",)),
         (_nothing_left, (r"expected a non-empty list of Tensors",)),
         (_undivided, (r"can't divide axis of length (\d+) in chunks of (\d+)",)),
         (_volume, (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)",)),

@@ -184,7 +184,9 @@ class Proposer:
         count = 2 if kind is list or Ellipsis in arguments else len(arguments)
         inner = Parameter(parameter.name.removesuffix("s"), arguments[0], required=True, keyword_only=False)
         if _plain(arguments[0]) is int:
-            sizes = self.clues.image_sizes[0] if count == 2 else (1, 4, 4)[:count] if count == 3 else (1,) * count
+            side = self.number("size")
+            plane = (side, side) if self.in_tokens else self.clues.image_sizes[0]
+            sizes = plane if count == 2 else (1, 4, 4)[:count] if count == 3 else (1,) * count
             yield Constant(kind(sizes), because)
             return
         proposed = self.propose(inner, is_first=_holds_tensors(arguments[0]))

@@ -180,7 +180,7 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
                 continue
             yield from moves.resize(first_places - second_places or first_places, a, b)
             yield from moves.resize(second_places - first_places or second_places, b, a)
-            if max(a, b) % min(a, b) == 0 and max(a, b) in {first.shape[0], second.shape[0]}:
+            if min(a, b) > 0 and max(a, b) % min(a, b) == 0 and max(a, b) in {first.shape[0], second.shape[0]}:
                 yield from _unbatched(moves, first_places if a > b else second_places)
             if len(first_places) > 1:
                 yield from moves.scale(first_places, a, b, 0.5)

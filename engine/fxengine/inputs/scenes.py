@@ -54,12 +54,24 @@ def by_scene(moves: Moves, proposer: Proposer) -> Iterator[Change]:
 
 
 def absent_names(moments: tuple[Moment, ...]) -> Iterator[str]:
-    """Yield the names in the expressions that raised which stand for None, the innermost first."""
+    """Yield the names which stand for None in the expressions that raised, and those for want of which these ran.
+
+    The innermost come first.
+    """
     for moment in moments[:_FRAMES]:
         for node in _expression_nodes(moment):
             for each in ast.walk(node):
                 if isinstance(each, ast.Name) and moment.frame.f_locals.get(each.id, _UNKNOWN) is None:
                     yield each.id
+    for moment in moments[:_FRAMES]:
+        for node in nodes_around(moment.path, moment.source.span)[::-1]:
+            for each in ast.walk(node.test) if isinstance(node, ast.If) else ():
+                match each:
+                    case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                        if moment.frame.f_locals.get(name, _UNKNOWN) is None:
+                            yield name
+                    case _:
+                        pass
 
 
 def _missing_entries(moves: Moves, proposer: Proposer) -> Iterator[Change]:
@@ -217,9 +229,17 @@ class _Scene:
                         yield self.moves.reshape(ours, shape, self.cost + 0.4)
 
     def _lengthened(self, count: int, key: int) -> Iterator[Change]:
-        """Give lists of ours as many items as the code looks for, or as the model has layers in a row."""
+        """Give lists of ours as many items as the code looks for, or as the model has layers in a row.
+
+        A dictionary that has nothing in it gets as many pictures.
+        """
         rows = {len(each) for each in self.moves.clues.modules.values() if isinstance(each, nn.ModuleList)}
         for name, recipe in self.moves.recipes.items():
+            if isinstance(recipe, Record) and not recipe.items and count == 0:
+                picture = self.proposer.named("image")[0]
+                for cost, wanted in enumerate([*sorted(row for row in rows if row > key), max(key + 1, 1)]):
+                    items = tuple((str(index), picture) for index in range(wanted))
+                    yield self.moves.put((name,), Record(items), self.cost + 0.1 + 0.1 * cost)
             if isinstance(recipe, Listing) and len(recipe.items) == count > 0:
                 for cost, wanted in enumerate([*sorted(row for row in rows if row > key), key + 1]):
                     longer = (*recipe.items, *(recipe.items[-1],) * (wanted - count))
@@ -246,6 +266,9 @@ class _Scene:
             yield self.moves.put(place, Listing(items, tuple), self.cost + 0.1)
         else:
             yield self.moves.put(place, Listing((whole,) * count, tuple), self.cost + 0.3)
+        if isinstance(whole, Constant) and isinstance(whole.value, tuple) and 2 <= len(whole.value) != count > 2:
+            sizes = (*whole.value[:2], *(whole.value[-1],) * (count - 2))  # A shape: so many dimensions in space.
+            yield self.moves.put(place, Constant(sizes), self.cost)
         number = self.proposer.number(str(place[-1]))
         yield self.moves.put(place, Constant((number or 1,) * count), self.cost + 0.4)
 
@@ -269,7 +292,7 @@ class _Scene:
                 yield from self._fulfil(operand, holds=not holds)
             case ast.BoolOp(op=operator, values=values):
                 for value in values:
-                    if bool(self._value(value)) is not holds or isinstance(operator, ast.Or) is holds:
+                    if _truth(self._value(value)) is not holds or isinstance(operator, ast.Or) is holds:
                         yield from self._fulfil(value, holds=holds)
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
                 kind = type(operator) if holds else _NEGATED.get(type(operator))
@@ -449,6 +472,14 @@ _READS: Final = (
 _HARMLESS_CALLS: Final = frozenset(
     {"len", "size", "dim", "min", "max", "tuple", "list", "int", "isinstance", "numel", "set"}
 )
+
+
+def _truth(value: Any) -> bool | None:
+    """Return whether a value counts as true, None where it does not say: a tensor of several numbers, say."""
+    try:
+        return bool(value)
+    except Exception:  # noqa: BLE001 - the value is the user's, and may raise anything.
+        return None
 
 
 def _is_harmless(expression: ast.expr) -> bool:
