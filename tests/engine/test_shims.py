@@ -131,3 +131,16 @@ def test_flexible_attention_is_one_node_with_its_mask(with_sums):
     node = next(each for each in captured.graph.nodes if each.target is flex_attention)
     assert with_sums or node.tensor.shape == (1, 2, 128, 8)
     torch.testing.assert_close(captured.graph_module(x), f(x))
+
+
+def test_flexible_attention_refuses_what_is_no_mask_of_blocks():
+    module = importlib.import_module("torch.nn.attention.flex_attention")
+
+    def f(x):
+        try:
+            return module.flex_attention(x, x, x, block_mask=torch.ones(4, 4))
+        except AttributeError:
+            return x + 1
+
+    x = torch.randn(1, 2, 128, 16)
+    assert torch.equal(fxengine.capture(f, x).graph_module(x), f(x))
