@@ -9,16 +9,15 @@ from fxls.discovery.classes import FoundClass, module_classes
 from fxls.discovery.directives import Directives, directives_of
 from fxls.discovery.factories import factories_of, free_factories
 from fxls.discovery.ignores import ignores_of
-from fxls.discovery.index import Assignment, Branch, ModelIndex, ordered
-from fxls.discovery.names import blocks_of, every_statement, module_level, names_of
+from fxls.discovery.index import Assignment, ModelIndex, ordered
+from fxls.discovery.names import every_statement, module_level, names_of
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import FunctionNode, name_span, parse, span_of
-from fxworker.wire import LOCALS, Construct, Problem, Span, TraceTarget
+from fxworker.wire import LOCALS, Construct, Problem, TraceTarget
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _MOST: Final = 8
 """How many ways to build, and to feed, one target are tried."""
-_LEAVES: Final = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def discover(path: str, text: str) -> ModelIndex:
@@ -67,7 +66,6 @@ def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
         classes=tuple(each.model for each in found),
         variables=tuple(sites.variables),
         assignments=tuple(_assignments(tree)),
-        branches=tuple(_branches(tree)),
         ignores=ignores_of(text, tree),
     )
 
@@ -119,30 +117,3 @@ def _assignments(tree: ast.Module) -> list[Assignment]:
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return) and node.value is not None
     ]
     return sorted(found, key=lambda each: (each.span.line, each.span.column))
-
-
-def _branches(tree: ast.Module) -> list[Branch]:
-    """Return the branches of functions, outer ones before those inside them."""
-    found: list[Branch] = []
-    for statement in every_statement(tree):
-        inside = isinstance(statement, FunctionNode)
-        for block in [statement.body] if inside else blocks_of(statement):
-            for index, each in enumerate(block):
-                if isinstance(each, ast.If):
-                    after = block[index + 1 :] if isinstance(each.body[-1], _LEAVES) else []
-                    otherwise = each.orelse or after
-                    found.append(
-                        Branch(
-                            span_of(each.test),
-                            _whole(each.body),
-                            _whole(otherwise) if otherwise else None,
-                            _whole(block),
-                        )
-                    )
-    return sorted(found, key=lambda each: (each.test.line, each.test.column))
-
-
-def _whole(block: list[ast.stmt]) -> Span:
-    """Return the span of statements that follow each other."""
-    first, last = span_of(block[0]), span_of(block[-1])
-    return Span(first.line, first.column, last.end_line, last.end_column)

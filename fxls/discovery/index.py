@@ -97,20 +97,6 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """An `if` or `elif` statement of a function.
-
-    `otherwise` is what runs instead of the body: the other block, or without one what follows a body that leaves; None
-    where neither is there. `block` are all the statements that this is one of.
-    """
-
-    test: Span
-    body: Span
-    otherwise: Span | None
-    block: Span
-
-
-@dataclass(frozen=True, slots=True)
 class ConfiguredTarget:
     """An entry `[[tool.fxls.target]]` of a pyproject.toml. `path` is absolute; an empty `qualname` is every target."""
 
@@ -165,7 +151,6 @@ class ModelIndex:
     classes: tuple[ModelClass, ...] = ()
     variables: tuple[ModelVariable, ...] = ()
     assignments: tuple[Assignment, ...] = ()
-    branches: tuple[Branch, ...] = ()
     ignores: tuple[Ignore, ...] = ()
     syntax_error: Problem | None = None
 
@@ -210,7 +195,6 @@ class ModelIndex:
             classes=_present(_carried_class(each, carry) for each in self.classes),
             variables=_present(_carried_variable(each, carry) for each in self.variables),
             assignments=_present(_carried_assignment(each, carry) for each in self.assignments),
-            branches=_present(_carried_branch(each, carry) for each in self.branches),
             ignores=_present(_carried_ignore(each, carry) for each in self.ignores),
         )
 
@@ -293,14 +277,6 @@ def _carried_variable(variable: ModelVariable, carry: Carry) -> ModelVariable | 
 def _carried_assignment(assignment: Assignment, carry: Carry) -> Assignment | None:
     span, value = carry.span(assignment.span), carry.span(assignment.value)
     return None if span is None or value is None else Assignment(span, value)
-
-
-def _carried_branch(branch: Branch, carry: Carry) -> Branch | None:
-    test, body, block = carry.span(branch.test), carry.span(branch.body), carry.span(branch.block)
-    otherwise = carry.span(branch.otherwise) if branch.otherwise is not None else None
-    if test is None or body is None or block is None or (otherwise is None) is not (branch.otherwise is None):
-        return None
-    return Branch(test, body, otherwise, block)
 
 
 def _carried_ignore(ignore: Ignore, carry: Carry) -> Ignore | None:

@@ -4,12 +4,14 @@ A report names the code that nodes come from, and not the lines that ran. So a b
 node comes from it although nodes come from what runs instead, or from around it.
 """
 
+import ast
 from collections.abc import Iterable
 from typing import Final
 
-from fxls.discovery.index import Branch
+from fxls.discovery.branching import Branch, branches_at
+from fxls.discovery.syntax import parse
 from fxls.features import markdown as md
-from fxls.features.places import Site, contains
+from fxls.features.places import Site
 from fxls.features.wording import shortened
 from fxls.snapshot import Snapshot
 from fxworker.wire import Span
@@ -19,24 +21,36 @@ _LONGEST_CONDITION: Final = 120
 
 def left_out(snapshot: Snapshot, point: tuple[int, int], sites: Iterable[Site]) -> tuple[str, Span] | None:
     """Return why nothing in the graph comes from the branch around a point, and that branch; None where none is."""
-    around = [each for each in snapshot.index.branches if any(contains(arm, point) for arm in _arms(each))]
-    if not around:
-        return None
-    known = [site.innermost for site in sites]
+    known = {span for site in sites for span in site.spans}
+    tree = _around(snapshot, point) if known else None
     # Outer branches come first: one that is left out decides for those inside it.
-    for branch in around:
-        arm = next(each for each in _arms(branch) if contains(each, point))
-        if any(_within(span, arm) for span in known):
+    for branch in branches_at(tree, point) if tree is not None else ():
+        if any(_within(span, branch.arm) for span in known):
             continue
-        other = branch.body if arm is branch.otherwise else branch.otherwise
-        instead = other is not None and any(_within(span, other) for span in known)
+        instead = any(_within(span, arm) for span in known for arm in branch.instead)
         if instead or any(_within(span, branch.block) for span in known):
-            return _text(snapshot, branch, instead=instead), arm
+            return _text(snapshot, branch, instead=instead), branch.arm
     return None
 
 
-def _arms(branch: Branch) -> list[Span]:
-    return [branch.body] if branch.otherwise is None else [branch.body, branch.otherwise]
+def _around(snapshot: Snapshot, point: tuple[int, int]) -> ast.Module | None:
+    """Return the syntax of the class around a line, or of what lies between two classes; it keeps its places.
+
+    A file may be long, and whoever hovers waits.
+    """
+    first, last = 1, snapshot.mapper.line_count
+    for each in snapshot.index.classes:
+        if each.span.column:
+            continue
+        if each.header <= point[0] <= each.span.end_line:
+            first, last = each.header, each.span.end_line
+            break
+        if each.span.end_line < point[0]:
+            first = max(first, each.span.end_line + 1)
+        else:
+            last = min(last, each.header - 1)
+    tree = parse(snapshot.path, "\n" * (first - 1) + "\n".join(snapshot.mapper.lines(first, last)))
+    return tree if isinstance(tree, ast.Module) else None
 
 
 def _within(span: Span, outer: Span) -> bool:
@@ -49,10 +63,25 @@ def _within(span: Span, outer: Span) -> bool:
 def _text(snapshot: Snapshot, branch: Branch, *, instead: bool) -> str:
     """Return what decided, what it is if that is known, and where the graph goes."""
     test = branch.test
-    condition = md.code(_written(snapshot, test))
-    line = md.link(f"line {test.line}", f"{snapshot.uri}#L{test.line}")
-    ahead = "the graph takes the other branch" if instead else "no node of the graph comes from this branch"
-    return f"{ahead}: {condition} ({line}) {_decided(snapshot, test)}"
+    condition = f"{md.code(_written(snapshot, test))} ({md.link(f'line {test.line}', f'{snapshot.uri}#L{test.line}')})"
+    match branch.kind:
+        case "branch":
+            ahead = "the graph takes the other branch" if instead else "no node of the graph comes from this branch"
+        case "case":
+            ahead = "the graph takes another case" if instead else "no node of the graph comes from this case"
+            return f"{ahead}: whether {condition} matches {_decided(snapshot, test)}"
+        case "while":
+            ahead = "no node of the graph comes from this loop"
+        case "operand":
+            ahead = "no node of the graph comes from this operand, which what stands before it decides about"
+        case "end of loop":
+            return f"no node of the graph comes from this `else`, which does not run after a `break`: {condition}"
+        case "loop" | "element":
+            return (
+                f"no node of the graph comes from here: either {condition} leaves nothing to do, or what is done is no "
+                "matter of traced values"
+            )
+    return f"{ahead}: {condition} {_decided(snapshot, test)}"
 
 
 def _decided(snapshot: Snapshot, test: Span) -> str:
