@@ -193,6 +193,18 @@ class Settings:
             )
         },
     )
+    worker_temporary_home: bool = field(
+        default=False,
+        metadata={
+            "option": Option(
+                "worker.temporaryHome",
+                "boolean",
+                "Give your models' code an empty home folder that is removed afterwards, in place of yours: it neither "
+                "reads nor fills the caches and settings that are there.",
+                scope="machine-overridable",
+            )
+        },
+    )
     worker_documents: int = field(
         default=8,
         metadata={
@@ -265,7 +277,14 @@ class Settings:
     @property
     def of_traces(self) -> tuple[object, ...]:
         """The values that a trace depends on; the others say what is shown of it."""
-        return self.interpreter, self.extra_roots, self.limits, self.sandbox, self.worker_environment
+        return (
+            self.interpreter,
+            self.extra_roots,
+            self.limits,
+            self.sandbox,
+            self.worker_environment,
+            self.worker_temporary_home,
+        )
 
     @property
     def limits(self) -> Limits:

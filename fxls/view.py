@@ -51,7 +51,11 @@ class View:
         env = self._environments.get(parent)
         if env is None:
             found = find_python(path, self.folder, self.settings.interpreter)
-            env = self._environments[parent] = replace(found, variables=self.settings.worker_environment)
+            env = self._environments[parent] = replace(
+                found,
+                variables=self.settings.worker_environment,
+                temporary_home=self.settings.worker_temporary_home,
+            )
         return env
 
     def roots(self, path: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ def main() -> None:
     """Serve until the input ends."""
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or os.curdir) != _HERE]
     _adopt("fxworker")
+    importlib.import_module("fxworker.home").move()
     if len(sys.argv) > 2 and sys.argv[1] == "--measure":
         _measure(sys.argv[2])
     elif len(sys.argv) > 3 and sys.argv[1] == "--measure-in":

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from asyncio import transports
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from typing import Final, Protocol, cast
 import fxworker
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.variables import visible
+from fxworker.home import CHOSEN
 from fxworker.wire import Message, Request, WireError, decode, encode
 
 _log = logging.getLogger(__name__)
@@ -54,6 +56,7 @@ class WorkerProcess:
         self._errors: deque[str] = deque(maxlen=_STDERR_KEPT)
         self._exited = asyncio.Event()
         self._killed = False
+        self._home: tempfile.TemporaryDirectory[str] | None = None
 
     @classmethod
     async def start(cls, env: PythonEnv, listener: Listener, arguments: tuple[str, ...] = ()) -> "WorkerProcess":
@@ -64,6 +67,10 @@ class WorkerProcess:
         """
         process = cls(listener)
         loop = asyncio.get_running_loop()
+        variables = visible(os.environ, env.variables)
+        if env.temporary_home:
+            process._home = tempfile.TemporaryDirectory(prefix="fxls-home-", ignore_cleanup_errors=True)
+            variables[CHOSEN] = process._home.name
         transport, protocol = await loop.subprocess_exec(
             lambda: _Pipes(process._line, process._error, process._end),
             *env.command,
@@ -73,7 +80,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env=visible(os.environ, env.variables),
+            env=variables,
             cwd=None,
         )
         process._transport = transport
@@ -146,6 +153,8 @@ class WorkerProcess:
             _log.info("worker %s ended: %s", self.pid, reason)
             # What user code started and left behind is in the group still.
             _kill_group(cast("asyncio.SubprocessTransport", self._transport))
+            if self._home is not None:
+                asyncio.get_running_loop().run_in_executor(None, self._home.cleanup)
             self._listener.ended(reason)
 
 

@@ -19,13 +19,15 @@ class PythonEnv:
     """An interpreter: the command that starts it, and where it was found.
 
     `problem` is what to tell the person when the command cannot be started, "" when it can. `variables` are the rules
-    for what its processes see of the environment (see `fxls.workers.variables`).
+    for what its processes see of the environment (see `fxls.workers.variables`); with `temporary_home` each has a home
+    folder of its own, which is removed with it.
     """
 
     command: tuple[str, ...]
     found: str
     problem: str = ""
     variables: tuple[str, ...] = ()
+    temporary_home: bool = False
 
     @property
     def name(self) -> str:
