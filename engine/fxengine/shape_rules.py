@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 __all__ = ["RULES", "answer", "check_types"]
 
@@ -377,14 +378,35 @@ def _ctc_loss(
     return _new(x, (x.shape[1],) if reduction == "none" and x.dim() == 3 else ())
 
 
+def _by_example(function: Callable[..., Any]) -> Rule:
+    """The rule of a function that has no kernel for tensors without data: it is run on ones, drawing no numbers."""
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        given, named = pytree.tree_map_only(Tensor, lambda each: torch.ones_like(each, device="cpu"), (args, kwargs))
+        with torch.random.fork_rng(devices=()), torch.no_grad():
+            result = function(*given, **named)
+        return pytree.tree_map_only(Tensor, lambda each: torch.empty_like(each, device="meta"), result)
+
+    return rule
+
+
+_WITHOUT_KERNEL = """
+    lstsq geqrf histogram corrcoef cov combinations binomial _sample_dirichlet fake_quantize_per_tensor_affine
+    gaussian_nll_loss
+"""
+"""Functions that want data although the shapes of their results do not depend on them."""
+
+
+def _functions(names: str) -> list[Callable[..., Any]]:
+    """Return the functions and methods of torch that have one of the names."""
+    owners = (torch, F, torch.linalg, Tensor)
+    found = [getattr(owner, name, None) for owner in owners for name in names.split()]
+    return [each for each in found if callable(each)]
+
+
 def _named(names: str, rule: Rule) -> dict[Callable[..., Any], Rule]:
     """Return ``rule`` for each function and method of torch that has one of the names."""
-    return {
-        getattr(owner, name): rule
-        for owner in (torch, F, Tensor)
-        for name in names.split()
-        if callable(getattr(owner, name, None))
-    }
+    return dict.fromkeys(_functions(names), rule)
 
 
 RULES: dict[Callable[..., Any], Rule] = {
@@ -415,6 +437,7 @@ RULES: dict[Callable[..., Any], Rule] = {
     torch.concat: _cat,
     torch.stack: _stack,
     F.adaptive_avg_pool2d: _adaptive_pool_2d,
+    **{function: _by_example(function) for function in _functions(_WITHOUT_KERNEL)},
     torch.istft: _inverse_fourier,
     Tensor.istft: _inverse_fourier,
     F.ctc_loss: _ctc_loss,

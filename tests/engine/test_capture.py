@@ -637,6 +637,13 @@ def test_numbers_that_are_drawn_for_new_parameters_are_drawn_in_each_run():
     captured(lambda x: nn.Linear(4, 3)(x) + nn.init.normal_(torch.empty(3)), X)
 
 
+def test_numbers_are_drawn_in_each_run_also_where_only_constants_decide_on_them():
+    captured(lambda x: x * F.dropout(torch.ones(4), 0.5) + torch.distributions.Dirichlet(torch.ones(4)).sample(), X)
+    still = captured(lambda x: x * F.dropout(torch.ones(4), 0.5, training=False), X)
+
+    assert "dropout" not in targets(still)
+
+
 def test_numbers_that_were_drawn_before_data_are_wanted_are_not_drawn_twice():
     def f(x):
         noisy = x + torch.randn_like(x)

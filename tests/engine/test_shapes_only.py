@@ -90,6 +90,11 @@ CALLS = {
     "ctc_mean": lambda x: F.ctc_loss(
         x.view(6, 2, 2).log_softmax(-1), torch.ones(2, 1).long(), torch.tensor([6, 6]), torch.tensor([1, 1])
     ),
+    "lstsq": lambda x: torch.linalg.lstsq(x, x[:, :2]).solution,
+    "corrcoef": lambda x: torch.corrcoef(x) + x.cov(),
+    "combinations": lambda x: torch.combinations(x[0]),
+    "gaussian": lambda x: F.gaussian_nll_loss(x, x, x.abs(), reduction="none"),
+    "histogram": lambda x: torch.histogram(x, 5)[0],
     "expanded": lambda x: x[:, :1].expand(4, 9) + 1,
     "transposed": lambda x: x.t().relu().reshape(-1),
 }  # fmt: skip

@@ -106,11 +106,14 @@ DATA: Final[frozenset[Callable[..., Any]]] = frozenset(
 
 RANDOM: Final[frozenset[Callable[..., Any]]] = frozenset(
     _functions(
-        "rand randn randint randperm rand_like randn_like randint_like normal bernoulli poisson multinomial", torch
+        "rand randn randint randperm rand_like randn_like randint_like normal bernoulli poisson multinomial binomial "
+        "_standard_gamma _sample_dirichlet",
+        torch,
     )
     + _functions(
         "normal_ uniform_ bernoulli_ random_ exponential_ geometric_ log_normal_ cauchy_ bernoulli multinomial", Tensor
     )
     + _functions("normal_ uniform_ kaiming_uniform_", nn.init)
+    + _functions("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout", nn.functional)
 )
 """Functions whose results differ from call to call, whatever they are given."""

@@ -151,7 +151,7 @@ class Recording(TorchFunctionMode):
     def _is_recorded(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if self.values.is_symbolic(args) or (kwargs and self.values.is_symbolic(kwargs.values())):
             return True
-        if func in RANDOM and kwargs.get("generator") is None:
+        if func in RANDOM and kwargs.get("generator") is None and kwargs.get("training", True):
             return True
         if func in _SIZED and _elements(args, kwargs) > _MOST_ELEMENTS:
             return True
