@@ -19,6 +19,7 @@ from typing import Any, Final
 import torch
 from _libraries import Case, Model
 from _tables import arguments, chosen, outcomes
+from torch import nn
 
 from fxengine.inputs import infer_inputs, materialize
 from fxengine.shapes_only import ShapesOnly, needs_data
@@ -58,6 +59,8 @@ def feed(case: Case) -> Feeding | str:
         model = case.build()
     except BaseException as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
         return told(error)
+    if type(model.root).forward is nn.Module.forward:
+        return "it has no forward"
     real = sum(each.numel() for each in model.root.parameters()) <= _REAL
     start = time.perf_counter()
     for expression in model.said:

@@ -504,3 +504,43 @@ class Drawn(nn.Module):
 
 def test_what_is_only_made_for_want_of_an_input_need_not_be_made():
     assert fed(Drawn()).recipes.keys() == {"x", "z"}
+
+
+class UpBlock(nn.Module):
+    """Pictures of features that are joined, and what is known of the time."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.GroupNorm(2, 12)
+        self.conv = nn.Conv2d(12, 6, 3, padding=1)
+        self.time = nn.Linear(10, 6)
+
+    def forward(self, hidden_states: Tensor, res_hidden_states_list: list[Tensor], temb: Tensor):
+        x = torch.cat([hidden_states, res_hidden_states_list[-1]], 1)
+        return self.conv(self.norm(x)) + self.time(temb)[:, :, None, None]
+
+
+def test_hidden_states_of_a_convolutional_block_are_pictures():
+    hidden, residuals, time = fed(UpBlock(), budget_s=20.0).args
+    assert hidden.dim() == residuals[-1].dim() == 4
+    assert time.shape == (hidden.shape[0], 10)
+
+
+@torch.jit.script
+def gated(x: Tensor, y: Tensor) -> Tensor:
+    return (x * y).sin() * x + 1.0 / (y.exp() + 1e-6)
+
+
+class Scripted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv1d(8, 8, 3, padding=1)
+
+    def forward(self, x: Tensor):
+        for _ in range(4):
+            x = gated(x, self.first(x))
+        return x
+
+
+def test_scripted_functions_run_without_data():
+    assert not fed(Scripted()).failures

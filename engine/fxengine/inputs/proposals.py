@@ -42,6 +42,11 @@ _ENDS_IN_SPACE = re.compile(r"\b(w|width|h|height|(image|img|input|crop)_?size|r
 _NOTHING = re.compile(r"(^|_)(start|offset|pos|position|step|idx|index|layer|level|i|shift)(_|$)")
 
 
+_MAPS = re.compile(r"^(res_)?hidden(_states?)?(_(lists?|tuple|input))?$|^feat(ure)?(_?maps?)?s?$")
+_MAP = 32
+"""What is called so may be pictures of features; the side of these."""
+
+
 class _NameRule(NamedTuple):
     pattern: re.Pattern[str]
     make: _Maker
@@ -195,7 +200,8 @@ class Proposer:
         )
         if item is None:
             return
-        if kind is list and isinstance(item, TensorRecipe) and len(item.shape) == 4:  # A list of images is the batch.
+        is_batch = kind is list and not _MAPS.search(parameter.name)  # As a list of images is.
+        if is_batch and isinstance(item, TensorRecipe) and len(item.shape) == 4:
             single = item.with_shape(item.shape[1:])
             yield Listing((single, single), because=because)
         if kind is tuple and Ellipsis not in arguments:
@@ -306,6 +312,14 @@ def _features(clues: Clues) -> list[Recipe]:
     width = clues.widths[0]
     shapes = [(BATCH, clues.lengths[0], width), (BATCH, width)]
     return [TensorRecipe(shape) for shape in (shapes if clues.is_sequential_model else reversed(shapes))]
+
+
+def _maps(clues: Clues) -> list[Recipe]:
+    """Pictures of features where the first layer takes such, else sequences of them."""
+    first = next((wish.recipes[0] for wish in clues.wishes), None)
+    if first is None or len(first.shape) != 4:
+        return _features(clues)
+    return [first.with_shape((*first.shape[:2], _MAP, _MAP)), *_features(clues)]
 
 
 def _pooled(clues: Clues) -> list[Recipe]:
@@ -428,7 +442,7 @@ _NAME_RULES = tuple(
         ),
         (r"^(y|labels?|targets?|class(es)?|class_(labels?|ids)|cond_class|gt|target_ids)$", _labels),
         (r"(^|_)(lens?|lengths?)$|_lens$", _lengths),
-        (r"pool", _pooled),
+        (r"pool|^emb$|^(t|time|time_?step|step|noise|class|global)_?emb(ed|edding)?$", _pooled),
         (r"wav|audio|speech|signal|^input_values$", _audio),
         (r"mel|spec(trogram)?s?$|^input_features$", _spectrogram),
         (r"points?$|^points?|xyz|pcd|point_?cloud|^coords?$", _points),
@@ -442,6 +456,7 @@ _NAME_RULES = tuple(
         (r"^(scale|alpha|beta|temperature|tau|weight|guidance_scale|factor)$", _scalar),
         (r"^(batch|input|data|in)_shape$", _batch_shape),
         (r"^(size|output_size|target_size|image_size|img_size|shape|hw|hw_shape|x_size|input_size)$", _size),
+        (_MAPS.pattern, _maps),
         (r"cond|context|memory|encoder_hidden|embed|prompt|feat|hidden|query|key|value|^[qkv]$|seq", _features),
     )
 )
