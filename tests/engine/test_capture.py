@@ -656,3 +656,56 @@ def test_numbers_that_were_drawn_before_data_are_wanted_are_not_drawn_twice():
 
     assert found.rest is not None
     assert torch.equal(found.graph_module(X), wanted)
+
+
+class _Learned(nn.Module):
+    """A threshold and a number of steps that were learned decide what is done."""
+
+    def __init__(self):
+        super().__init__()
+        self.threshold = nn.Parameter(torch.tensor([0.3, 0.9]))
+
+    def forward(self, x):
+        if self.threshold.exp().sum() > 2 and (self.threshold > 0.5)[1]:
+            x = x * self.threshold.max().item()
+        for _ in range(int((self.threshold * 4).round().long()[1])):
+            x = torch.relu(x) + 1
+        return x
+
+
+def test_what_follows_from_parameters_alone_is_known():
+    found = captured(_Learned(), X)
+
+    assert targets(found).count("relu") == 4
+
+
+def test_what_is_drawn_or_changed_is_not_known_though_it_follows_from_no_input():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(1))
+            self.register_buffer("steps", torch.zeros(1))
+
+        def forward(self, x, kind):
+            asked = torch.rand(1) * self.scale if kind == "drawn" else self.steps.add_(self.scale)
+            return x * 2 if asked > 0.5 else x
+
+    for kind in ("drawn", "changed"):
+        with torch.no_grad():
+            found = fxengine.capture(Model(), (X, kind))
+        assert len(found.problems) == 1
+        assert found.rest is not None
+
+
+def test_the_data_of_a_buffer_are_the_buffer():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("average", torch.zeros(4))
+
+        def forward(self, x):
+            self.average.data.mul_(0.5).add_(x.mean(0))
+            self.average.detach().clamp_(max=1.0)
+            return self.average * x
+
+    captured(Model(), X)

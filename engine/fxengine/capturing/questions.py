@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-__all__ = ["DATA", "METADATA", "PIECES", "PLACES", "RANDOM", "SHAPE", "Kind", "asked_of_shape"]
+__all__ = ["DATA", "DETACHED", "METADATA", "PIECES", "PLACES", "RANDOM", "SHAPE", "Kind", "asked_of_shape"]
 
 Kind: TypeAlias = Literal["shape", "dtype", "device", "layout", "requires_grad", ""]
 """What a graph is specialised on where the answer decides something; empty for what the same code always answers."""
@@ -103,6 +103,9 @@ DATA: Final[frozenset[Callable[..., Any]]] = frozenset(
     + _functions("equal allclose is_nonzero nonzero argwhere masked_select unique unique_consecutive", torch)
 )
 """Questions that only data can answer."""
+
+DETACHED: Final[frozenset[Callable[..., Any]]] = frozenset(_functions("data detach", Tensor))
+"""Functions that return the same data without their history."""
 
 RANDOM: Final[frozenset[Callable[..., Any]]] = frozenset(
     _functions(

@@ -20,8 +20,9 @@ from torch.utils import _pytree as pytree
 from fxengine.capturing.evaluation import evaluate, mutates
 from fxengine.capturing.guards import sizes_read
 from fxengine.capturing.held import Place
+from fxengine.capturing.known import computed
 from fxengine.capturing.modules import MODULE_RULES
-from fxengine.capturing.questions import DATA, METADATA, PIECES, PLACES, RANDOM, SHAPE, asked_of_shape
+from fxengine.capturing.questions import DATA, DETACHED, METADATA, PIECES, PLACES, RANDOM, SHAPE, asked_of_shape
 from fxengine.capturing.spelling import spelled
 from fxengine.capturing.values import Values
 from fxengine.errors import TraceError
@@ -87,6 +88,8 @@ class Recording(TorchFunctionMode):
             args, kwargs = (kwargs["tensor"],), {name: value for name, value in kwargs.items() if name != "tensor"}
         if self._is_recorded(func, args, kwargs):
             return self._record(func, args, kwargs)
+        if func in DETACHED and self.values.is_state(args[0]):  # What changes one of the two changes the other.
+            return args[0]
         result = func(*args, **kwargs)
         if func in _FACTORIES and type(result) is Tensor:
             self.values.remember(result, func, args, kwargs)
@@ -131,13 +134,20 @@ class Recording(TorchFunctionMode):
 
     def _data(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The answer to a question about data, where the data are at hand."""
-        for value in pytree.tree_leaves((args, kwargs)):
-            if isinstance(value, Tensor):
-                held = self.values.held.get(id(value))
-                if value.is_meta or (held is not None and not held.constant and held.tensor is not value):
-                    raise self.refusal(func)
-                if held is not None and not held.constant and not isinstance(value, nn.Parameter):
-                    raise self.refusal(func)
+
+        def known(tensor: Tensor) -> Tensor:
+            held = self.values.held.get(id(tensor))
+            has_data = not tensor.is_meta and (held is None or held.constant or isinstance(tensor, nn.Parameter))
+            if has_data and (held is None or held.constant or held.tensor is tensor):
+                return tensor
+            found = None
+            if held is not None and not held.sources:
+                found = computed(self.values.node_of(tensor), self._tracer.root)
+            if found is None:
+                raise self.refusal(func)
+            return found
+
+        args, kwargs = pytree.tree_map_only(Tensor, known, (args, kwargs))
         return func(*args, **kwargs)
 
     def refusal(self, func: Callable[..., Any]) -> DataDependent:
