@@ -5,8 +5,10 @@ speaks of, what the error asks for, and then the next proposals. Arguments are P
 found can be written into the file as a directive.
 """
 
+import ast
 import heapq
 import itertools
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -15,13 +17,17 @@ from torch import nn
 
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, without, written
 from fxworker.complaints import Complaint, complaint_of, depth_of
+from fxworker.packages import with_packages
 from fxworker.patience import patience
-from fxworker.proposing import Proposals, fits
+from fxworker.proposing import Proposals, fits, has_field
 
 _TRIALS: Final = 100
 _SECONDS: Final = 2.0
 _DEEPEST: Final = 4
 """How many groups may be inside each other."""
+_ITEMS: Final = 2
+"""How many items a list of objects has."""
+_IN_LIST: Final = re.compile(r"(.+?)\.\d+(|\..+)")
 
 
 class Search:
@@ -85,8 +91,9 @@ class Search:
         self.trials += 1
         try:
             code = compile(expression, "<inferred>", "eval")
+            names = with_packages(code, self._scope)
             with patience(_SECONDS):
-                root = self._attempt(lambda: eval(code, self._scope))  # noqa: S307 — Literals and classes of the file.
+                root = self._attempt(lambda: eval(code, names))  # noqa: S307 — Literals and classes of the file.
         except BaseException as error:  # noqa: BLE001 — User code raises whatever it likes.
             return None, error
         return (root, None) if isinstance(root, self._kind) else (None, None)
@@ -125,12 +132,15 @@ class Search:
         if complaint.lacks:
             yield from self._with_field(choice, complaint)
         blamed = self._blamed(choice, complaint)
+        yield from self._with_items(choice, blamed, complaint)
         others = [each for each in choice if each and each not in blamed]
         for rank, path in enumerate([*blamed, *others]):
+            if _alike(choice, path)[0] != path:
+                continue  # What stands there is changed with the first item.
             unasked = 1.0 if path in blamed else 3.0
             asked = self._asked(choice, path, complaint) if path in blamed else []
             for step, value in enumerate(asked):
-                yield 0.6 + 0.1 * rank + 0.2 * step, self._with(choice, path, value)
+                yield 0.6 + 0.1 * rank + 0.2 * step, self._everywhere(choice, path, value)
             proposals = self._proposed(choice, path)
             now = choice.get(path)
             start = proposals.index(now) + 1 if now in proposals else 0
@@ -138,7 +148,14 @@ class Search:
             # An error of type asks for another kind of value, not for the next of the same kind.
             width = 0.1 if isinstance(error, TypeError) else 1.0
             for step, value in enumerate(following):
-                yield unasked + 0.1 * rank + width * step, self._with(choice, path, value)
+                yield unasked + 0.1 * rank + width * step, self._everywhere(choice, path, value)
+
+    def _everywhere(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
+        """Return a choice with another value in a place, and in the same place of the other items of its list."""
+        changed = dict(choice)
+        for each in _alike(choice, path):
+            changed = self._with(changed, each, value)
+        return changed
 
     def _called_rightly(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with the arguments that a constructor misses, or without the one that it does not know."""
@@ -167,8 +184,29 @@ class Search:
         for path in fitting:
             inner = joined(path, complaint.lacks)
             if inner not in choice:
-                changed = {**choice, inner: "None"}
-                yield 0.0, self._with(choice, inner, self._proposed(changed, inner)[0])
+                changed = dict(choice)
+                for alike in _alike(choice, path):
+                    added = joined(alike, complaint.lacks)
+                    changed[added] = "None"
+                    changed = self._with(changed, added, self._proposed(changed, added)[0])
+                yield 0.0, changed
+
+    def _with_items(
+        self, choice: Choice, blamed: list[str], complaint: Complaint
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with lists of what their items should have been, all at once in the places to blame."""
+        lists = [path for path in blamed if _holds(choice.get(path), complaint)]
+        if not lists:
+            return
+        wanted = [*complaint.classes, *complaint.records]
+        known = [each for each in wanted if self._proposals.instances_of(each)]
+        fields = {each for path in lists for each in self._proposals.item_fields(choice, path)}
+        kinds = [each for each in known if all(has_field(each, name) for name in fields)]
+        for step, cls in enumerate(kinds or [None] * bool(complaint.lacks)):
+            changed: dict[str, Value] = dict(choice)
+            for path in lists:
+                changed = self._with(changed, path, Group("list", cls=cls, size=_ITEMS))
+            yield 0.3 + 0.2 * step, changed
 
     def _blamed(self, choice: Choice, complaint: Complaint) -> list[str]:
         """Return the places that an error speaks of, those first whose value is of the type that it complains about."""
@@ -195,10 +233,12 @@ class Search:
         slot = self._proposals.slot(choice, path)
         now = choice.get(path)
         found: list[Value] = []
-        found += [value for cls in complaint.classes for value in self._proposals.instances_of(cls)]
+        classes = (*complaint.classes, *complaint.records)
+        found += [value for cls in classes for value in self._proposals.instances_of(cls)]
         if complaint.length:
             found += _of_length(now, complaint.length)
-        if complaint.kind is not None and (not complaint.got or now is None or _type_name(now) == complaint.got):
+        is_other = complaint.got and complaint.got != (_type_name(now) if now is not None else slot.usual_type)
+        if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
             found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         found += [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
@@ -214,6 +254,31 @@ def _is_called(group: Group, callee: str) -> bool:
 def _makes(value: Value, cls: type) -> bool:
     """Whether a value is a call of a class."""
     return isinstance(value, Group) and value.cls is cls
+
+
+def _holds(value: Value | None, complaint: Complaint) -> bool:
+    """Whether a list has items of the type that a complaint is about, or that are no instances of what it asks for."""
+    items = _types_in(value) if isinstance(value, str) else []
+    if complaint.lacks:
+        return complaint.got in items
+    wanted = {each.__name__ for each in complaint.classes}
+    return bool(items) and bool(wanted) and wanted.isdisjoint((*items, "list", "tuple"))
+
+
+def _types_in(expression: str) -> list[str]:
+    """Return the names of the types that the items of a list have; none for another expression."""
+    tree = ast.parse(expression, mode="eval").body
+    items = tree.elts if isinstance(tree, ast.List | ast.Tuple) else []
+    return [_type_name(ast.unparse(each)) for each in items]
+
+
+def _alike(choice: Choice, path: str) -> list[str]:
+    """Return the paths of a place in every item of the list that it is in; its own where it is in none."""
+    found = _IN_LIST.fullmatch(path)
+    group = choice.get(found[1]) if found is not None else None
+    if found is None or not (isinstance(group, Group) and group.style == "list"):
+        return [path]
+    return [f"{found[1]}.{each}{found[2]}" for each in fields_in(choice, found[1])]
 
 
 def _type_name(value: Value) -> str:

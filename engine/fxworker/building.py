@@ -27,6 +27,7 @@ from fxworker.inner import NotReachedError, locals_of
 from fxworker.loading import Loaded
 from fxworker.meta import OnMeta
 from fxworker.offline import weights_are_absent
+from fxworker.packages import with_packages
 from fxworker.wire import LOCALS, Construct, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
@@ -167,7 +168,7 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
             with context:
                 return build_it()
         except Exception as error:  # noqa: BLE001 — As above.
-            if _same(error, first) and "meta" not in text_of(error):
+            if _same(error, first) and "meta" not in text_of(error).lower():
                 break
     raise first
 
@@ -242,7 +243,8 @@ def _directly(build_it: Callable[[], Any]) -> Any:
 def _evaluate(construct: Construct, scope: dict[str, Any], make: _Maker) -> Built | Unbuilt:
     try:
         code = compile(construct.expression.strip(), "<construct>", "eval")
-        root = _model_in(make(lambda: eval(code, scope)))  # noqa: S307 — The person's own expression.
+        names = with_packages(code, scope)
+        root = _model_in(make(lambda: eval(code, names)))  # noqa: S307 — The person's own expression.
     except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.
         return Unbuilt(construct, error)
     if root is None:

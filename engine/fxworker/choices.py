@@ -1,7 +1,8 @@
 """Arguments that were chosen for a constructor, as a tree of Python expressions, and how it is written.
 
-A value is an expression, or a group of values: a call of a class, a namespace with attributes, a mapping, or a module
-that has some attributes. A choice maps paths such as `config.width` to values.
+A value is an expression, or a group of values: a call of a class, a namespace with attributes, a mapping, a module that
+has some attributes, or a list, whose items are called `0`, `1` and so on. A choice maps paths such as `config.width` to
+values.
 """
 
 import ast
@@ -18,12 +19,14 @@ class Group:
     Attributes:
         style: How it is made.
         head: The name of the class that is called.
-        cls: That class.
+        cls: That class, or that of a list's items.
+        size: How many items a list has.
     """
 
-    style: Literal["call", "namespace", "mapping", "module"]
+    style: Literal["call", "namespace", "mapping", "module", "list"]
     head: str = ""
     cls: Any = None
+    size: int = 0
 
 
 Value: TypeAlias = str | Group
@@ -69,6 +72,8 @@ def written(choice: Choice, path: str = "") -> str:
         case "module":
             attributes = ", ".join(f"{name!r}: {each}" for name, each in parts.items())
             return f"type('Module', (torch.nn.Identity,), {{{attributes}}})()"
+        case "list":
+            return f"[{', '.join(parts.values())}]"
 
 
 def _argument(cls: Any, name: str, value: str) -> str:

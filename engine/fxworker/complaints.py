@@ -2,14 +2,19 @@
 
 import ast
 import builtins
+import enum
 import linecache
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, Final
 
+from torch import Tensor, nn
+
 from fxengine.errors import text_of
+from fxworker.absent import is_stand_in
 from fxworker.evidence import Kind, kind_of_attribute
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
@@ -26,12 +31,23 @@ _SAID: Final[dict[str, Kind]] = {
 _MOST: Final = 8
 """How many values are taken from a message, or from a table."""
 
+_ASSIGNED: Final = re.compile(r"\s*(?:for ([\w., ()]+?) in|([\w., ]+?)\s*[-+*/]?=(?!=))(.*)")
+_FURTHEST: Final = 100
+"""How many lines above one are read for what its variables were computed from."""
+
+_MOST_RECORDS: Final = 3
+"""How many classes are tried for a value that lacks an attribute."""
+
 _WANTED: Final[tuple[tuple[str, Kind], ...]] = (
     (r"'(\w+)' object is not iterable|argument after \* must be an iterable, not (\w+)", "sequence"),
     (r"object of type '(\w+)' has no len|'(\w+)' object is not reversible", "sequence"),
     (r"'(\w+)' object is not callable", "class"),
     (r"(Identity|Module|GELU)\.forward\(\) takes", "class"),
     (r"argument after \*\* must be a mapping, not (\w+)", "mapping"),
+    (r"not supported between instances of 'Tensor' and '(list|tuple)'", "tensor"),
+    (r"not supported between instances of '(list|tuple)' and 'Tensor'", "tensor"),
+    (r"for \+: '(int|float|str)' and '(?:list|tuple)'|for \+: '(?:list|tuple)' and '(\w+)'", "sequence"),
+    (r"can only concatenate (?:list|tuple) \(not \"(\w+)\"\)", "sequence"),
     (r"unsupported operand type.* for .*'(NoneType|str|type|Identity|tuple|list|dict|SimpleNamespace)'", "number"),
     (r"'(\w+)' object cannot be interpreted as an integer|must be real number, not (\w+)", "number"),
     (r"can't multiply sequence by non-int of type '(\w+)'", "number"),
@@ -59,6 +75,7 @@ class Complaint:
         callee: The constructor that this is about.
         classes: What a value should have been an instance of.
         within: The classes that were being constructed, innermost first.
+        records: Classes whose instances have the attribute that a value had not.
     """
 
     words: tuple[str, ...] = ()
@@ -73,6 +90,7 @@ class Complaint:
     callee: str = ""
     classes: tuple[type, ...] = ()
     within: tuple[type, ...] = ()
+    records: tuple[type, ...] = ()
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -85,7 +103,8 @@ def complaint_of(error: BaseException) -> Complaint:
         return replace(told, within=tuple(_constructed(moments)))
     if isinstance(error, AttributeError) and isinstance(error.name, str):
         kind, owner = kind_of_attribute(error.name), _attributes(error.obj)
-        return Complaint(words, kind or "object", type(error.obj).__name__, error.name, owner)
+        got, records = type(error.obj).__name__, tuple(_records(moments, error.name))
+        return Complaint(words, kind or "object", got, error.name, owner, records=records)
     if isinstance(error, KeyError):
         tables = [key for _, frame, line in moments for key in _table_keys(frame, line)]
         key = error.args[0] if error.args and isinstance(error.args[0], str) else ""
@@ -135,7 +154,25 @@ def _whole_line(path: str, line: int) -> str:
 
 
 def _words(text: str, moments: list[tuple[str, FrameType, str]]) -> Iterator[str]:
-    yield from dict.fromkeys([*_WORD.findall(text), *(word for *_, line in moments for word in _WORD.findall(line))])
+    """Yield the names in a message, then those in the lines on the way, then what these were made of."""
+    lines = (word for *_, line in moments for word in _WORD.findall(line))
+    sources = (word for name, frame, line in moments if name == "__init__" for word in _sources(frame, line))
+    yield from dict.fromkeys([*_WORD.findall(text), *lines, *sources])
+
+
+def _sources(frame: FrameType, line: str) -> list[str]:
+    """Return the names that the variables in a line of a constructor were computed from, in the lines above it."""
+    path, first = frame.f_code.co_filename, frame.f_code.co_firstlineno
+    if line.lstrip().startswith("raise"):
+        line += linecache.getline(path, frame.f_lineno - 1)  # The condition.
+    wanted, found = set(_WORD.findall(line)), list[str]()
+    for number in range(frame.f_lineno - 1, max(first, frame.f_lineno - _FURTHEST), -1):
+        assigned = _ASSIGNED.match(linecache.getline(path, number))
+        if assigned is not None and not wanted.isdisjoint(_WORD.findall(assigned[1] or assigned[2])):
+            words = _WORD.findall(assigned[3])
+            found += words
+            wanted.update(words)
+    return found
 
 
 def _about_call(text: str, words: tuple[str, ...]) -> Complaint | None:
@@ -225,10 +262,16 @@ def _compared(moments: list[tuple[str, FrameType, str]]) -> list[str]:
         ):
             for each in node.comparators:
                 items = each.elts if isinstance(each, ast.Tuple | ast.List | ast.Set) else [each]
-                found += [
-                    ast.unparse(item) for item in items if isinstance(item, ast.Constant) and item.value is not None
-                ]
+                found += [text for item in items if (text := _constant(item, moments[0][1]))]
     return found[:_MOST]
+
+
+def _constant(node: ast.expr, frame: FrameType) -> str:
+    """Return the constant that an expression is or names, "" for another expression."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(node, ast.Name):
+        value = frame.f_globals.get(node.id)
+    return repr(value) if isinstance(value, str | bytes | int | float) else ""
 
 
 def _subject(node: ast.expr) -> ast.expr:
@@ -255,6 +298,43 @@ def _checked(error: BaseException, moments: list[tuple[str, FrameType, str]]) ->
                 value = getattr(value, each, None)
             found += [value] if isinstance(value, type) else []
     return tuple(dict.fromkeys(found))
+
+
+def _records(moments: list[tuple[str, FrameType, str]], name: str) -> Iterator[type]:
+    """Yield the classes with an attribute that the code on the way names, or that stand beside it or what it names."""
+    frames = [frame for _, frame, _ in moments if frame.f_code.co_filename != "<inferred>"]
+    named = [frame.f_globals.get(each) for frame in frames for each in _names_in(frame.f_code)]
+    modules = dict.fromkeys(str(getattr(each, "__module__", "")) for each in named)
+    beside = [vars(sys.modules[each]) for each in modules if each in sys.modules and _is_project(each)]
+    found = dict.fromkeys(_having(name, named))
+    for scope in (*(frame.f_globals for frame in frames), *beside):
+        found |= dict.fromkeys(_having(name, scope.values()))
+    yield from list(found)[:_MOST_RECORDS]
+
+
+def _is_project(module: str) -> bool:
+    """Whether a module is neither Python's nor torch's."""
+    top = module.partition(".")[0]
+    return top not in sys.stdlib_module_names and top != "torch"
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function and those inside it look up."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names_in(each)
+
+
+def _having(name: str, values: Iterable[Any]) -> Iterator[type]:
+    """Yield the classes among values that hold data, an attribute of this name with it."""
+    for each in values:
+        if not isinstance(each, type) or not _is_project(each.__module__) or is_stand_in(each):
+            continue
+        own = [vars(one) for one in each.__mro__ if one.__module__ not in {"builtins", "typing"}]
+        has = any(name in one or name in one.get("__annotations__", ()) for one in own)
+        if has and not issubclass(each, nn.Module | Tensor | BaseException | enum.Enum):
+            yield each
 
 
 def _line_of(error: BaseException) -> int:

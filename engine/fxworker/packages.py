@@ -12,11 +12,11 @@ import os
 import re
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from typing import Final
+from typing import Any, Final
 
 from fxworker.absent import importing
 
@@ -75,7 +75,8 @@ def place_of(path: str, text: str, roots: Sequence[str]) -> Place:
     stem = os.path.splitext(file)[0]
     parts: list[str] = []
     top = folder
-    while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
+    # A folder between two packages belongs to the outer one, though nothing in it says so.
+    while _is_package(top) or (parts and _is_package(os.path.dirname(top))):
         parts.insert(0, os.path.basename(top))
         top = os.path.dirname(top)
     if parts:
@@ -90,6 +91,10 @@ def place_of(path: str, text: str, roots: Sequence[str]) -> Place:
     # A file may be called like a module that Python itself needs, and must not stand in its place.
     taken = stem in sys.stdlib_module_names or stem in sys.modules
     return Place(path, f"_{stem}" if taken else stem, "", folder)
+
+
+def _is_package(folder: str) -> bool:
+    return os.path.isfile(os.path.join(folder, "__init__.py")) and os.path.dirname(folder) != folder
 
 
 def import_named(name: str) -> None:
@@ -122,6 +127,21 @@ def modules_since(name: str) -> list[str]:
     Only those are touched: looking at every module would copy, in a forked process, the memory that they lie in.
     """
     return list(itertools.takewhile(lambda each: each != name, reversed(sys.modules)))[::-1]
+
+
+def with_packages(code: types.CodeType, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names that an expression may use: a scope's, and those of imported packages that it speaks of."""
+    named = {name: sys.modules[name] for name in code.co_names if name in sys.modules}
+    return {**named, **scope}
+
+
+def full_name(cls: type) -> str:
+    """Return the name of a class in its imported package, "" for one that cannot be reached so."""
+    first, *rest = f"{cls.__module__}.{cls.__qualname__}".split(".")
+    value: Any = sys.modules.get(first)
+    for part in rest:
+        value = getattr(value, part, None)
+    return ".".join((first, *rest)) if value is cls else ""
 
 
 def _exists(name: str) -> bool:

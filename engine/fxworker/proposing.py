@@ -8,6 +8,7 @@ import ast
 import enum
 import inspect
 import re
+import sys
 import types
 import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from torch import nn
 from fxworker.choices import Choice, Group, Value, literal, owner_of, parameters_of
 from fxworker.conventions import usual_values
 from fxworker.evidence import Kind, Usage, Use, fields_of
+from fxworker.packages import full_name
 from fxworker.usage import usage_of
 
 PLAIN: Final[dict[Any, tuple[str, ...]]] = {
@@ -54,6 +56,8 @@ _CONFIGURING: Final = re.compile(
 _MODULE: Final = re.compile(
     r".*(net|network|model|module|encoder|decoder|backbone|head|layer|block|body|stem|generator|transformer|wrapped|fn)\d*"
 )
+_NAME: Final = re.compile(r"name|key|id|label|.*_name")
+_ITEM: Final = re.compile(r"\.\d+(?=\.|$)")
 _LENGTHS: Final = (2, 4, 3, 5, 8, 1)
 
 
@@ -72,6 +76,11 @@ class Slot:
     def kind(self) -> Kind | None:
         """What its value must be, as far as the constructor shows."""
         return self.use.kind
+
+    @property
+    def usual_type(self) -> str:
+        """The name of its default's type, "" where it has none that says anything."""
+        return "" if self.default in (None, inspect.Parameter.empty) else type(self.default).__name__
 
 
 class Proposals:
@@ -94,11 +103,19 @@ class Proposals:
     def of(self, choice: Choice, path: str) -> list[Value]:
         """Return what a place may hold, best first."""
         slot = self.slot(choice, path)
-        found: list[Value] = [*self._said(slot), *_of_owner(choice, path, slot.name)]
+        owner = choice.get(owner_of(path)[0])
+        if isinstance(owner, Group) and owner.style == "list":
+            return self.instances_of(owner.cls) if owner.cls is not None else [Group("namespace")]
+        said = [*self._said(slot)]
+        far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
+        near = [each for each in said if each not in far]
+        found: list[Value] = [*_told_apart(path, slot), *near, *_of_owner(choice, path, slot.name)]
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
         if slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"} or not (known or plain):
             found += self._of_file(slot)
+        # The annotation may be that of an inherited constructor, where the file has a class of its own.
+        found += far
         # A name says how much, an annotation says what.
         found += [each for each in known if (not plain or _is_of(each, slot.hint)) and fits(kind, each)]
         found += [each for each in self._defaults.get(slot.name, ()) if fits(kind, each)]
@@ -119,6 +136,8 @@ class Proposals:
         """Return the fields that a group needs: a constructor's required parameters, or what is read from an object."""
         group = choice[path]
         assert isinstance(group, Group)
+        if group.style == "list":
+            return [str(each) for each in range(group.size)]
         if group.style != "call":
             return [
                 each
@@ -157,6 +176,10 @@ class Proposals:
             known.append(Group("module"))
         return list(dict.fromkeys([*known, *_OF_KIND[kind]]))
 
+    def item_fields(self, choice: Choice, path: str) -> list[str]:
+        """Return the attributes that are read from the items of a sequence."""
+        return fields_of(self._usage_around(choice, path), "[]")
+
     def instances_of(self, cls: type) -> list[Value]:
         """Return values that are instances of a class, for a place that turned out to need one."""
         return [*PLAIN.get(cls, ())] or [*self._of_class(cls)]
@@ -179,7 +202,7 @@ class Proposals:
             around = around.rpartition(".")[0]
             group = choice.get(around)
             if isinstance(group, Group) and group.style == "call":
-                inner = path[len(around) + 1 :] if around else path
+                inner = _ITEM.sub("[]", path[len(around) + 1 :] if around else path)
                 for other, use in self._usage(group.cls).items():
                     if other == inner or other.startswith((f"{inner}.", f"{inner}[")):
                         found.setdefault(other[len(inner) :], Use()).merge(use)
@@ -221,14 +244,22 @@ class Proposals:
             bound = arguments[0] if arguments else nn.Module
             yield from (["torch.nn.Identity"] if _is_module(bound) else [])
         elif origin in _SEQUENCES and arguments:
-            fitting = _fitting(usual_values(name), arguments[0]) or PLAIN.get(arguments[0], ())[:1]
-            inner = [each for each in fitting or self._of_hint(arguments[0], name) if isinstance(each, str)][:1]
-            count = len(arguments) if origin is tuple and Ellipsis not in arguments else 2
-            if inner:
-                items = ", ".join([inner[0]] * count)
-                yield f"({items},)" if origin is tuple else f"[{items}]"
+            yield from self._of_items(hint, name)
         elif isinstance(hint, type):
             yield from self._of_class(hint)
+
+    def _of_items(self, hint: Any, name: str) -> Iterator[Value]:
+        """Yield values for the annotation of a sequence that says what its items are."""
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        fitting = _fitting(usual_values(name), arguments[0]) or PLAIN.get(arguments[0], ())[:1]
+        inner = [*(fitting or self._of_hint(arguments[0], name))]
+        count = len(arguments) if origin is tuple and Ellipsis not in arguments else 2
+        plain = [each for each in inner if isinstance(each, str)]
+        if plain:
+            items = ", ".join(plain[:1] * count)
+            yield f"({items},)" if origin is tuple else f"[{items}]"
+        elif inner and isinstance(arguments[0], type):
+            yield Group("list", cls=arguments[0], size=count)
 
     def _of_class(self, hint: type) -> Iterator[Value]:
         name = self._visible(hint)
@@ -242,8 +273,16 @@ class Proposals:
             yield Group("call", name, hint)
 
     def _visible(self, cls: type) -> str:
-        """Return the name that a class has in the file, "" if it has none."""
-        return next((name for name, value in self._scope.items() if value is cls), "")
+        """Return the name that a class has in the file, or its package if that is the project's, "" if it has none."""
+        name = next((name for name, value in self._scope.items() if value is cls), "")
+        top = cls.__module__.partition(".")[0]
+        if name or top in sys.stdlib_module_names or top in {"torch", "builtins"} or top in self._scope:
+            return name
+        return full_name(cls)
+
+    def _is_far(self, group: Group) -> bool:
+        """Whether a group is a call of a class that the file has no name for."""
+        return group.style == "call" and group.head.partition(".")[0] not in self._scope
 
     def _of_file(self, slot: Slot, kind: Kind | None = None) -> list[Value]:
         """Return what the file has for a place: configurations, their classes, and its modules."""
@@ -275,7 +314,7 @@ class Proposals:
         for key, cls in self._scope.items():
             if not isinstance(cls, type) or issubclass(cls, nn.Module | enum.Enum) or cls in PLAIN:
                 continue
-            share = sum(_has_field(cls, each) for each in fields) / len(fields) if fields else 0.0
+            share = sum(has_field(cls, each) for each in fields) / len(fields) if fields else 0.0
             if share < 0.5 and not (_CONFIGURATION.search(key) and _CONFIGURING.fullmatch(name)):
                 continue
             likeness = _overlap(key, getattr(self._root, "__name__", "")) / 100
@@ -341,6 +380,13 @@ def fits(kind: Kind | None, value: Value) -> bool:
             return False
 
 
+def _told_apart(path: str, slot: Slot) -> Iterator[Value]:
+    """Yield a name for an item of a list that has names."""
+    item = re.search(r"\.(\d+)\.[^.]+$", path)
+    if item is not None and _NAME.fullmatch(slot.name) and slot.hint in {str, inspect.Parameter.empty}:
+        yield repr(f"{slot.name}{item[1]}")
+
+
 def _of_owner(choice: Choice, path: str, name: str) -> Iterator[Value]:
     """Yield calls of the classes that a class itself names for a parameter: `Net.config_class()` for `config`."""
     owner = choice.get(owner_of(path)[0])
@@ -362,7 +408,8 @@ def _has_length(expression: str, use: Use) -> bool:
     return isinstance(found, list | tuple) and len(found) >= use.least and use.count in {0, len(found)}
 
 
-def _has_field(cls: type, name: str) -> bool:
+def has_field(cls: type, name: str) -> bool:
+    """Whether instances of a class have an attribute, as far as the class tells."""
     if hasattr(cls, name) or any(name in getattr(each, "__annotations__", {}) for each in cls.__mro__):
         return True
     return name in parameters_of(cls)

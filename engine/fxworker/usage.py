@@ -6,6 +6,7 @@
 """
 
 import ast
+import enum
 import inspect
 import textwrap
 import warnings
@@ -94,6 +95,7 @@ class _Reader(ast.NodeVisitor):
         self._depth = depth
         self._paths: dict[str, str] = {}
         self._keywords = ""
+        self._sums: list[list[str]] = []
 
     def read(self, tree: ast.FunctionDef) -> None:
         """Read the constructor."""
@@ -102,6 +104,11 @@ class _Reader(ast.NodeVisitor):
         self._keywords = tree.args.kwarg.arg if tree.args.kwarg is not None else ""
         for statement in tree.body:
             self.visit(statement)
+        for paths in self._sums:
+            # What is added to a list is one.
+            if any("sequence" in self._use(path).kinds for path in paths):
+                for path in paths:
+                    self._use(path).note("sequence")
 
     def read_methods(self, trees: Iterable[ast.FunctionDef]) -> None:
         """Read how attributes that hold parameters are called later."""
@@ -209,6 +216,8 @@ class _Reader(ast.NodeVisitor):
         match node:
             case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.expr() as key, *_]) if self._path(key):
                 self._use(self._path(key)).note("string")
+            case ast.Call(func=ast.Name(id="map" | "filter"), args=[ast.Lambda() as function, values]):
+                self._loop(ast.Name(next((each.arg for each in function.args.args), "")), values)
             case ast.Call(func=ast.Name(id="isinstance" | "callable" | "hasattr" | "exists" | "type" | "default")):
                 pass
             case _:
@@ -225,10 +234,10 @@ class _Reader(ast.NodeVisitor):
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         """Arithmetic is for numbers, unless a list or a string is on the other side."""
+        adds = isinstance(node.op, ast.Add)
         for side, other in ((node.left, node.right), (node.right, node.left)):
             path = self._path(side)
             if path:
-                adds = isinstance(node.op, ast.Add)
                 if adds and isinstance(other, ast.List | ast.Tuple | ast.ListComp):
                     self._use(path).note("sequence")
                 elif isinstance(other, ast.JoinedStr) or (
@@ -237,6 +246,8 @@ class _Reader(ast.NodeVisitor):
                     self._use(path).note("string")
                 else:
                     self._use(path).note("number")
+        if adds:
+            self._sums.append([path for path in map(self._path, _summands(node)) if path])
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
@@ -349,7 +360,7 @@ class _Reader(ast.NodeVisitor):
             use.optional = True
         elif isinstance(operator, ast.In | ast.NotIn) and not reverse:
             items = other.elts if isinstance(other, ast.Tuple | ast.List | ast.Set) else []
-            use.literals += [ast.unparse(each) for each in items if isinstance(each, ast.Constant)] or self._keys(other)
+            use.literals += [*self._constants(items)] or self._keys(other)
         elif isinstance(operator, ast.In | ast.NotIn):
             is_text = isinstance(other, ast.Constant) and isinstance(other.value, str)
             use.note("string" if is_text else "sequence")
@@ -364,6 +375,17 @@ class _Reader(ast.NodeVisitor):
             use.note("number")
             if isinstance(operator, ast.Eq) and isinstance(other, ast.Constant):
                 use.literals.append(ast.unparse(other))
+        elif isinstance(operator, ast.Eq | ast.NotEq):
+            use.literals += self._constants([other])
+
+    def _constants(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
+        """Yield the constants among expressions, also those that have a name, and the members of enumerations."""
+        for node in nodes:
+            value = node.value if isinstance(node, ast.Constant) else self._value(node)
+            if isinstance(value, enum.Enum):
+                yield ast.unparse(node)
+            elif isinstance(node, ast.Constant) or isinstance(value, str | int | float):
+                yield repr(value)
 
     def _tested(self, test: ast.expr) -> None:
         tests = test.values if isinstance(test, ast.BoolOp) else [test]
@@ -469,6 +491,15 @@ class _Reader(ast.NodeVisitor):
         return module.partition(".")[0] != "torch" and (
             (isinstance(receiver, type) and issubclass(receiver, nn.Module)) or inspect.isfunction(receiver)
         )
+
+
+def _summands(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield what is added in `a + b + c`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from _summands(node.left)
+        yield from _summands(node.right)
+    else:
+        yield node
 
 
 def _is_own(cls: type, function: Any) -> bool:

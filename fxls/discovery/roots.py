@@ -13,11 +13,18 @@ _SOURCES: Final = ("src", "lib", "python")
 
 
 def package_root(path: str) -> str:
-    """Return the folder that holds the outermost package around a file, the file's own folder outside packages."""
-    folder = Path(path).parent
-    while (folder / "__init__.py").is_file() and folder.parent != folder:
+    """Return the folder that holds the outermost package around a file, the file's own folder outside packages.
+
+    A folder between two packages belongs to the outer one, though nothing in it says so.
+    """
+    innermost = folder = Path(path).parent
+    while _is_package(folder) or (folder != innermost and _is_package(folder.parent)):
         folder = folder.parent
     return str(folder)
+
+
+def _is_package(folder: Path) -> bool:
+    return (folder / "__init__.py").is_file() and folder.parent != folder
 
 
 def project_root(path: str, workspace: Iterable[str] = ()) -> str | None:

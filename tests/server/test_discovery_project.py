@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from fxls.discovery.configuration import parse_configuration, read_configuration
-from fxls.discovery.roots import configuration_file, package_root, project_root, roots_of
+from fxls.discovery.roots import (
+    configuration_file,
+    package_root,
+    project_root,
+    roots_of,
+)
 
 
 @pytest.fixture
@@ -21,7 +26,18 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_the_root_of_a_package_comes_first(project):
-    assert roots_of(str(project / "src/package/models/net.py")) == (str(project / "src"), str(project))
+    assert roots_of(str(project / "src/package/models/net.py")) == (
+        str(project / "src"),
+        str(project),
+    )
+
+
+def test_a_folder_between_two_packages_belongs_to_the_outer_one(project):
+    path = project / "src/package/loose/inner/net.py"
+    path.parent.mkdir(parents=True)
+    (path.parent / "__init__.py").write_text("")
+    assert package_root(str(path)) == str(project / "src")
+    assert package_root(str(project / "src/package/loose/tool.py")) == str(project / "src/package/loose")
 
 
 def test_a_script_imports_from_its_own_folder_and_from_src(project):
@@ -74,7 +90,10 @@ inputs = "torch.ones(1)"
     )
     assert first.location is not None
     assert first.location.span.line == 2
-    assert [each.path for each in others] == [str(tmp_path / "a.py"), str(tmp_path / "b.py")]
+    assert [each.path for each in others] == [
+        str(tmp_path / "a.py"),
+        str(tmp_path / "b.py"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +101,11 @@ inputs = "torch.ones(1)"
     [
         ("[[tool.fxls.target]]\npath = 'a.py'\n", "needs `construct` or `inputs`", 1),
         ("\n\n[[tool.fxls.target]]\nconstruct = 'A()'\n", "needs a path", 3),
-        ("[[tool.fxls.target]]\npath = 'a.py'\nconstrcut = 'A()'\n", "unknown key 'constrcut'", 1),
+        (
+            "[[tool.fxls.target]]\npath = 'a.py'\nconstrcut = 'A()'\n",
+            "unknown key 'constrcut'",
+            1,
+        ),
         ("[[tool.fxls.target]]\npath = 3\n", "path of a target is a string", 1),
         ("[tool.fxls]\ntarget = 3\n", "is written [[tool.fxls.target]]", 2),
         ("[tool.fxls\n", "", 1),

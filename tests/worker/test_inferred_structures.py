@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -139,7 +140,91 @@ class Doubtful(nn.Module):
             raise ValueError("a head must have 9 features")
 
 
-CLASSES = [Namespace, Mapping, Required, Stack, Pairs, Wrapper, Table, Told, Buffers, Keywords, Factory]
+class Column(NamedTuple):
+    name: str
+    size: int
+    width: int = 4
+
+
+class Columns(nn.Module):
+    """Takes lists of records that it tells by their class, one of which is only ever added to the other."""
+
+    def __init__(self, wide, deep):
+        super().__init__()
+        both = wide + deep
+        chosen = [each for each in both if isinstance(each, Column)]
+        self.tables = nn.ModuleDict({each.name: nn.Embedding(each.size, each.width) for each in chosen})
+        assert len({each.name for each in deep}) == 2
+
+
+class Loose(nn.Module):
+    """Takes a list of records of no class."""
+
+    def __init__(self, stages):
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Linear(stage.width, stage.outer) for stage in stages))
+
+
+class Kernels(nn.Module):
+    def __init__(self, parts):
+        super().__init__()
+        for part in parts:
+            if not isinstance(part, Encoder):
+                raise TypeError("only encoders fit together")
+        self.parts = nn.ModuleList(parts)
+
+
+class Annotated(nn.Module):
+    def __init__(self, columns: list[Column]):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(each.size, each.width) for each in columns)
+
+
+class Prefixed(nn.Module):
+    def __init__(self, fields):
+        super().__init__()
+        self.names = list(map(lambda each: "past_" + each, fields))  # noqa: C417 - What people write.
+
+
+BINARY, DENSE = "binary", "dense"
+
+
+class Named(nn.Module):
+    def __init__(self, mode):
+        super().__init__()
+        assert mode in {BINARY, DENSE}
+
+
+class Reversed(nn.Module):
+    """What is too short is known under another name where that shows."""
+
+    def __init__(self, outer, count=5):
+        super().__init__()
+        inner = outer[1:]
+        sizes = [*inner[::-1], 32]
+        self.layers = nn.ModuleList(nn.Linear(sizes[at], sizes[at + 1]) for at in range(count))
+
+
+class Masked(nn.Module):
+    def __init__(self, degrees, features):
+        super().__init__()
+        self.register_buffer("mask", (torch.arange(features)[:, None] >= degrees).float())
+
+
+CLASSES = [
+    Namespace,
+    Mapping,
+    Required,
+    Stack,
+    Pairs,
+    Wrapper,
+    Table,
+    Told,
+    Buffers,
+    Keywords,
+    Factory,
+]
+CLASSES += [Columns, Loose, Kernels, Annotated, Prefixed, Named, Reversed, Masked]
 
 
 def scope() -> dict:
@@ -168,6 +253,17 @@ def test_the_expression_says_no_more_than_is_needed():
     assert expression == "Required(settings=Settings(width=64))"
     expression, _ = searched(Stack).run()
     assert expression == "Stack(block=Basic, layers=[2, 2, 2, 2])"
+
+
+def test_items_of_a_list_are_told_apart():
+    expression, _ = searched(Annotated).run()
+    assert expression == "Annotated(columns=[Column(name='name0', size=64), Column(name='name1', size=64)])"
+
+
+def test_a_class_that_the_file_does_not_name_is_named_by_its_package():
+    search = Search("Annotated", Annotated, {"Annotated": Annotated}, partial(attempt, real=False))
+    expression, _ = search.run()
+    assert f"[{__name__}.Column(name='name0', size=64), " in expression
 
 
 def test_what_a_package_lacks_ends_the_search():

@@ -165,7 +165,11 @@ def test_a_constructor_that_raises_is_told_on_its_line(worker, model):
 
 
 def test_a_constructor_that_forgets_the_one_it_inherits_is_told_and_hides_no_other(worker, model):
-    forgetful = "class Forgetful(nn.Module):\n    def __init__(self, p):\n        self.p = p\n    def forward(self, x):\n        return x\n"
+    forgetful = (
+        "class Forgetful(nn.Module):\n"
+        "    def __init__(self, p):\n        self.p = p\n"
+        "    def forward(self, x):\n        return x\n"
+    )
     report = worker.trace(model(f"{NET}{forgetful}"))
     assert of(report, "Net").status == "complete"
     problem = only_problem(report)
