@@ -544,3 +544,36 @@ class Scripted(nn.Module):
 
 def test_scripted_functions_run_without_data():
     assert not fed(Scripted()).failures
+
+
+class Packed(nn.Module):
+    """Lengths of sequences that cannot be longer than these, and a summary that is repeated for each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(30, 8)
+        self.rnn = nn.GRU(8, 6)
+
+    def forward(self, src: Tensor, src_len: Tensor):
+        packed = nn.utils.rnn.pack_padded_sequence(self.tokens(src), src_len.cpu(), enforce_sorted=False)
+        return self.rnn(packed)[1]
+
+
+def test_lengths_are_no_larger_than_what_they_are_the_lengths_of():
+    src, lengths = materialize(fed(Packed(), budget_s=20.0))[0]
+    assert lengths.max() <= src.shape[0]
+
+
+class Repeated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(6)
+
+    def forward(self, summary: Tensor, steps: Tensor):
+        summary = summary.unsqueeze(1).repeat(1, steps.shape[1], 1)
+        return torch.cat((summary, self.first(steps)), dim=2)
+
+
+def test_what_is_repeated_with_a_new_dimension_has_one_less():
+    summary, _ = fed(Repeated()).args
+    assert summary.dim() == 2

@@ -53,6 +53,12 @@ def _dimensions(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
                 yield from moves.rank(place, recipe, rank, 0.6)
 
 
+def _fewer(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``repeat dims can not be smaller than number of dimensions of tensor``: a rank is too high."""
+    for place, recipe in moves.among(_all(moves)):
+        yield from moves.rank(place, recipe, len(recipe.shape) - 1, 0.3)
+
+
 def _off(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Wrong shape: expected 4 dims. Received 3-dim tensor``: ranks are off by as much."""
     yield from moves.rerank(_all(moves), int(match[2]), int(match[1]), 0.3)
@@ -63,6 +69,15 @@ def _unequal(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     got, wanted = int(match[1]), int(match[2])
     yield from moves.resize(_all(moves), got, wanted, 0.1)
     yield from moves.scale(_all(moves), got, wanted, 0.6)
+
+
+def _too_late(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``start (4) + length (2) exceeds dimension size (4)``: lengths are larger than what they are the lengths of."""
+    sizes = sorted({size for _, recipe in moves.tensors() for size in recipe.shape})
+    for place, recipe in moves.tensors():
+        if recipe.fill == "full":
+            for cost, size in enumerate(reversed([size for size in sizes if size < recipe.high])):
+                yield moves.put(place, replace(recipe, high=size), 0.2 + 0.1 * cost)
 
 
 def _undivided(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -144,7 +159,7 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
             yield from moves.resize(frozenset({place}), given, wanted)
         for size in (size for size in sizes[1:] if size > 1 and recipe.shape):
             yield from moves.resize(frozenset({place}), recipe.shape[-1], size, cost=1.5)
-    if -1 in sizes and given % wanted:
+    if -1 in sizes and wanted and given % wanted:
         for factor in dict.fromkeys([*(size for size in sizes if size > 1), wanted]):
             yield from moves.multiple(factor, 0.8)
     if moves.blamed and wanted != given and -1 not in sizes:
@@ -280,12 +295,13 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"must be a? ?(\d+)[- ]?(?:D|dim)",
                 r"must be 0-dim or (\d)-dim",
                 r"number of sizes provided \((\d+)\) must be greater or equal",
-                r"can not be smaller than number of dimensions",
                 r"not supported for (\d)D input",
             ),
         ),
+        (_fewer, (r"can not be smaller than number of dimensions",)),
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
-        (_unequal, (r"Shape mismatch, (\d+) != (\d+)",)),
+        (_unequal, (r"Shape mismatch, (\d+) != (\d+)", r"equal to batch_size, but got (\d+) \(batch_size=(\d+)\)")),
+        (_too_late, (r"start \(\d+\) \+ length \(\d+\) exceeds dimension size",)),
         (_unflattened, (r"Provided sizes \[([^\]]*)\] don't multiply up to the size of dim \d+ \((\d+)\)",)),
         (_split, (r"split_sizes to sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]",)),
         (_nothing_left, (r"expected a non-empty list of Tensors",)),

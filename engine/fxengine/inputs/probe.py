@@ -32,6 +32,7 @@ Sources: TypeAlias = frozenset[Place]
 _META = torch.device("meta")
 _CPU = torch.device("cpu")
 _EMBEDDING = frozenset({F.embedding, torch.embedding})
+_uncompiled = torch.jit.optimized_execution  # pyright: ignore[reportPrivateImportUsage] - torch documents it there.
 _FEW_NUMBERS = 1 << 23
 """The most parameters, and elements of inputs, of a model that is run on real data to see whether values fit."""
 
@@ -222,7 +223,7 @@ def probe(
             part.training = False
         try:
             # What the probe carries out runs under no mode; what is scripted is not compiled: there is no data for it.
-            with torch.no_grad(), torch.jit.optimized_execution(False), mode, _UntilDeadline(limit):
+            with torch.no_grad(), _uncompiled(False), mode, _UntilDeadline(limit):
                 root(*args, **kwargs)
         except _OutOfTime:
             return Outcome(mode.calls, mode.elements, TimeoutError("this trial took too long"))
