@@ -3,7 +3,6 @@
 import linecache
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from fxls.cli.files import shown
 from fxls.cli.tracing import Traced
@@ -11,10 +10,7 @@ from fxls.features.places import PlacedProblem
 from fxls.features.problems import problems
 from fxls.features.wording import signature
 from fxls.text.mapper import Mapper
-from fxworker.wire import Location, NodeInfo, Problem, Severity, TargetReport
-
-_NODE: Final = NodeInfo(0, "", "", "", "", "", (), (), None, "", None, None)
-"""What stands for each node of a graph that is not kept."""
+from fxworker.wire import Location, Problem, Severity, TargetReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +36,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FileFindings:
-    """What was found in one file, and the reports of its models without their graphs (see `findings_of`)."""
+    """What was found in one file, and the reports of its models without their graphs (see `findings_of`).
+
+    `nodes` says how many nodes the graphs of the models have that have any, by their names.
+    """
 
     shown: str
     findings: tuple[Finding, ...]
     targets: tuple[TargetReport, ...]
+    nodes: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(slots=True)
@@ -82,8 +82,9 @@ def findings_of(traced: Traced, sources: Sources) -> FileFindings:
     fed = {each.qualname: signature(each) for each in targets}
     found = [_finding(each, sources, fed) for each in problems(traced.snapshot)]
     found.extend(Finding(each, sources.place(each.location), ()) for each in traced.configuration_problems)
-    light = (replace(each, nodes=(_NODE,) * len(each.nodes), code="", problems=()) for each in targets)
-    return FileFindings(traced.file.shown, tuple(found), tuple(light))
+    nodes = {each.qualname: len(each.nodes) for each in targets if each.nodes}
+    light = (replace(each, nodes=(), code="", problems=()) for each in targets)
+    return FileFindings(traced.file.shown, tuple(found), tuple(light), nodes)
 
 
 def counts(files: Iterable[FileFindings]) -> dict[Severity, int]:

@@ -29,7 +29,7 @@ def to_json(files: Sequence[FileFindings], sources: Sources) -> str:
     """Return one object with all targets and problems; lines and columns count from 1, columns count code points."""
     document = {
         "version": 1,
-        "targets": [_target(file.shown, target) for file in files for target in file.targets],
+        "targets": [_target(file, target) for file in files for target in file.targets],
         "problems": [_problem(finding, sources) for file in files for finding in file.findings],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -72,16 +72,16 @@ def to_sarif(files: Sequence[FileFindings], sources: Sources) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _target(path: str, target: TargetReport) -> dict[str, Any]:
+def _target(file: FileFindings, target: TargetReport) -> dict[str, Any]:
     return {
-        "path": path,
+        "path": file.shown,
         "qualname": target.qualname,
         "construct": target.construct.expression if target.construct is not None else None,
         "construct_from": target.construct.source if target.construct is not None else None,
         "inputs": target.inputs.expression if target.inputs is not None else None,
         "inputs_from": target.inputs.source if target.inputs is not None else None,
         "status": target.status,
-        "nodes": len(target.nodes),
+        "nodes": file.nodes.get(target.qualname, 0),
         "reached_end": target.reached_end,
         "cut": target.cut,
         "guards": [{"expression": guard.expression, "value": guard.value} for guard in target.guards],

@@ -234,13 +234,14 @@ def _problem(snapshot: Snapshot, placed: PlacedProblem) -> str:
 
 
 def _explanation(problem: Problem) -> str:
-    """Return why it is a problem; the steps of a value's way as code."""
+    """Return why it is a problem, as far as its message does not say that; the steps of a value's way as code."""
     steps = {step.message for step in problem.related}
     lines = [
         " → ".join(map(md.code, chain(line, _LONGEST_WAY).split(" → ")))
         if " → " in line or line in steps
         else md.prose(line)
-        for line in (problem.explanation or problem.message).splitlines()
+        for line in problem.explanation.splitlines()
+        if line.strip() != problem.message.strip()
     ]
     if problem.value:
         lines.append(f"for the inputs in use it is {md.code(problem.value)}{consequence(problem)}")
