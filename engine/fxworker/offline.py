@@ -15,6 +15,8 @@ import torch
 from torch import nn
 from torch.nn.modules.module import _IncompatibleKeys
 
+from fxworker.pretrained import models_are_made
+
 _WEIGHTS: Final = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth", ".safetensors")
 _NOWHERE: Final = "/nonexistent/weights"
 _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 — Recognised, not bound to.
@@ -59,7 +61,8 @@ def go_offline() -> None:
 
 
 def weights_are_absent() -> None:
-    """Let the libraries that fetch weights, as far as they are imported, give absent ones where they have none."""
+    """Let the libraries that fetch weights or models, as far as they are imported, do without what they do not have."""
+    models_are_made()
     hub = sys.modules.get("huggingface_hub.file_download")
     if hub is not None:
         for name in ("_hf_hub_download_to_cache_dir", "_hf_hub_download_to_local_dir"):
