@@ -23,6 +23,7 @@ from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.arguments import Search
+from fxworker.choices import every_parameter_of
 from fxworker.inner import NotReachedError, locals_of
 from fxworker.loading import Loaded
 from fxworker.meta import OnMeta
@@ -228,10 +229,7 @@ def _makers(cls: Any) -> list[str]:
 
 def required_parameters(cls: Any) -> Mapping[str, inspect.Parameter]:
     """Return the parameters that a class's constructor cannot do without; empty where it does not say."""
-    try:
-        parameters = inspect.signature(cls).parameters
-    except (ValueError, TypeError):
-        return {}
+    parameters = every_parameter_of(cls)
     fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return {name: each for name, each in parameters.items() if each.default is each.empty and each.kind not in fixed}
 
@@ -278,10 +276,7 @@ def _resolve(scope: dict[str, Any], qualname: str) -> Any:
 
 
 def _has_parameters(cls: Any) -> bool:
-    try:
-        return bool(inspect.signature(cls).parameters)
-    except (ValueError, TypeError):
-        return False
+    return bool(every_parameter_of(cls))
 
 
 def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
@@ -293,7 +288,7 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     if isinstance(error, TypeError) and " missing " in text_of(error):
         return True
     if isinstance(error, TypeError | AttributeError) and "NoneType" in text_of(error):
-        return any(each.default is None for each in inspect.signature(cls).parameters.values())
+        return any(each.default is None for each in every_parameter_of(cls).values())
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
     if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":
         return False

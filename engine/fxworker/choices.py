@@ -84,12 +84,24 @@ def _argument(cls: Any, name: str, value: str) -> str:
 
 def parameters_of(cls: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of a constructor that can be given one by one."""
-    try:
-        parameters = inspect.signature(cls).parameters
-    except (ValueError, TypeError):
-        return {}
     fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {name: each for name, each in parameters.items() if each.kind not in fixed}
+    return {name: each for name, each in every_parameter_of(cls).items() if each.kind not in fixed}
+
+
+def every_parameter_of(function: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a callable; none where it does not say."""
+    try:
+        return dict(inspect.signature(function).parameters)
+    except Exception:  # noqa: BLE001 — An object of the user's may answer any question by raising.
+        return {}
+
+
+def attribute_of(value: Any, name: str) -> Any:
+    """Return an attribute, None for one that is not there or cannot be had."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 — As above.
+        return None
 
 
 def literal(expression: str) -> Any:

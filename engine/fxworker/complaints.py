@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fxengine.errors import text_of
 from fxworker.absent import is_stand_in
+from fxworker.choices import attribute_of
 from fxworker.evidence import Kind, kind_of_attribute
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
@@ -240,6 +241,8 @@ def _numbers(text: str) -> list[str]:
     found = [each for each in dict.fromkeys(re.findall(r"(?<![\w.])\d{1,3}(?![\w.])", text)) if each != "0"]
     if "divisible" in text or "multiple" in text:
         found += ["1", "64", "8", "4"]
+    if re.search(r"\bodd\b", text):
+        found += ["7", "3"]
     return found[:_MOST]
 
 
@@ -256,7 +259,7 @@ def _compared(moments: list[tuple[str, FrameType, str]]) -> list[str]:
     found: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-            found += ["64", "4", "1", "8"]
+            found += ["64", "4", "1", "8", "7"]
         elif isinstance(node, ast.Compare) and isinstance(
             _subject(node.left), ast.Name | ast.Attribute | ast.Subscript
         ):
@@ -295,7 +298,7 @@ def _checked(error: BaseException, moments: list[tuple[str, FrameType, str]]) ->
             first, *rest = name.strip().split(".")
             value = frame.f_locals.get(first, frame.f_globals.get(first, getattr(builtins, first, None)))
             for each in rest:
-                value = getattr(value, each, None)
+                value = attribute_of(value, each)
             found += [value] if isinstance(value, type) else []
     return tuple(dict.fromkeys(found))
 
@@ -304,7 +307,7 @@ def _records(moments: list[tuple[str, FrameType, str]], name: str) -> Iterator[t
     """Yield the classes with an attribute that the code on the way names, or that stand beside it or what it names."""
     frames = [frame for _, frame, _ in moments if frame.f_code.co_filename != "<inferred>"]
     named = [frame.f_globals.get(each) for frame in frames for each in _names_in(frame.f_code)]
-    modules = dict.fromkeys(str(getattr(each, "__module__", "")) for each in named)
+    modules = dict.fromkeys(str(attribute_of(each, "__module__")) for each in named)
     beside = [vars(sys.modules[each]) for each in modules if each in sys.modules and _is_project(each)]
     found = dict.fromkeys(_having(name, named))
     for scope in (*(frame.f_globals for frame in frames), *beside):

@@ -140,7 +140,7 @@ def full_name(cls: type) -> str:
     first, *rest = f"{cls.__module__}.{cls.__qualname__}".split(".")
     value: Any = sys.modules.get(first)
     for part in rest:
-        value = getattr(value, part, None)
+        value = vars(value).get(part) if isinstance(value, types.ModuleType | type) else None
     return ".".join((first, *rest)) if value is cls else ""
 
 

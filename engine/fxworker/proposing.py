@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from torch import nn
 
-from fxworker.choices import Choice, Group, Value, literal, owner_of, parameters_of
+from fxworker.choices import Choice, Group, Value, attribute_of, literal, owner_of, parameters_of
 from fxworker.conventions import usual_values
 from fxworker.evidence import Kind, Usage, Use, fields_of
 from fxworker.packages import full_name
@@ -112,7 +112,8 @@ class Proposals:
         found: list[Value] = [*_told_apart(path, slot), *near, *_of_owner(choice, path, slot.name)]
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
-        if slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"} or not (known or plain):
+        is_structured = slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"}
+        if is_structured or not (known or plain) or (kind is None and self._is_called_like_a_module(slot.name)):
             found += self._of_file(slot)
         # The annotation may be that of an inherited constructor, where the file has a class of its own.
         found += far
@@ -276,9 +277,14 @@ class Proposals:
         """Return the name that a class has in the file, or its package if that is the project's, "" if it has none."""
         name = next((name for name, value in self._scope.items() if value is cls), "")
         top = cls.__module__.partition(".")[0]
-        if name or top in sys.stdlib_module_names or top in {"torch", "builtins"} or top in self._scope:
+        if name or top in sys.stdlib_module_names or top in {"torch", "numpy"} or top in self._scope:
             return name
         return full_name(cls)
+
+    def _is_called_like_a_module(self, name: str) -> bool:
+        """Whether a place has the name of a module of the file: `encoder`."""
+        wanted = name.replace("_", "").lower()
+        return any(key.lower() == wanted and _is_module(cls) for key, cls in self._scope.items())
 
     def _is_far(self, group: Group) -> bool:
         """Whether a group is a call of a class that the file has no name for."""
@@ -292,7 +298,8 @@ class Proposals:
         if kind in {"object", "mapping", None} and (fields or _CONFIGURING.fullmatch(slot.name)):
             found += self._instances(slot.name, fields)
             found += self._configurations(slot.name, fields) if kind != "mapping" else []
-        if kind in {"object", "callable", "class", None} and (_is_module_name(slot.name) or kind == "class"):
+        is_module = _is_module_name(slot.name) or self._is_called_like_a_module(slot.name)
+        if kind in {"object", "callable", "class", None} and (is_module or kind == "class"):
             found += self._modules(slot.name, fields, called=kind == "class" or bool(slot.use.kinds.get("class")))
             found += [Group("module")] if kind == "object" else []
         return found
@@ -303,7 +310,7 @@ class Proposals:
         for key, value in self._scope.items():
             if inspect.ismodule(value) or inspect.isclass(value) or callable(value) or key.startswith("__"):
                 continue
-            have = value if isinstance(value, Mapping) else getattr(value, "__dict__", None)
+            have = value if isinstance(value, Mapping) else attribute_of(value, "__dict__")
             if key.lower() == name.lower() or (have and fields and all(each in have for each in fields)):
                 found.append(key)
         return found
@@ -454,7 +461,7 @@ def _defaults(scope: Mapping[str, Any], cls: Any) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     module = getattr(cls, "__module__", None)
     for value in scope.values():
-        if getattr(value, "__module__", None) != module or not (inspect.isclass(value) or inspect.isfunction(value)):
+        if not (inspect.isclass(value) or inspect.isfunction(value)) or value.__module__ != module:
             continue
         for each in parameters_of(value).values():
             if isinstance(each.default, bool | int | float | str | tuple | list) and _is_literal(each.default):

@@ -13,8 +13,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from torch import nn
+from torch import Tensor, nn
 
+from fxworker.choices import attribute_of, every_parameter_of
 from fxworker.evidence import METHODS, Kind, Usage, Use, merge
 
 _PROPERTIES: Final = frozenset({"shape", "ndim"})
@@ -58,7 +59,7 @@ def usage_of(cls: Any, depth: int = 0, owner: Any = None) -> Usage:
 
 def _constructor(cls: Any) -> Any:
     """Return the function that constructs: the class's own or inherited `__init__`, or the callable itself."""
-    function = cls.__init__ if isinstance(cls, type) else getattr(cls, "__func__", cls)
+    function = cls.__init__ if isinstance(cls, type) else attribute_of(cls, "__func__") or cls
     function = inspect.unwrap(function)
     return function if inspect.isfunction(function) else None
 
@@ -111,7 +112,7 @@ class _Reader(ast.NodeVisitor):
                     self._use(path).note("sequence")
 
     def read_methods(self, trees: Iterable[ast.FunctionDef]) -> None:
-        """Read how attributes that hold parameters are called later."""
+        """Read how attributes that hold parameters are called later, and what is read from them."""
         kept = {name: path for name, path in self._paths.items() if name.startswith("self.")}
         for tree in trees:
             for node in ast.walk(tree):
@@ -119,13 +120,22 @@ class _Reader(ast.NodeVisitor):
                     use = self._use(kept[ast.unparse(node.func)])
                     if "class" not in use.kinds:
                         use.note("callable")
+                elif (
+                    isinstance(node, ast.Attribute) and ast.unparse(node.value) in kept and _is_own_attribute(node.attr)
+                ):
+                    path = kept[ast.unparse(node.value)]
+                    self._use(path).note("object")
+                    self._use(f"{path}.{node.attr}")
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """Follow `self.x = x` and `a, b = pair`."""
+        """Follow `self.x = x`, `a, b = pair` and `a, b = c, d`."""
         self.visit(node.value)
         path = self._path(node.value)
         for target in node.targets:
-            if isinstance(target, ast.Tuple | ast.List) and path:
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                for each, value in zip(target.elts, node.value.elts, strict=False):
+                    self._bind(ast.unparse(each), self._path(value))
+            elif isinstance(target, ast.Tuple | ast.List) and path:
                 self._unpacked(target, path)
             elif isinstance(target, ast.Name | ast.Attribute):
                 self._bind(ast.unparse(target), path)
@@ -409,9 +419,9 @@ class _Reader(ast.NodeVisitor):
             case ast.Name(id=name):
                 return self._scope.get(name)
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                return getattr(self._cls, name, None)
+                return attribute_of(self._cls, name)
             case ast.Attribute(value=value, attr=name):
-                return getattr(self._value(value), name, None)
+                return attribute_of(self._value(value), name)
             case _:
                 return None
 
@@ -450,7 +460,7 @@ class _Reader(ast.NodeVisitor):
 
     def _received_by(self, receiver: Any, mine: list[tuple[str | int, str]], *, passes_on: bool) -> None:
         """Note what a receiver says about the parameters that it is given."""
-        parameters = _parameters(receiver)
+        parameters = every_parameter_of(receiver)
         is_method = inspect.isfunction(receiver) and next(iter(parameters), "") == "self"
         owner = self._cls if is_method else None
         known = usage_of(receiver, self._depth + 1, owner) if self._is_followed(receiver) else {}
@@ -487,10 +497,15 @@ class _Reader(ast.NodeVisitor):
     def _is_followed(self, receiver: Any) -> bool:
         if self._depth >= _DEEPEST or receiver is None or receiver is self._cls:
             return False
-        module = str(getattr(receiver, "__module__", ""))
+        module = str(attribute_of(receiver, "__module__"))
         return module.partition(".")[0] != "torch" and (
             (isinstance(receiver, type) and issubclass(receiver, nn.Module)) or inspect.isfunction(receiver)
         )
+
+
+def _is_own_attribute(name: str) -> bool:
+    """Whether an attribute is none that modules, tensors and Python's own values have."""
+    return not any(hasattr(each, name) for each in (nn.Module, Tensor, str, list, dict, float)) and name not in _SHARED
 
 
 def _summands(node: ast.expr) -> Iterator[ast.expr]:
@@ -505,15 +520,6 @@ def _summands(node: ast.expr) -> Iterator[ast.expr]:
 def _is_own(cls: type, function: Any) -> bool:
     own = vars(cls).get("__init__")
     return own is not None and inspect.unwrap(own) is function
-
-
-def _parameters(receiver: Any) -> dict[str, inspect.Parameter]:
-    if receiver is None:
-        return {}
-    try:
-        return dict(inspect.signature(receiver).parameters)
-    except (ValueError, TypeError):
-        return {}
 
 
 def _positional(parameters: Mapping[str, inspect.Parameter], index: int) -> inspect.Parameter | None:

@@ -205,6 +205,50 @@ class Reversed(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(sizes[at], sizes[at + 1]) for at in range(count))
 
 
+class Attention(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.depth = width
+
+
+class Holding(nn.Module):
+    """Its parts are called like classes of the file, and kept in one statement."""
+
+    def __init__(self, encoder, attention, width):
+        super().__init__()
+        self.encoder, self.attention = encoder, attention
+        self.fc = nn.Linear(width, 3)
+
+    def forward(self, x):
+        return self.attention(self.encoder(x), self.encoder.hid_dim)
+
+
+class Secretive:
+    """Answers no question."""
+
+    def __getattr__(self, name):
+        raise ImportError(name)
+
+    def __call__(self):
+        raise ImportError
+
+
+SECRETIVE = Secretive()
+
+
+class Optional(nn.Module):
+    def __init__(self, width, kind):
+        super().__init__()
+        self.fc = nn.Linear(width, 3) if kind == "plain" else SECRETIVE.make(width, kind)
+
+
+class Odd(nn.Module):
+    def __init__(self, taps):
+        super().__init__()
+        if taps & 1 == 0:
+            raise ValueError("taps must be odd")
+
+
 class Masked(nn.Module):
     def __init__(self, degrees, features):
         super().__init__()
@@ -224,7 +268,7 @@ CLASSES = [
     Keywords,
     Factory,
 ]
-CLASSES += [Columns, Loose, Kernels, Annotated, Prefixed, Named, Reversed, Masked]
+CLASSES += [Columns, Loose, Kernels, Annotated, Prefixed, Named, Reversed, Masked, Holding, Optional, Odd]
 
 
 def scope() -> dict:
@@ -251,6 +295,8 @@ def test_the_expression_says_no_more_than_is_needed():
     assert expression == "Mapping(opt={'vocab_size': 1000, 'dim': 64})"
     expression, _ = searched(Required).run()
     assert expression == "Required(settings=Settings(width=64))"
+    expression, _ = searched(Holding).run()
+    assert expression == "Holding(encoder=Encoder(width=64), attention=Attention(width=64), width=64)"
     expression, _ = searched(Stack).run()
     assert expression == "Stack(block=Basic, layers=[2, 2, 2, 2])"
 
