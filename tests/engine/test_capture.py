@@ -709,3 +709,19 @@ def test_the_data_of_a_buffer_are_the_buffer():
             return self.average * x
 
     captured(Model(), X)
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        lambda x: torch.func.grad(lambda y: (y**2).sum())(x),
+        lambda x: torch.func.jacrev(torch.sin)(x * 2),
+        lambda x: torch.func.jvp(torch.sin, (x,), (x,))[1],
+    ],
+    ids=["grad", "jacrev", "jvp"],
+)
+def test_derived_functions_are_the_rest_of_the_run(derive):
+    found = fxengine.capture(derive, X)
+
+    assert "torch.func" in found.problems[0].message
+    torch.testing.assert_close(found.graph_module(X), derive(X))

@@ -12,6 +12,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
+from fxengine.capturing.recording import DataDependent
 from fxengine.capturing.values import NotConstant
 from fxengine.patching import Patches, code_with, copied
 from fxengine.running import running_tracer
@@ -25,6 +26,8 @@ _VMAP: Final = importlib.import_module("torch._functorch.vmap")
 _VMAP_API: Final = importlib.import_module("torch._functorch.apis")
 _LEVELS: Final = ("_vmap_increment_nesting", "_vmap_decrement_nesting")
 _BATCHING: Final = ("_add_batch_dim", "_remove_batch_dim")
+_GRADIENTS: Final = importlib.import_module("torch._functorch.eager_transforms")
+_DERIVING: Final = ("grad_and_value_impl", "_vjp_with_argnums", "_jvp_with_argnums")
 
 
 def patch_surroundings(patches: Patches) -> None:
@@ -36,6 +39,8 @@ def patch_surroundings(patches: Patches) -> None:
     patches.attribute(nn.utils.stateless, "_functional_call", _functional_call)
     for name in (*_LEVELS, *_BATCHING):
         patches.attribute(_VMAP, name, _batching)
+    for name in _DERIVING:
+        patches.attribute(_GRADIENTS, name, _deriving)
     patches.attribute(_VMAP_API, "vmap_impl", _vmap)
     for function, shapes in _leaf_functions().items():
         patches.code(function, _leaf_code(function, shapes))
@@ -116,6 +121,17 @@ def _batching(original: Callable[..., Any]) -> Callable[..., Any]:
         if recording is None or recording.values.on_constants:
             return original(*args, **kwargs)
         return recording.call(original, original, args, kwargs)
+
+    return call
+
+
+def _deriving(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in for what derives functions: it looks through tensors, which a graph cannot, so the graph ends there."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _recording() is None:
+            return original(*args, **kwargs)
+        raise DataDependent("`torch.func` derives a function here, whose calls cannot be recorded")
 
     return call
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_batchedtensor
+from torch._C._functorch import is_batchedtensor, is_functorch_wrapped_tensor
 from torch.utils import _pytree as pytree
 
 from fxengine.capturing.held import Held, Place
@@ -346,7 +346,7 @@ _NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 
 def _storage(tensor: Tensor) -> int | None:
     """What identifies the memory that a tensor has or would have; None for one that stands for a batch."""
-    return None if is_batchedtensor(tensor) else tensor.untyped_storage()._cdata
+    return None if is_functorch_wrapped_tensor(tensor) else tensor.untyped_storage()._cdata
 
 
 def _version(tensor: Tensor) -> int:
