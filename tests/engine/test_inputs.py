@@ -367,13 +367,12 @@ def test_what_a_flag_asks_for_is_done_without_where_it_does_not_work():
 
 
 class TwoPictures(nn.Module):
-    """Two pictures of which one is eight times as large; on the way down and up their sides must stay even."""
-
-    sample_size = 12
+    """Two pictures of which one is four times as large; on the way down and up their sides must stay even."""
 
     def __init__(self):
         super().__init__()
-        self.hint = nn.Conv2d(3, 4, 8, stride=8)
+        self.sample_size = 12
+        self.hint = nn.Conv2d(3, 4, 4, stride=4)
         self.down = nn.Conv2d(4, 4, 3, stride=2, padding=1)
 
     def forward(self, sample: Tensor, hint: Tensor):
@@ -387,7 +386,7 @@ class TwoPictures(nn.Module):
 def test_pictures_that_belong_together_grow_together():
     sample, hint = fed(TwoPictures(), budget_s=20.0).args
     assert sample.shape[-1] % 8 == 0
-    assert hint.shape[-1] == 8 * sample.shape[-1]
+    assert hint.shape[-1] == 4 * sample.shape[-1]
 
 
 class OfTokens(nn.Module):
@@ -577,3 +576,41 @@ class Repeated(nn.Module):
 def test_what_is_repeated_with_a_new_dimension_has_one_less():
     summary, _ = fed(Repeated()).args
     assert summary.dim() == 2
+
+
+class Windowed(nn.Module):
+    """Cuts pictures into patches, and these into windows."""
+
+    def __init__(self):
+        super().__init__()
+        self.image_size = 30
+        self.patches = nn.Conv2d(3, 4, 5, stride=5)
+
+    def forward(self, pixel_values: Tensor):
+        x = self.patches(pixel_values)
+        batch, channels, height, width = x.shape
+        return x.reshape(batch, channels, height // 4, 4, width // 4, 4, -1)
+
+
+def test_patches_divide_into_windows():
+    (pictures,) = fed(Windowed()).args
+    assert pictures.shape[-1] == pictures.shape[-2] == 40
+
+
+class Everywhere(nn.Module):
+    """Attends from each place of a picture to each other, channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(64, 192)
+
+    def forward(self, x: Tensor):
+        batch, height, width, _ = x.shape
+        q, k, v = self.qkv(x).view(batch, height * width, 3, 64).unbind(2)
+        return (q @ k.transpose(1, 2)).softmax(-1) @ v
+
+
+def test_pictures_with_channels_last_are_made_smaller_too():
+    (pictures,) = infer_inputs(Everywhere()).args
+    assert pictures.shape[1] == pictures.shape[2] < 100
+    assert pictures.shape[3] == 64

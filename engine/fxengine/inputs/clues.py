@@ -141,6 +141,12 @@ class Clues:
         return named[0] if named else _FRAMES
 
     @cached_property
+    def patch(self) -> int:
+        """The side of the patches that the first convolution cuts pictures into, 1 if it does not."""
+        first = next((module for module in self.modules.values() if isinstance(module, nn.Conv2d)), None)
+        return first.stride[0] if first is not None and first.stride == first.kernel_size else 1
+
+    @cached_property
     def classes(self) -> int:
         """Classes that labels may name."""
         named = [value for value in self._named(_CLASS_NAMES) if type(value) is int and value > 0]

@@ -154,14 +154,15 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     wanted, given = math.prod(abs(size) for size in sizes), int(match[2])
     if not given:
         return
+    if -1 in sizes and wanted and given % wanted:
+        for factor in dict.fromkeys([*(size for size in sizes if size > 1), wanted]):
+            yield from moves.multiple(factor * moves.clues.patch, 0.7)
+            yield from moves.multiple(factor, 0.8)
     for place, recipe in moves.tensors():
         if wanted != given:
             yield from moves.resize(frozenset({place}), given, wanted)
         for size in (size for size in sizes[1:] if size > 1 and recipe.shape):
             yield from moves.resize(frozenset({place}), recipe.shape[-1], size, cost=1.5)
-    if -1 in sizes and wanted and given % wanted:
-        for factor in dict.fromkeys([*(size for size in sizes if size > 1), wanted]):
-            yield from moves.multiple(factor, 0.8)
     if moves.blamed and wanted != given and -1 not in sizes:
         yield from moves.scale(moves.blamed, given, wanted, 0.9)
 

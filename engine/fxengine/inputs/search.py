@@ -234,9 +234,9 @@ class _Search:
                 break
             moves = Moves(recipes, outcome, self.clues)
             smaller = {
-                place: part.with_shape((*part.shape[:-2], *(size // factor for size in part.shape[-2:])))
+                place: part.with_shape(shape)
                 for place, part in moves.tensors()
-                if len(part.shape) >= 4 and min(part.shape[-2:]) >= factor * _SMALLEST_SIDE
+                if (shape := _smaller_picture(part.shape, factor)) is not None
             }
             if not smaller or time.process_time() > self.deadline or not self._is_heavy(recipes):
                 break
@@ -402,6 +402,17 @@ class _Search:
 
 def _is_picture(recipe: Recipe) -> bool:
     return any(isinstance(part, TensorRecipe) and len(part.shape) >= 4 for _, part in leaves(recipe, ()))
+
+
+def _smaller_picture(shape: tuple[int, ...], factor: int) -> tuple[int, ...] | None:
+    """Return the shape of smaller pictures, channels first or last; None where it is none, or too small for that."""
+    if len(shape) < 4:
+        return None
+    first = len(shape) - (3 if shape[-1] != shape[-2] == shape[-3] else 2)
+    sides = shape[first : first + 2]
+    if min(sides) < factor * _SMALLEST_SIDE:
+        return None
+    return (*shape[:first], *(size // factor for size in sides), *shape[first + 2 :])
 
 
 def _reason(recipes: Mapping[str, Recipe]) -> str:
