@@ -1,0 +1,287 @@
+"""Inputs that a search finds by what a model complained about: flags, pictures that belong together, lengths."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fxengine.inputs import infer_inputs, materialize
+
+
+def fed(root, budget_s=60.0):
+    """The inferred inputs, after eager really ran on them."""
+    inferred = infer_inputs(root, budget_s=budget_s)
+    assert inferred.complete, inferred.failures
+    args, kwargs = materialize(inferred)
+    with torch.no_grad():
+        root(*args, **kwargs)
+    return inferred
+
+
+class Remembering(nn.Module):
+    """As language models whose default is a memory that their own settings cannot make."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(20, 8)
+
+    def forward(self, input_ids: Tensor, use_memory: bool | None = None, verbose: bool = False):
+        use_memory = use_memory if use_memory is not None else True
+        if use_memory and verbose is not None:
+            raise AttributeError("'Settings' object has no attribute 'depth'")
+        return self.tokens(input_ids)
+
+
+def test_what_a_flag_asks_for_is_done_without_where_it_does_not_work():
+    inferred = fed(Remembering())
+    assert inferred.recipes["use_memory"].expression == "False"
+    assert "verbose" not in inferred.recipes
+
+
+class TwoPictures(nn.Module):
+    """Two pictures of which one is four times as large; on the way down and up their sides must stay even."""
+
+    def __init__(self):
+        super().__init__()
+        self.sample_size = 12
+        self.hint = nn.Conv2d(3, 4, 4, stride=4)
+        self.down = nn.Conv2d(4, 4, 3, stride=2, padding=1)
+
+    def forward(self, sample: Tensor, hint: Tensor):
+        x = sample + self.hint(hint)
+        y = self.down(self.down(self.down(x)))
+        for _ in range(3):
+            y = nn.functional.interpolate(y, scale_factor=2.0)
+        return x + y
+
+
+def test_pictures_that_belong_together_grow_together():
+    sample, hint = fed(TwoPictures(), budget_s=20.0).args
+    assert sample.shape[-1] % 8 == 0
+    assert hint.shape[-1] == 4 * sample.shape[-1]
+
+
+class OfTokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(8)
+
+    def forward(self, hidden_states: Tensor, num_frames: int, height: int, width: int):
+        batch, _, features = self.first(hidden_states).shape
+        return hidden_states.view(batch, num_frames, height, width, features)
+
+
+def test_sides_of_a_picture_of_tokens_are_as_many_as_there_are_tokens():
+    inferred = fed(OfTokens())
+    assert inferred.kwargs == {}
+    assert inferred.args[1:] == (1, 4, 4)
+    assert not inferred.failures
+
+
+class Large(nn.Module):
+    """Reads values of its inputs, and has more weights than are run on for real."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(1 << 16, 256, device="meta")
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None):
+        if bool((input_ids < 0).any()):
+            return None
+        hidden = self.tokens(input_ids)
+        return hidden * attention_mask.unsqueeze(-1)
+
+
+def test_what_comes_after_a_value_is_tried_with_values_where_a_model_is_large():
+    inferred = infer_inputs(Large(), budget_s=20.0)
+    assert inferred.complete
+    assert inferred.recipes.keys() == {"input_ids", "attention_mask"}
+
+
+class Bounded(nn.Module):
+    """Asks for two things at once, of which one is a tensor of several numbers."""
+
+    def forward(self, x: Tensor, names: list[str]):
+        bounds = torch.tensor([1.0, 2.0])
+        if not (bounds and len(names) == 2):
+            raise ValueError("two names are needed")
+        return x
+
+
+class Emptied(nn.Module):
+    """Joins what is nothing with an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor):
+        x = self.first(x)
+        return x + x[..., :0]
+
+
+@pytest.mark.parametrize("module", [Bounded(), Emptied()])
+def test_a_search_in_vain_ends_and_tells_why(module):
+    inferred = infer_inputs(module, budget_s=1.0)
+    assert not inferred.complete
+    assert inferred.failures
+
+
+class Pyramid(nn.Module):
+    """Takes one picture for each of its layers, by names that it does not know."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Conv2d(channels, 8, 1) for channels in (4, 6, 10))
+
+    def forward(self, x: dict[str, Tensor]):
+        values = list(x.values())
+        last = self.blocks[-1](values[-1])
+        return last + sum(block(value) for block, value in zip(self.blocks, values, strict=True))
+
+
+def test_an_empty_dictionary_gets_as_many_pictures_as_there_are_layers():
+    (pictures,) = fed(Pyramid(), budget_s=20.0).args
+    assert [picture.shape[1] for picture in pictures.values()] == [4, 6, 10]
+
+
+class Parted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(6)
+
+    def forward(self, memory: Tensor, spatial_shapes: list[tuple[int, int]]):
+        return self.norm(memory).split([height * width for height, width in spatial_shapes], dim=1)
+
+
+def test_what_is_split_is_as_long_as_its_parts_together():
+    memory, shapes = fed(Parted()).args
+    assert memory.shape[1] == sum(height * width for height, width in shapes)
+
+
+class Drawn(nn.Module):
+    """Draws what it is not given, on a device that a CPU does not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, z: Tensor | None = None):
+        x = self.first(x)
+        if z is None:
+            z = torch.randn(x.shape, device=x.get_device())
+        return x + z
+
+
+def test_what_is_only_made_for_want_of_an_input_need_not_be_made():
+    assert fed(Drawn()).recipes.keys() == {"x", "z"}
+
+
+class UpBlock(nn.Module):
+    """Pictures of features that are joined, and what is known of the time."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.GroupNorm(2, 12)
+        self.conv = nn.Conv2d(12, 6, 3, padding=1)
+        self.time = nn.Linear(10, 6)
+
+    def forward(self, hidden_states: Tensor, res_hidden_states_list: list[Tensor], temb: Tensor):
+        x = torch.cat([hidden_states, res_hidden_states_list[-1]], 1)
+        return self.conv(self.norm(x)) + self.time(temb)[:, :, None, None]
+
+
+def test_hidden_states_of_a_convolutional_block_are_pictures():
+    hidden, residuals, time = fed(UpBlock(), budget_s=20.0).args
+    assert hidden.dim() == residuals[-1].dim() == 4
+    assert time.shape == (hidden.shape[0], 10)
+
+
+@torch.jit.script
+def gated(x: Tensor, y: Tensor) -> Tensor:
+    return (x * y).sin() * x + 1.0 / (y.exp() + 1e-6)
+
+
+class Scripted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv1d(8, 8, 3, padding=1)
+
+    def forward(self, x: Tensor):
+        for _ in range(4):
+            x = gated(x, self.first(x))
+        return x
+
+
+def test_scripted_functions_run_without_data():
+    assert not fed(Scripted()).failures
+
+
+class Packed(nn.Module):
+    """Lengths of sequences that cannot be longer than these, and a summary that is repeated for each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(30, 8)
+        self.rnn = nn.GRU(8, 6)
+
+    def forward(self, src: Tensor, src_len: Tensor):
+        packed = nn.utils.rnn.pack_padded_sequence(self.tokens(src), src_len.cpu(), enforce_sorted=False)
+        return self.rnn(packed)[1]
+
+
+def test_lengths_are_no_larger_than_what_they_are_the_lengths_of():
+    src, lengths = materialize(fed(Packed(), budget_s=20.0))[0]
+    assert lengths.max() <= src.shape[0]
+
+
+class Repeated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(6)
+
+    def forward(self, summary: Tensor, steps: Tensor):
+        summary = summary.unsqueeze(1).repeat(1, steps.shape[1], 1)
+        return torch.cat((summary, self.first(steps)), dim=2)
+
+
+def test_what_is_repeated_with_a_new_dimension_has_one_less():
+    summary, _ = fed(Repeated()).args
+    assert summary.dim() == 2
+
+
+class Windowed(nn.Module):
+    """Cuts pictures into patches, and these into windows."""
+
+    def __init__(self):
+        super().__init__()
+        self.image_size = 30
+        self.patches = nn.Conv2d(3, 4, 5, stride=5)
+
+    def forward(self, pixel_values: Tensor):
+        x = self.patches(pixel_values)
+        batch, channels, height, width = x.shape
+        return x.reshape(batch, channels, height // 4, 4, width // 4, 4, -1)
+
+
+def test_patches_divide_into_windows():
+    (pictures,) = fed(Windowed()).args
+    assert pictures.shape[-1] == pictures.shape[-2] == 40
+
+
+class Everywhere(nn.Module):
+    """Attends from each place of a picture to each other, channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(64, 192)
+
+    def forward(self, x: Tensor):
+        batch, height, width, _ = x.shape
+        q, k, v = self.qkv(x).view(batch, height * width, 3, 64).unbind(2)
+        return (q @ k.transpose(1, 2)).softmax(-1) @ v
+
+
+def test_pictures_with_channels_last_are_made_smaller_too():
+    (pictures,) = infer_inputs(Everywhere()).args
+    assert pictures.shape[1] == pictures.shape[2] < 100
+    assert pictures.shape[3] == 64
