@@ -53,6 +53,37 @@ def decides_assert(frame: FrameType) -> bool:
     )
 
 
+def passing_value(frame: FrameType) -> bool | None:
+    """The truth value with which the `assert` passes that asks for one in `frame`; None if no assert does.
+
+    Unlike `decides_assert`, this sees through `not` and `and`, and takes as long as the function has instructions.
+    """
+    instructions = list(dis.get_instructions(frame.f_code))
+    places = {each.offset: index for index, each in enumerate(instructions)}
+    at = places.get(frame.f_lasti)
+    if at is None:
+        return None
+    if instructions[at].opcode in {_CONVERTS_TO_BOOL, _COMPARES}:
+        at += 1
+    jump = instructions[at]
+    if not jump.opname.startswith("POP_JUMP") or not jump.opname.endswith(("IF_TRUE", "IF_FALSE")):
+        return None
+    jumps_when = jump.opname.endswith("IF_TRUE")
+    following = at + 1
+    while instructions[following].opname == "NOT_TAKEN":
+        following += 1
+    if _begins_failure(instructions[following]):
+        return jumps_when
+    return not jumps_when if _begins_failure(instructions[places[jump.argval]]) else None
+
+
+def _begins_failure(instruction: dis.Instruction) -> bool:
+    """Whether an instruction is the first of what an assert does that does not pass."""
+    if instruction.opcode == _LOAD_COMMON_CONSTANT:
+        return instruction.arg == 0
+    return instruction.opcode == _LOAD_ASSERTION_ERROR
+
+
 def reads_attribute(frame: FrameType) -> bool:
     """Whether the instruction in execution in `frame` reads an attribute by its name."""
     return frame.f_code.co_code[frame.f_lasti] in _READS_ATTRIBUTE

@@ -17,6 +17,7 @@ from torch._functorch.autograd_function import custom_function_call
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from fxengine.bytecode import passing_value
 from fxengine.capturing.evaluation import evaluate, mutates
 from fxengine.capturing.guards import sizes_read
 from fxengine.capturing.held import Place
@@ -26,6 +27,7 @@ from fxengine.capturing.questions import DATA, DETACHED, METADATA, PIECES, PLACE
 from fxengine.capturing.spelling import spelled
 from fxengine.capturing.values import Values
 from fxengine.errors import TraceError
+from fxengine.immutable_collections import immutable_dict
 from fxengine.shapes_only import needs_data
 
 if TYPE_CHECKING:
@@ -147,8 +149,22 @@ class Recording(TorchFunctionMode):
                 raise self.refusal(func)
             return found
 
-        args, kwargs = pytree.tree_map_only(Tensor, known, (args, kwargs))
+        try:
+            args, kwargs = pytree.tree_map_only(Tensor, known, (args, kwargs))
+        except DataDependent:
+            passing = passing_value(sys._getframe(2)) if func is Tensor.__bool__ else None
+            if passing is None:
+                raise
+            return self._asserted(args[0], passing)
         return func(*args, **kwargs)
+
+    def _asserted(self, tensor: Tensor, passing: bool) -> bool:
+        """Let the graph do what an assert does, and go on as after one that passed."""
+        if not passing:
+            tensor = self._record(torch.logical_not, (tensor,), _NO_KWARGS)
+        args, _, _, _, used, _ = self.values.arguments((tensor, "an assert of the model"), _NO_KWARGS)
+        self.values.append("call_function", torch._assert, args, _NO_KWARGS, "_assert", used)
+        return passing
 
     def refusal(self, func: Callable[..., Any]) -> DataDependent:
         """What is raised where code wants data."""
@@ -307,6 +323,7 @@ class Recording(TorchFunctionMode):
             return self.values.is_symbolic(args) or self.values.is_symbolic(kwargs.values())
 
 
+_NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 _KEEP_MASKS: Final = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 _SIZED: Final = frozenset({torch.zeros, torch.ones, torch.empty})
 _MOST_ELEMENTS: Final = 1 << 24

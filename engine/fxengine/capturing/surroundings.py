@@ -126,7 +126,7 @@ def _batching(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _deriving(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A stand-in for what derives functions: it looks through tensors, which a graph cannot, so the graph ends there."""
+    """A stand-in for what derives functions: it looks through tensors, and no graph does; so it ends there."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if _recording() is None:
