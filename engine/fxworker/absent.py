@@ -10,6 +10,7 @@ import ast
 import contextlib
 import importlib.machinery
 import linecache
+import opcode
 import re
 import sys
 import types
@@ -24,6 +25,8 @@ _VERSION: Final = "999.0.0"
 """Code that asks for a version asks for one that is new enough."""
 
 _CATCHING: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+_UNPACKING: Final = opcode.opmap["UNPACK_SEQUENCE"]
 
 _OURS: Final = __file__.rpartition("/")[0] + "/"
 
@@ -196,12 +199,8 @@ class _Absent:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not _STAND_INS.permissive:
             _refuse(self.__dict__["_path"])
-        if (
-            len(args) == 1
-            and not kwargs
-            and isinstance(args[0], types.FunctionType | type | staticmethod | classmethod)
-        ):
-            return args[0]  # It decorates something, which is what it is without it.
+        if len(args) == 1 and not kwargs and _is_decorated(args[0], sys._getframe(1)):
+            return args[0]  # It is what it is without the decorator.
         return self
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
@@ -223,7 +222,7 @@ class _Absent:
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(())
+        return iter([self] * _wanted_by(sys._getframe(1)))
 
     def __len__(self) -> int:
         return 0
@@ -245,6 +244,20 @@ class _Absent:
 
     def __repr__(self) -> str:
         return f"<{self.__dict__['_path']}, which is not installed>"
+
+
+def _is_decorated(value: Any, frame: types.FrameType) -> bool:
+    """Whether what a frame calls something with is a definition that it decorates; a class has no name yet there."""
+    if isinstance(value, type):
+        name, scope = value.__name__, frame.f_globals
+        return value.__module__ == scope.get("__name__") and frame.f_locals.get(name, scope.get(name)) is not value
+    return isinstance(value, types.FunctionType | staticmethod | classmethod)
+
+
+def _wanted_by(frame: types.FrameType) -> int:
+    """Return into how many variables a frame unpacks what it iterates right now, 0 where it does something else."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at + 1] if at >= 0 and code[at] == _UNPACKING else 0
 
 
 def _index(values: tuple[Any, ...], value: Any) -> int:

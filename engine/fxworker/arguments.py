@@ -16,7 +16,7 @@ from typing import Any, Final
 from torch import nn
 
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, without, written
-from fxworker.complaints import Complaint, complaint_of, depth_of
+from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated
 from fxworker.packages import with_packages
 from fxworker.patience import patience
 from fxworker.proposing import Proposals, fits, has_field
@@ -75,7 +75,8 @@ class Search:
             if root is not None:
                 return expression, root
             depth = depth_of(error)
-            if isinstance(error, ModuleNotFoundError) or (isinstance(error, NameError) and depth):
+            unknown = isinstance(error, NameError) and depth and not is_evaluated(error)
+            if isinstance(error, ModuleNotFoundError) or unknown:
                 self.error, self.tried = error, expression
                 return None  # Nothing that one could propose mends that.
             if error is not None and (self.error is None or depth > depth_of(self.error)):
@@ -164,7 +165,8 @@ class Search:
         ]
         # A constructor may hand on what it does not know itself to one that misses it.
         passing = [path for cls in complaint.within for path, each in choice.items() if path and _makes(each, cls)]
-        for rank, path in enumerate(dict.fromkeys((*called, *passing, ""))):
+        spread = [path for path, each in choice.items() if _is_spread(path, each, complaint)]
+        for rank, path in enumerate(dict.fromkeys((*spread, *called, *passing, ""))):
             changed = dict(choice)
             for name in complaint.missing:
                 inner = joined(path, name)
@@ -249,6 +251,12 @@ def _is_called(group: Group, callee: str) -> bool:
     """Whether a call of a class comes to the constructor of a class of a name, its own or one that it inherits."""
     lineage = group.cls.__mro__ if isinstance(group.cls, type) else ()
     return callee == group.head or any(each.__name__ == callee for each in lineage)
+
+
+def _is_spread(path: str, value: Value, complaint: Complaint) -> bool:
+    """Whether a value is a mapping whose items were handed on to what complains."""
+    is_mapping = isinstance(value, Group) and value.style == "mapping"
+    return is_mapping and path.rpartition(".")[2] in complaint.spread
 
 
 def _makes(value: Value, cls: type) -> bool:

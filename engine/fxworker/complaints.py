@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fxengine.errors import text_of
 from fxworker.absent import is_stand_in
-from fxworker.choices import attribute_of
+from fxworker.choices import attribute_of, parameters_of
 from fxworker.evidence import Kind, kind_of_attribute
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
@@ -77,6 +77,7 @@ class Complaint:
         classes: What a value should have been an instance of.
         within: The classes that were being constructed, innermost first.
         records: Classes whose instances have the attribute that a value had not.
+        spread: The names of the mappings whose items were handed on as arguments.
     """
 
     words: tuple[str, ...] = ()
@@ -92,6 +93,7 @@ class Complaint:
     classes: tuple[type, ...] = ()
     within: tuple[type, ...] = ()
     records: tuple[type, ...] = ()
+    spread: tuple[str, ...] = ()
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -101,7 +103,7 @@ def complaint_of(error: BaseException) -> Complaint:
     words = tuple(_words(text, moments))
     values = (*_quoted(text), *_numbers(text), *_compared(moments))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
-        return replace(told, within=tuple(_constructed(moments)))
+        return replace(told, within=tuple(_constructed(moments)), spread=tuple(_spread(moments)))
     if isinstance(error, AttributeError) and isinstance(error.name, str):
         kind, owner = kind_of_attribute(error.name), _attributes(error.obj)
         got, records = type(error.obj).__name__, tuple(_records(moments, error.name))
@@ -110,11 +112,31 @@ def complaint_of(error: BaseException) -> Complaint:
         tables = [key for _, frame, line in moments for key in _table_keys(frame, line)]
         key = error.args[0] if error.args and isinstance(error.args[0], str) else ""
         return Complaint(words, lacks=key, owner=_keys(moments, key), values=tuple(dict.fromkeys(tables))[:_MOST])
+    if isinstance(error, NameError) and (names := _evaluated(moments)):
+        return Complaint((str(error.name), *words), "string", values=names)
     if classes := _checked(error, moments):
         return Complaint(words, _said_kind(text), values=values, classes=classes)
     if isinstance(error, TypeError | ValueError | IndexError):
         return _about_kind(error, text, words, values, moments)
     return Complaint(words, _said_kind(text), values=values)
+
+
+def is_evaluated(error: BaseException) -> bool:
+    """Whether an error is that of an expression which the code had as text."""
+    return next((frame.f_code.co_filename == "<string>" for _, frame, _ in _moments(error.__traceback__)), False)
+
+
+def _evaluated(moments: list[tuple[str, FrameType, str]]) -> tuple[str, ...]:
+    """Return what a text may say that was evaluated and names nothing: the modules that stand beside the code."""
+    frame = moments[0][1] if moments else None
+    if frame is None or frame.f_code.co_filename != "<string>":
+        return ()
+    own = frame.f_globals.get("__name__")
+    classes = [
+        name for name, value in frame.f_globals.items() if isinstance(value, type) and issubclass(value, nn.Module)
+    ]
+    classes.sort(key=lambda name: frame.f_globals[name].__module__ != own)
+    return tuple(map(repr, classes))[:_MOST]
 
 
 def _said_kind(text: str) -> Kind | None:
@@ -195,6 +217,13 @@ def _constructed(moments: list[tuple[str, FrameType, str]]) -> Iterator[type]:
     for name, frame, _ in moments:
         if name == "__init__" and "self" in frame.f_locals:
             yield type(frame.f_locals["self"])
+
+
+def _spread(moments: list[tuple[str, FrameType, str]]) -> Iterator[str]:
+    """Yield what the mappings on the way are called that are handed on as in `Net(**options["net"])`."""
+    for *_, line in moments:
+        for each in re.findall(r"\*\*([\w.\[\]'\"]+)", line):
+            yield _WORD.findall(each)[-1] if _WORD.search(each) else ""
 
 
 def _about_kind(
@@ -335,7 +364,7 @@ def _having(name: str, values: Iterable[Any]) -> Iterator[type]:
         if not isinstance(each, type) or not _is_project(each.__module__) or is_stand_in(each):
             continue
         own = [vars(one) for one in each.__mro__ if one.__module__ not in {"builtins", "typing"}]
-        has = any(name in one or name in one.get("__annotations__", ()) for one in own)
+        has = any(name in one or name in one.get("__annotations__", ()) for one in own) or name in parameters_of(each)
         if has and not issubclass(each, nn.Module | Tensor | BaseException | enum.Enum):
             yield each
 

@@ -46,6 +46,25 @@ def test_what_does_not_need_the_package_is_there(tmp_path):
     assert is_stand_in(module.another)
 
 
+def test_a_class_that_is_handed_to_it_is_not_what_it_decorates(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from no_such_thing import register\n"
+        "class Kind:\n    def __init__(self, a, b): pass\n"
+        "@register(Kind)\ndef f(x): return x + 1\n"
+        "@register(object)\ndef g(x): return x + 2\n"
+        "@register\nclass Other: pass\n",
+    )
+    assert (module.f(1), module.g(1), module.Other.__name__) == (2, 3, "Other")
+
+
+def test_it_is_unpacked_into_as_many_as_are_wanted(tmp_path):
+    module, _ = imported(tmp_path, "import no_such_thing\na, b = no_such_thing.make()\nc = list(no_such_thing.all)\n")
+    assert is_stand_in(module.a)
+    assert is_stand_in(module.b)
+    assert module.c == []
+
+
 def test_using_it_later_says_what_is_missing(tmp_path):
     module, _ = imported(tmp_path, "import no_such_thing\nclass D(no_such_thing.Base): pass\n")
     for use in (lambda: module.no_such_thing.imread("x"), module.D):

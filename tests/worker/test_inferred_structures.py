@@ -242,6 +242,19 @@ class Optional(nn.Module):
         self.fc = nn.Linear(width, 3) if kind == "plain" else SECRETIVE.make(width, kind)
 
 
+class Spread(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.first = Basic(**options["basic"])
+        self.second = Encoder(**options["encoder"])
+
+
+class Evaluated(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.part = eval(kind)(4, 4)
+
+
 class Odd(nn.Module):
     def __init__(self, taps):
         super().__init__()
@@ -268,7 +281,21 @@ CLASSES = [
     Keywords,
     Factory,
 ]
-CLASSES += [Columns, Loose, Kernels, Annotated, Prefixed, Named, Reversed, Masked, Holding, Optional, Odd]
+CLASSES += [
+    Columns,
+    Loose,
+    Kernels,
+    Annotated,
+    Prefixed,
+    Named,
+    Reversed,
+    Masked,
+    Holding,
+    Optional,
+    Odd,
+    Spread,
+    Evaluated,
+]
 
 
 def scope() -> dict:
