@@ -151,7 +151,7 @@ def _key(env: PythonEnv, request: TraceRequest) -> str:
         replace(each, constructs=tuple(way for way in each.constructs if way.source != "remembered"))
         for each in request.targets
     )
-    asked = replace(request, id=0, early=False, keep=Keep(), targets=tuple(targets))
+    asked = replace(request, id=0, early=False, keep=Keep(), known=(), targets=tuple(targets))
     variables = visible(os.environ, env.variables)
     paths = [variables.get("PYTHONPATH", ""), *variables.get("PYTHONPATH", "").split(os.pathsep)]
     stamps = [*_states(_installed(env.command[0])), *_states(filter(None, paths[1:]))]

@@ -11,6 +11,7 @@ from lsprotocol import types as lsp
 from fxls.discovery.finding import with_ignores
 from fxls.discovery.ignores import mentions
 from fxls.discovery.index import ModelIndex
+from fxls.reusing import completed, known_of
 from fxls.settings import Settings
 from fxls.snapshot import Snapshot
 from fxls.text.edits import Carry, Change, apply_changes
@@ -20,12 +21,14 @@ from fxls.trivia import same_code
 from fxworker.wire import (
     LATER,
     EnvironmentReport,
+    Known,
     Location,
     Problem,
     ProfileReport,
     ProfileRow,
     TargetReport,
     TraceReport,
+    TraceRequest,
     digest,
 )
 
@@ -76,6 +79,8 @@ class Document:
         self._carry = Carry.identity()
         self._asked = Carry.identity()
         self._asked_digest = ""
+        self._answer: TraceReport | None = None
+        self._asked_from: tuple[TraceReport | None, Carry] = None, Carry.identity()
         self._profiles: dict[tuple[str, str], ProfileReport] = {}
 
     @property
@@ -84,6 +89,11 @@ class Document:
         if self._found_carry.replacements:
             self._found, self._found_carry = self._found.carried(self._found_carry), Carry.identity()
         return self._found
+
+    @property
+    def known(self) -> tuple[Known, ...]:
+        """The targets whose reports hold as long as what they follow from in the text does."""
+        return known_of(self._answer) if self._answer is not None and self._valid else ()
 
     @property
     def in_file(self) -> bool:
@@ -128,8 +138,13 @@ class Document:
         """Note that the current text is being traced; its digest names the answer."""
         self._asked = Carry.identity()
         self._asked_digest = self.digest
+        self._asked_from = self._answer, self._carry
         self.asked_at = time.time()
         return self.digest
+
+    def completed(self, report: TraceReport, request: TraceRequest) -> TraceReport | None:
+        """Return a report with what is known of its unchanged targets; None where an edit touched that."""
+        return completed(report, *self._asked_from, request.targets)
 
     def early(self, report: TraceReport, settings: Settings) -> Snapshot | None:
         """Return the document with what is known before its report, for diagnostics alone; None if that came too late.
@@ -151,7 +166,7 @@ class Document:
         """Take a report, if it is that of the text that was asked about last; says whether it was."""
         if report.digest != self._asked_digest:
             return False
-        self.report = report
+        self.report = self._answer = report
         self._carry = self._asked
         self.current = self._valid = True
         return True
@@ -175,7 +190,7 @@ class Document:
 
     def forget(self) -> None:
         """Drop the report: what it says is no longer to be shown."""
-        self.report = None
+        self.report = self._answer = None
         self.outdated()
         self._asked_digest = ""
 

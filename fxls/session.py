@@ -400,9 +400,10 @@ class Session:
         """Return the report of a document's text; after an edit its problems are shown as soon as they are known."""
 
         def early(report: TraceReport) -> None:
-            if self._workspace.is_to_be_freed(document, report):
+            whole = document.completed(report, request)
+            if whole is None or self._workspace.is_to_be_freed(document, report):
                 return
-            known = document.early(without_ignored(report), self._workspace.settings(document))
+            known = document.early(without_ignored(whole), self._workspace.settings(document))
             if known is not None and document.report is not None:
                 self._display.publish(known)
                 self._scheduler.progressed(document.uri)
@@ -410,7 +411,11 @@ class Session:
 
         document.asked()
         try:
-            return without_ignored(await self._worker(document).trace(request, early))
+            report = await self._worker(document).trace(request, early)
+            whole = document.completed(report, request)
+            if whole is None:
+                whole = await self._worker(document).trace(replace(request, known=()), early)
+            return without_ignored(whole)
         finally:
             heard.set()
 
@@ -436,7 +441,9 @@ class Session:
 
         async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
             index = view.discover(document.path, text)
-            return index, without_ignored(await worker.trace(replace(request, text=text, targets=index.targets)))
+            return index, without_ignored(
+                await worker.trace(replace(request, text=text, targets=index.targets, known=()))
+            )
 
         async def sampler(text: str, targets: tuple[TraceTarget, ...]) -> TraceReport:
             return await worker.trace(replace(request, text=text, targets=targets, sample=True, early=False))

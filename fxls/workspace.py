@@ -130,6 +130,7 @@ class Workspace:
             limits=view.settings.limits,
             sandbox=self.is_sandboxed(document),
             keep=view.settings.keep,
+            known=document.known,
         )
 
     def profile_request(

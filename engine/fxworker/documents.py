@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fxengine.syntax import tree_of
-from fxworker import handlers, postmortem, sandbox
+from fxworker import dependence, handlers, postmortem, sandbox
 from fxworker.channel import Frame, FrameReader, Kind
 from fxworker.children import (
     Child,
@@ -364,6 +364,7 @@ class DocumentTemplate:
             self._read = set()
         if self._traced is not None:
             self._document.read_ahead(self._traced)
+            dependence.read_ahead(self._document.statements)
             self._traced = None
         self._replenish()
         last = self._last

@@ -312,6 +312,15 @@ class Document:
         self._finder.install(request.overlays)
         return is_still_absent() and all(self._state(path) == stamp for path, stamp in self._stamps.items())
 
+    @property
+    def statements(self) -> Iterable[Statement]:
+        """The statements of the text that was read last."""
+        return self._statements.values()
+
+    def state(self) -> str:
+        """Return a name for what was imported: equal as long as it is what an import would give."""
+        return digest(repr((self.roots, sorted(self._stamps.items()))))
+
     def run(self, statement: Statement, flags: int, namespace: dict[str, Any]) -> list[ModuleNotFoundError]:
         """Execute a statement of the file, and return what it wants that is not installed.
 

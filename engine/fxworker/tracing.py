@@ -22,6 +22,7 @@ from fxworker import sandbox
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of
 from fxworker.capturing import captured_with
 from fxworker.compiling import leave_compiler_alone
+from fxworker.dependence import Dependence
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.inner import mentions_of
 from fxworker.loading import Document, Hint, Loaded, load
@@ -30,7 +31,9 @@ from fxworker.offline import go_offline
 from fxworker.prepared import Prepared
 from fxworker.reporting import Reporter
 from fxworker.wire import (
+    Enclosed,
     Guard,
+    Known,
     ModuleFacts,
     Problem,
     Span,
@@ -78,7 +81,9 @@ def trace(
     reporter = Reporter(document.path, request.text)
     problems = [reporter.import_failed(failure) for failure in loaded.failures]
     problems += [reporter.not_installed(missing) for missing in loaded.missing]
-    session = _Session(request, loaded, reporter, document.hints, on_target, prepared)
+    session = _Session(
+        request, loaded, reporter, document.hints, on_target, prepared, Dependence(request, loaded, document)
+    )
 
     def report() -> TraceReport:
         targets = tuple(session.reports.get(each.qualname) or reporter.untraced(each) for each in request.targets)
@@ -176,6 +181,7 @@ class _Session:
     hints: Mapping[str, Hint]
     on_target: OnTarget
     prepared: Prepared | None = None
+    dependence: Dependence | None = None
     enclosed: dict[type, _Enclosed] = field(default_factory=dict[type, _Enclosed])
     reports: dict[str, TargetReport] = field(default_factory=dict[str, TargetReport])
     found: dict[str, Hint] = field(default_factory=dict[str, Hint])
@@ -239,6 +245,7 @@ class _Session:
             captured = captured_with(feeder.sources, fed.inputs)
         shapes_ms = clock.lap()
         code = graph.python_code("self")
+        key = self._key(traced, diagnosis)
         return replace(
             report,
             inputs=fed.inputs,
@@ -249,6 +256,8 @@ class _Session:
             guards=self._guards(report, captured),
             captured=captured is not None,
             cut=diagnosis.cut,
+            key=key,
+            encloses=self._enclosed_in(traced.built.root, diagnosis) if key else (),
             timings=replace(report.timings, trace=trace_ms, shapes=shapes_ms, report=clock.lap()),
         )
 
@@ -261,6 +270,9 @@ class _Session:
             return replace(
                 self.reporter.untraced(target), status=status, enclosed_by=inside.by, module_path=inside.module_path
             )
+        known = self._known(target)
+        if known is not None:
+            return self._unchanged(target, known)
         clock = _Clock()
         ahead = self.prepared.model(target) if self.prepared is not None else None
         built = ahead or build(target, self.loaded, self._hint(target).construct, lambda: self._may_search(target))
@@ -372,14 +384,55 @@ class _Session:
 
     def _note_enclosed(self, target: TraceTarget, root: nn.Module, diagnosis: Diagnosis) -> None:
         """Note the classes whose instances were traced as a part of this model."""
-        reached = set[str]()
-        if not diagnosis.complete:
-            origins = (node.origin for node in diagnosis.graph.nodes)
-            reached.update(origin.module_path for origin in origins if origin is not None)
-            reached.update(path for problem in diagnosis.problems for path in problem.instances)
-        for path, module in root.named_modules():
-            if path and (diagnosis.complete or path in reached):
-                self.enclosed.setdefault(type(module), _Enclosed(target.qualname, path))
+        for cls, path in _parts(root, diagnosis).items():
+            self.enclosed.setdefault(cls, _Enclosed(target.qualname, path))
+
+    def _enclosed_in(self, root: Any, diagnosis: Diagnosis) -> tuple[Enclosed, ...]:
+        """Return the targets whose instances were traced as a part of a model."""
+        parts = _parts(root, diagnosis) if isinstance(root, nn.Module) else {}
+        classes = ((each, class_of(each, self.loaded)) for each in self.request.targets if each.kind == "class")
+        return tuple(Enclosed(each.qualname, parts[found]) for each, found in classes if found in parts)
+
+    def _known(self, target: TraceTarget) -> Known | None:
+        """Return the report that whoever asks has of a target, if all that it follows from is as it was."""
+        known = next((each for each in self.request.known if each.qualname == target.qualname), None)
+        if known is None or self.dependence is None or known.key != self.dependence.key(target):
+            return None
+        return known
+
+    def _unchanged(self, target: TraceTarget, known: Known) -> TargetReport:
+        """Return the report of a target that need not be traced, and note what it says of the others."""
+        paths = {each.qualname: each.module_path for each in known.encloses}
+        for each in self.request.targets:
+            found = class_of(each, self.loaded) if each.qualname in paths else None
+            if found is not None:
+                self.enclosed.setdefault(found, _Enclosed(target.qualname, paths[each.qualname]))
+        if target.qualname in self.hints:
+            self.found[target.qualname] = self.hints[target.qualname]
+        return replace(
+            self.reporter.untraced(target), status=known.status, key=known.key, encloses=known.encloses, unchanged=True
+        )
+
+    def _key(self, traced: _Traced, diagnosis: Diagnosis) -> str:
+        """Return what names all that a report follows from; none for one that time has cut short."""
+        dependence, target = self.dependence, traced.target
+        if dependence is None or diagnosis.cut or not dependence.covers(target, traced.built.root, diagnosis.graph):
+            return ""
+        return dependence.key(target)
+
+
+def _parts(root: nn.Module, diagnosis: Diagnosis) -> dict[type, str]:
+    """Return the classes whose instances were traced as a part of a model, each with the path of the first."""
+    reached = set[str]()
+    if not diagnosis.complete:
+        origins = (node.origin for node in diagnosis.graph.nodes)
+        reached.update(origin.module_path for origin in origins if origin is not None)
+        reached.update(path for problem in diagnosis.problems for path in problem.instances)
+    parts: dict[type, str] = {}
+    for path, module in root.named_modules():
+        if path and (diagnosis.complete or path in reached):
+            parts.setdefault(type(module), path)
+    return parts
 
 
 class _Clock:

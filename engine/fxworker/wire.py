@@ -252,6 +252,24 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
+class Enclosed:
+    """A class of the file whose instances are a part of a traced model, and the path of the first of them."""
+
+    qualname: str
+    module_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A target's report that whoever asks has at hand, by the key of all that it follows from."""
+
+    qualname: str
+    key: str
+    status: Status
+    encloses: tuple[Enclosed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TraceRequest:
     """Trace the targets of a file as it stands in the editor; answered by one `TraceReport`.
 
@@ -274,6 +292,7 @@ class TraceRequest:
     sandbox: bool = False
     keep: Keep = Keep()
     sample: bool = False
+    known: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +367,9 @@ class TargetReport:
     `enclosed_by` names the target inside which this class was traced, when it needed no instance of its own.
     `module_path` is then the path of its first instance there. `samples` are there only where the
     request asks for them.
+    `key` names all that this report follows from, "" where that is not known; `encloses` are the classes of the file
+    that were traced inside of this target. One that is `unchanged` was not traced and says nothing but `status` and
+    these.
     """
 
     qualname: str
@@ -368,6 +390,9 @@ class TargetReport:
     timings: Timings = Timings()
     captured: bool = False
     samples: tuple[Sample, ...] = ()
+    key: str = ""
+    encloses: tuple[Enclosed, ...] = ()
+    unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -705,6 +730,8 @@ _CODECS: dict[Any, _Codec] = {
         Overlay,
         Limits,
         Keep,
+        Enclosed,
+        Known,
         TraceRequest,
         ModuleFacts,
         Guard,
