@@ -300,6 +300,27 @@ def test_inputs_and_outputs_may_be_any_structure():
     assert isinstance(result["box"], Box)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slotted:
+    value: torch.Tensor
+
+
+class Shared:
+    value = torch.ones(4)
+
+
+@pytest.mark.parametrize("kind", ["slots", "class"])
+def test_tensors_of_objects_are_inputs_wherever_they_are_kept(kind):
+    def given(tensor):
+        return Slotted(tensor) if kind == "slots" else type("Given", (Shared,), {"value": tensor})()
+
+    found = fxengine.capture(lambda box: box.value * 2, (given(X),))
+
+    assert not found.problems
+    assert torch.equal(found.graph_module(given(X + 1)), (X + 1) * 2)
+    assert torch.equal(Shared.value, torch.ones(4))
+
+
 def test_objects_that_only_their_code_can_make_come_out_rebuilt():
     captured(lambda x: Cache(x + 1), X)
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fxengine.capturing.held import Place
+from fxengine.capturing.objects import state_of
 from fxengine.recording import PLAIN_TYPES
 
 __all__ = ["Leaf", "Parameters", "leaves_of"]
@@ -119,7 +120,7 @@ def _rebuilt(
         return copied
     if _has_tensors(value):
         copied = copy.copy(value)
-        for name, item in vars(value).items():
+        for name, item in _parts(value).items():
             object.__setattr__(copied, name, _rebuilt(item, (*path, Name(name)), f"{expression}.{name}", leaf))
         return copied
     return leaf(path, expression, value)
@@ -127,8 +128,16 @@ def _rebuilt(
 
 def _has_tensors(value: Any) -> bool:
     """Whether an object is a record of values, which may be taken apart."""
-    if isinstance(value, nn.Module | type) or callable(value) or not hasattr(value, "__dict__"):
+    if isinstance(value, nn.Module | type) or callable(value):
         return False
     return dataclasses.is_dataclass(value) or any(
-        isinstance(item, Tensor | list | tuple | dict) for item in vars(value).values()
+        isinstance(item, Tensor | list | tuple | dict) for item in _parts(value).values()
     )
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """The attributes of an object, with the tensors that its class has for it."""
+    shared: dict[str, Any] = {}
+    for cls in reversed(type(value).__mro__):
+        shared.update((name, item) for name, item in vars(cls).items() if isinstance(item, Tensor))
+    return {**shared, **state_of(value)}

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fxengine.node import Argument
 
-__all__ = ["argument_of", "rebuilt", "tensors_in"]
+__all__ = ["argument_of", "rebuilt", "state_of", "tensors_in"]
 
 _MOST: Final = 100_000
 """How many objects are looked at in the search for tensors."""
@@ -60,7 +60,7 @@ def argument_of(
         items = {key: create_arg(item) for key, item in value.items()}
         return create_node("call_function", OrderedDict, (items,), {}) if kind is OrderedDict else items
     cls: Any = f"{kind.__module__}:{kind.__qualname__}" if "<locals>" not in kind.__qualname__ else keep(kind)
-    state = {name: create_arg(item) for name, item in _state_of(value).items()}
+    state = {name: create_arg(item) for name, item in state_of(value).items()}
     return create_node("call_function", rebuilt, (cls, state), {})
 
 
@@ -80,10 +80,11 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
         elif isinstance(item, list | tuple | set | frozenset):
             pending += item
         elif not callable(item) or is_dataclass(item):
-            pending += _state_of(item).values()
+            pending += state_of(item).values()
 
 
-def _state_of(value: Any) -> dict[str, Any]:
+def state_of(value: Any) -> dict[str, Any]:
+    """Return the attributes of an object, in its dict and in slots."""
     state = dict(getattr(value, "__dict__", ()))
     for cls in type(value).__mro__:
         slots = cls.__dict__.get("__slots__", ())
