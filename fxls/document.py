@@ -107,7 +107,7 @@ class Document:
 
     def change(self, version: int | None, events: Sequence[lsp.TextDocumentContentChangeEvent]) -> Effect:
         """Apply the client's edits."""
-        text, changes = apply_changes(self.text, events, self._encoding)
+        text, changes = apply_changes(self.text, events, self._encoding, self.mapper)
         self.version = version
         if text == self.text:
             return Effect.NONE

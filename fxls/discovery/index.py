@@ -276,6 +276,8 @@ def _carried_variable(variable: ModelVariable, carry: Carry) -> ModelVariable | 
 
 def _carried_assignment(assignment: Assignment, carry: Carry) -> Assignment | None:
     span, value = carry.span(assignment.span), carry.span(assignment.value)
+    if span is assignment.span and value is assignment.value:
+        return assignment
     return None if span is None or value is None else Assignment(span, value)
 
 

@@ -34,18 +34,23 @@ class Change:
 
 
 def apply_changes(
-    text: str, changes: Iterable[lsp.TextDocumentContentChangeEvent], encoding: str = "utf-16"
+    text: str,
+    changes: Iterable[lsp.TextDocumentContentChangeEvent],
+    encoding: str = "utf-16",
+    mapper: Mapper | None = None,
 ) -> tuple[str, tuple[Change, ...]]:
     """Return the edited text and its changes in CPython's coordinates, each relative to the text before it.
 
     A change without a range replaces the whole text; the lines that stay the same at both ends are no part of it.
+    Who has the `mapper` of the text spares it to be made again.
     """
     applied: list[Change] = []
     for event in changes:
         if isinstance(event, lsp.TextDocumentContentChangeWholeDocument):
             new, change = event.text, difference(text, event.text)
         else:
-            new, change = _applied(text, event, encoding)
+            known = mapper if mapper is not None and mapper.text is text else Mapper(text, encoding)
+            new, change = _applied(known, event)
         text = new
         if change is not None:
             applied.append(change)
@@ -71,9 +76,9 @@ def difference(old: str, new: str) -> Change | None:
     return Change(span, "".join(after[head : len(after) - tail]), at_line_end=mapper.line(span.line) == "")
 
 
-def _applied(text: str, event: lsp.TextDocumentContentChangePartial, encoding: str) -> tuple[str, Change | None]:
-    """Return the text after one incremental change, and that change."""
-    mapper = Mapper(text, encoding)
+def _applied(mapper: Mapper, event: lsp.TextDocumentContentChangePartial) -> tuple[str, Change | None]:
+    """Return the text after one incremental change of that of a mapper, and that change."""
+    text = mapper.text
     span = mapper.span(event.range)
     start, end = mapper.offset(span.line, span.column), mapper.offset(span.end_line, span.end_column)
     new = text[:start] + event.text + text[end:]
@@ -129,6 +134,12 @@ class Carry:
 
         An insertion right beside a span touches it unless a space or a line end stands between them.
         """
+        if not self.replacements or span.end_line < self.replacements[0].old_start[0]:
+            return span
+        last = self.replacements[-1]
+        if span.line > last.old_end[0]:
+            lines = last.new_end[0] - last.old_end[0]
+            return Span(span.line + lines, span.column, span.end_line + lines, span.end_column) if lines else span
         start, end = (span.line, span.column), (span.end_line, span.end_column)
         before: _Replacement | None = None
         for replacement in self.replacements:

@@ -18,6 +18,7 @@ from lsprotocol import types as lsp
 from fxworker.wire import Span
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_ONE_MORE: Final = (1).__add__
 
 
 class Mapper:
@@ -130,7 +131,7 @@ class Mapper:
             if "\r" in self.text:
                 self._starts = [0, *(end.end() for end in _LINE_END.finditer(self.text))]
             else:
-                self._starts = [0, *accumulate(len(line) + 1 for line in self._lines[:-1])]
+                self._starts = [0, *accumulate(map(_ONE_MORE, map(len, self._lines[:-1])))]
         return self._starts
 
 
