@@ -196,7 +196,7 @@ _DATA_IS_MISSING = (
     "attempted to run this operator with Meta tensors",
     "raises unimplemented by default, as a correct data-independent implementation does not exist",
     "cannot repeat_interleave a meta tensor",
-    "with arguments from the 'Meta' backend",
+    "Meta' backend",  # Of 'Meta', 'SparseMeta' and their like.
     "unsupported format string passed to Tensor.__format__",
     "argument should be a 1D CPU int64 tensor, but got 1D meta",
 )

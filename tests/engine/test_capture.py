@@ -196,6 +196,7 @@ def test_constants_are_computed_and_random_numbers_are_drawn_in_each_run():
         (lambda x: torch.zeros(int(x[0, 0])), "int"),
         (lambda x: x.numpy(), "numpy"),
         (lambda x: 3 in x, "contains"),
+        (lambda x: torch.sparse.mm(torch.eye(2).to_sparse(), x), "_sparse_mm"),
     ],
 )
 def test_what_only_data_can_tell_is_a_problem(ask, word):
