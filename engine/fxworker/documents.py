@@ -8,7 +8,6 @@ Newest wins: a request for the file ends the trace of the one before.
 import contextlib
 import gc
 import os
-import signal
 import tempfile
 import time
 from collections.abc import Iterable
@@ -28,7 +27,7 @@ from fxworker.children import (
     hold_standard_descriptors,
     outlive_parent,
 )
-from fxworker.limits import bound, watch
+from fxworker.limits import bound, bring_down, watch
 from fxworker.loading import Document, Hint
 from fxworker.loop import Loop, Timer, drain
 from fxworker.postmortem import End
@@ -273,12 +272,11 @@ class DocumentTemplate:
         self._lost(job, end)
 
     def _exceeded(self, job: Job, what: str) -> None:
-        """End a child that uses too much; the signal makes it record where it is."""
+        """End a child that uses too much."""
         assert job.child is not None
         job.excess = what
         child = job.child
-        os.kill(child.pid, signal.SIGUSR1)
-        self._loop.after(GRACE, lambda: child.kill() if job.child is child else None)
+        bring_down(self._loop, child.pid, lambda: job.child is child, child.kill)
 
     def _lost(self, job: Job, end: End) -> None:
         """Answer for a child that gave no answer, or try the file's other models without the one it worked on."""

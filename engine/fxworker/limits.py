@@ -5,7 +5,10 @@ there are below one, and how much memory they hold together, its supervisor look
 counts a user's processes all in one, among them the person's other programs.
 """
 
+import contextlib
 import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +24,9 @@ except ImportError:  # Windows.
 
 _LOOK: Final = 0.1
 """Seconds between two looks at what runs below a process."""
+
+_LAST_WORDS: Final = 2.0
+"""Seconds that a process has to record where it is before it is ended."""
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -56,6 +62,28 @@ def watch(loop: Loop, pid: int, limits: Limits, runs: Callable[[], bool], exceed
             loop.after(_LOOK, look)
 
     loop.after(_LOOK, look)
+
+
+def bring_down(loop: Loop, pid: int, runs: Callable[[], bool], kill: Callable[[], object]) -> None:
+    """End a process that uses too much once it has recorded where it is, which a signal makes it do.
+
+    What it started is stopped meanwhile: hundreds of processes can keep a machine so busy that the record comes late.
+    """
+    last = time.monotonic() + _LAST_WORDS
+
+    def stop() -> None:
+        if not runs():
+            return
+        for each in _below(pid):
+            with contextlib.suppress(OSError):
+                os.kill(each, signal.SIGSTOP)
+        if time.monotonic() < last:
+            loop.after(_LOOK, stop)
+        else:
+            kill()
+
+    stop()
+    os.kill(pid, signal.SIGUSR1)
 
 
 def excess(used: Usage, limits: Limits) -> str:

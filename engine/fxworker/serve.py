@@ -8,7 +8,6 @@ each request: where a document template hangs or dies while it imports, the answ
 import gc
 import os
 import shutil
-import signal
 import sys
 import time
 from collections import OrderedDict
@@ -18,7 +17,7 @@ from typing import Final
 from fxworker import documents, postmortem, sandbox
 from fxworker.channel import Frame, Kind, widen
 from fxworker.children import Child, adopt_orphans, end_stragglers, fork, own
-from fxworker.limits import own_memory, watch
+from fxworker.limits import bring_down, own_memory, watch
 from fxworker.loading import import_key
 from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
@@ -169,11 +168,10 @@ class Template:
         return self._folder
 
     def _exceeded(self, document: _Document, what: str) -> None:
-        """End a document template whose imports use too much; the signal makes it record where it is."""
+        """End a document template whose imports use too much."""
         document.excess = what
         child = document.child
-        os.kill(child.pid, signal.SIGUSR1)
-        self._loop.after(documents.GRACE, lambda: child.kill() if self._is_kept(document) else None)
+        bring_down(self._loop, child.pid, lambda: self._is_kept(document), child.kill)
 
     def _evict(self) -> None:
         """End the document templates that are more than are kept, those first that were used longest ago."""
