@@ -168,7 +168,7 @@ def run(model: nn.Module, module: Any, made: Arguments, *, real: bool) -> Any:
 
 def difference(root: nn.Module, module: Any, make: Make, *, real: bool) -> str:
     """Return how the outputs of what was made of a model differ from its own on fresh inputs, "" if they do not."""
-    state = {name: value.clone() for name, value in root.state_dict().items()} if real else {}
+    state = {name: value.detach().clone() for name, value in tensors_of(root).items()} if real else {}
     try:
         wanted = leaves(run(root, root, make(1), real=real))
     except Exception as error:
@@ -192,11 +192,17 @@ def difference(root: nn.Module, module: Any, make: Make, *, real: bool) -> str:
     return ""
 
 
+def tensors_of(root: nn.Module) -> dict[str, torch.Tensor]:
+    """Return the parameters and buffers of a model by name; what a model saves may be more, or wrapped."""
+    return {**dict(root.named_parameters()), **dict(root.named_buffers())}
+
+
 def restore(root: nn.Module, state: dict[str, torch.Tensor]) -> None:
-    """Give the tensors of a model the data again that they had; a model's own way of loading wants more than data."""
+    """Give the tensors of a model the data again that they had, those apart that it has got since."""
     with torch.no_grad():
-        for name, value in root.state_dict().items():
-            value.copy_(state[name])
+        for name, value in tensors_of(root).items():
+            if name in state and value.shape == state[name].shape:
+                value.copy_(state[name])
 
 
 def leaves(value: Any) -> list[torch.Tensor]:
