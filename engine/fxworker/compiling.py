@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from contextlib import AbstractContextManager
-from types import CodeType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -26,13 +26,28 @@ def leave_compiler_alone() -> None:
     """
     marking = _marking()
     tables = getattr(sys.modules.get("torch._decomp"), "global_decomposition_table", {})
-    for kernel in {each for table in tables.values() for each in table.values()} if marking is not None else ():
-        function: Any = kernel
-        while function is not None:
-            inner = getattr(function, "__wrapped__", None)
-            if inner is not None and getattr(function, "__code__", None) is marking:
+    kernels = {each for table in tables.values() for each in table.values()} if marking is not None else set[Any]()
+    pending = [each for each in kernels if isinstance(each, FunctionType)]
+    seen = set[int]()
+    while pending:
+        function = pending.pop()
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
+        # Not every wrapper of torch's says truly what it wraps: it holds it.
+        held = [each.cell_contents for each in function.__closure__ or () if _is_filled(each)]
+        held = [each for each in held if isinstance(each, FunctionType)]
+        if function.__code__ is marking:
+            for inner in held:
                 vars(inner).setdefault("__dynamo_disable", inner)
-            function = inner
+        pending += held
+
+
+def _is_filled(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # It is empty.
+        return False
 
 
 def _marking() -> CodeType | None:
