@@ -40,6 +40,8 @@ class Case:
         provenance: The way from an input to the value.
         module_type: The module whose forward ran.
         known: Whether example inputs have answered the question.
+        counted: Whether the value is a size that follows from what tensors hold, as that of `x[x > 0]`.
+        inside: Whether what is asked is asked in code that the expression calls, and that is none of the user's.
     """
 
     rule: type[Rule]
@@ -51,6 +53,8 @@ class Case:
     provenance: Sequence[Step]
     module_type: type[Any] | None
     known: bool = False
+    counted: bool = False
+    inside: bool = False
 
     @property
     def variadic(self) -> str:
@@ -78,11 +82,15 @@ class Case:
 
 def headline(case: Case) -> str:
     """What is wrong, in one line."""
+    if case.inside and case.rule in _INSIDE and not case.variadic:
+        return f"`{case.expression}` {_INSIDE[case.rule]}, but {_reason(case)}"
     return _HEADLINES.get(case.rule, _raised)(case)
 
 
 def hints(case: Case) -> tuple[str, ...]:
     """What mends it, best first."""
+    if case.inside and case.rule in _INSIDE and not case.variadic:
+        return (*_for_inside(case), *_keep_out(case))
     return tuple(_HINTS.get(case.rule, _for_other)(case))
 
 
@@ -114,6 +122,8 @@ def _reason(case: Case) -> str:
         return f"torch.fx traces without {case.metadata}"
     if case.flag:
         return f"the input `{case.flag}` has no value while tracing"
+    if case.counted:
+        return "how many there are is only known when data flows"
     return "its value is only known when data flows"
 
 
@@ -207,10 +217,14 @@ def _for_bool(case: Case) -> list[str]:
         return [f"`torch._assert({case.expression}, message)` is recorded in the graph", *_keep_out(case)]
     if case.kind == "metadata":
         example = f"give example inputs: with known {case.metadata} the condition is decided"
-        once = "decide it once in `__init__` and keep the answer as an attribute"
+        once = "if it is so for all inputs, decide it in `__init__` and keep the answer as an attribute"
         return [*([] if case.known else [example]), once, *_keep_out(case)]
     if case.flag:
         return [_fix_the_input(case.flag), *_keep_out(case)]
+    if case.counted:
+        return ["compute on all of them and keep the sizes: `torch.where(mask, value, 0)`", *_keep_out(case)]
+    if case.purpose == "call" and case.expression.startswith(("sorted(", "list.sort(")):
+        return ["`torch.sort`, `torch.argsort` and `torch.topk` order tensors in the graph", *_keep_out(case)]
     if case.purpose in {"call", "membership"}:
         return ["`torch.maximum`, `torch.minimum` or `torch.where` work on tensors", *_keep_out(case)]
     return [
@@ -219,7 +233,28 @@ def _for_bool(case: Case) -> list[str]:
     ]
 
 
+def _for_inside(case: Case) -> list[str]:
+    """What helps where the question is asked by somebody else: to answer it, or to have it not asked."""
+    if case.flag:
+        return [_fix_the_input(case.flag)]
+    if "torch/distributions/" in _file_of(case.error):
+        return ["`validate_args=False` leaves the checks of the distribution out, which ask for values"]
+    return []
+
+
+def _file_of(error: BaseException) -> str:
+    """The file in which an exception was raised by other code than ours, as far as its traceback tells."""
+    traceback, files = error.__traceback__, [""]
+    while traceback is not None:
+        files.append(traceback.tb_frame.f_code.co_filename.replace("\\", "/"))
+        traceback = traceback.tb_next
+    return next((each for each in reversed(files) if "/fxengine/" not in each), "")
+
+
 def _for_length(case: Case) -> list[str]:
+    if case.expression.startswith(_TENSORS):
+        # torch asks each item for its own, in case it is a list, too.
+        return ["`torch.stack([…])` makes one tensor of several that are in the graph", *_keep_out(case)]
     value = _operand(case.value) or "x"
     return [
         f"`{value}.shape[0]` is recorded in the graph",
@@ -233,9 +268,12 @@ def _for_iteration(case: Case) -> list[str]:
         return [f"give `forward` fixed parameters in place of `{case.variadic}`", *_keep_out(case)]
     expression = _operand(case.expression)
     if case.kind == "metadata":
+        sizes = expression.endswith((".shape", ".size()", "]"))
+        reshaped = "`x.flatten(…)` and `x.unflatten(…)` reshape without all sizes"
+        whole = "compute on the whole tensor, not item by item: with a batch dimension, a mask, or `torch.vmap`"
         return [
             f"name the items: `{expression}[0], {expression}[1], …`",
-            "`x.flatten(…)` and `x.unflatten(…)` reshape without all sizes",
+            reshaped if sizes else whole,
             *_keep_out(case),
         ]
     if case.purpose == "membership":
@@ -251,6 +289,9 @@ def _for_iteration(case: Case) -> list[str]:
 
 def _for_number(case: Case) -> list[str]:
     result = ["keep the computation in torch: `//` in place of `int(a / b)`, `torch.arange` in place of `range`"]
+    if case.kind == "data-dependent" and not case.expression.startswith(("range(", "torch.")):
+        value = case.value or case.expression
+        result = [f"leave it a tensor here, and make a number or text of it where the result is used: `{value}`"]
     if "[" in case.expression and "indices must" in str(case.error):
         result = ["index a buffer that is in the graph, or use `torch.narrow(…)`, which takes symbolic sizes"]
     if case.kind == "metadata" and not case.known:
@@ -259,9 +300,16 @@ def _for_number(case: Case) -> list[str]:
 
 
 def _for_item(case: Case) -> list[str]:
+    changed, _, index = case.expression.partition("[")
+    value = changed if changed.isidentifier() and index else "x"
+    if ":" in index and index.endswith("]"):
+        return [
+            f"`{value} = {value}.slice_scatter(…)`, or `torch.cat([…])` of what stays and what is new",
+            *_keep_out(case),
+        ]
     return [
-        "`torch.where(mask, value, x)` for a mask",
-        "`torch.cat([…])` or `x.slice_scatter(…)` for a slice, `x.index_put(…)` for indices",
+        f"`{value} = torch.where(mask, value, {value})` for a mask",
+        f"`{value} = {value}.index_put((indices,), value)` for indices",
         *_keep_out(case),
     ]
 
@@ -284,6 +332,15 @@ def _for_module(_case: Case) -> list[str]:
 def _for_argument(case: Case) -> list[str]:
     return ["pass its parts, or a tuple, dict or named tuple of them", *_keep_out(case)]
 
+
+_TENSORS: Final = ("torch.tensor(", "torch.as_tensor(", "torch.Tensor(", "torch.FloatTensor(", "torch.LongTensor(")
+
+_INSIDE: Final[dict[type[Rule], str]] = {
+    DynamicBool: "asks a symbolic value for its truth inside",
+    DynamicLength: "asks a symbolic value for its length inside",
+    DynamicIteration: "iterates over a symbolic value inside",
+}
+"""What a call does in code that is none of the user's."""
 
 _HEADLINES: Final[dict[type[Rule], Callable[[Case], str]]] = {
     DynamicBool: _dynamic_bool,

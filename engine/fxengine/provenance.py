@@ -63,6 +63,8 @@ METADATA_METHODS: Final = frozenset(
 )
 _COUNTING: Final = frozenset({"argwhere", "bincount", "masked_select", "nonzero", "unique", "unique_consecutive"})
 """Operations whose results are as long as the data say."""
+_SIZES: Final = frozenset({"__len__", "len", "nelement", "numel", "shape", "size"})
+"""How a value is asked for its sizes."""
 _COMPARING: Final = frozenset(
     {
         *("and", "eq", "ge", "gt", "inv", "invert", "isclose", "isfinite", "isin", "isinf", "isnan", "le"),
@@ -151,6 +153,43 @@ def kind_of_length(value: Proxy | Node | None) -> Kind:
     return "metadata" if kind == "data-dependent" and not _is_sized_by_data(value) else kind
 
 
+def is_size_of_data(value: Proxy | Node | None) -> bool:
+    """Whether a value is a size that follows from what tensors hold, as `x.nonzero().shape[0]` does.
+
+    It is the first size, or all of them together, that counts what fulfils a condition.
+    """
+    if isinstance(value, Attribute) and value._node is None:
+        return value.attr in _SIZES and _is_sized_by_data(value.root)
+    node = value.node if isinstance(value, Proxy) else value
+    pending, seen = [] if node is None else [node], set[Node]()
+    while pending:
+        current = pending.pop()
+        if current in seen or _is_later_size(current):
+            continue
+        seen.add(current)
+        if _own_kind(current) is None:
+            pending.extend(current.all_input_nodes)
+        elif _name(current) in _SIZES and any(map(_is_sized_by_data, current.all_input_nodes)):
+            return True
+    return False
+
+
+def _is_later_size(node: Node) -> bool:
+    """Whether a node is one size of a value, and not the first: `x.shape[1]`, `x.size(-1)`."""
+    index = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    if _name(node) not in {"getitem", "__getitem__", "size"} or not isinstance(index, int) or index == 0:
+        return False
+    owner = node.args[0] if node.args else None
+    return _name(node) == "size" or (isinstance(owner, Node) and _name(owner) in _SIZES)
+
+
+def _name(node: Node) -> str:
+    """Return the name of what a node calls or reads."""
+    if node.target is getattr:
+        return str(node.args[1])
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+
+
 def _is_sized_by_data(value: Proxy | Node | None) -> bool:
     """Whether the shape of a value follows from what tensors hold, as that of `x.nonzero()` and `x[x > 0]` does."""
     while isinstance(value, Attribute) and value._node is None:
@@ -170,7 +209,7 @@ def _is_sized_by_data(value: Proxy | Node | None) -> bool:
 
 def _counts_what_holds(node: Node) -> bool:
     """Whether an operation gives as many items as fulfil a condition."""
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    name = _name(node)
     if name in {"getitem", "__getitem__"}:
         index = node.args[1] if len(node.args) > 1 else None
         return any(_is_mask(each) for each in (index if isinstance(index, tuple) else (index,)))
@@ -181,8 +220,7 @@ def _is_mask(index: Any) -> bool:
     """Whether an index is the outcome of a comparison."""
     if not isinstance(index, Node):
         return False
-    name = index.target if isinstance(index.target, str) else getattr(index.target, "__name__", "")
-    return name.strip("_") in _COMPARING and _own_kind(index) != "metadata"
+    return _name(index).strip("_") in _COMPARING and _own_kind(index) != "metadata"
 
 
 def _kind_of_node(node: Node) -> Kind:

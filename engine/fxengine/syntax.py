@@ -175,6 +175,8 @@ def truth_operands(around: list[ast.AST]) -> list[ast.expr]:
             return [e for loop in innermost.generators for test in loop.ifs for e in _asked(test)]
         case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
             return list(_asked(innermost))
+        case ast.Compare() if _is_identity(innermost):
+            return _asked_behind(innermost, around[:-1])
         case ast.pattern():
             case_ = next((node for node in reversed(around) if isinstance(node, ast.match_case)), None)
             return list(_asked(case_.guard)) if case_ is not None and case_.guard is not None else []
@@ -292,6 +294,26 @@ def _asked(test: ast.expr) -> Iterator[ast.expr]:
                 yield from _asked(part)
         case _:
             yield test
+
+
+def _is_identity(test: ast.expr) -> bool:
+    """Whether an expression is a comparison by `is`, whose answer is never symbolic."""
+    return isinstance(test, ast.Compare) and all(isinstance(each, ast.Is | ast.IsNot) for each in test.ops)
+
+
+def _asked_behind(comparison: ast.Compare, around: list[ast.AST]) -> list[ast.expr]:
+    """What is asked after a comparison by `is` in the same condition.
+
+    CPython 3.11 gives the jump of `b` in `if a is not None and b:` the place of `a is not None`.
+    """
+    whole: ast.expr | None = None
+    for node in reversed(around):
+        if not isinstance(node, ast.BoolOp | ast.UnaryOp):
+            break
+        whole = node
+    asked = list(_asked(whole)) if whole is not None else []
+    behind = asked[asked.index(comparison) + 1 :] if comparison in asked else []
+    return [each for each in behind if not _is_identity(each)]
 
 
 def _placed_children(node: ast.AST) -> Iterator[ast.AST]:

@@ -19,7 +19,10 @@ def truth(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal
     parent = source.parent(node)
     if isinstance(parent, ast.Assert) and parent.test is node:
         yield from _asserted(source, parent, torch)
-    if problem.kind == "metadata":
+    elif isinstance(parent, ast.If) and parent.test is node:
+        yield from _raised(source, parent, torch, problem)
+    yield from _unchecked(source, node)
+    if problem.kind == "metadata" or _asks_a_size(node):
         return  # `torch.where` takes tensors, and what follows from a shape is none when the graph runs.
     if isinstance(parent, ast.IfExp) and parent.test is node:
         yield from _chosen(source, parent, torch)
@@ -40,7 +43,14 @@ def length(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
 
 
 def iteration(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
-    """Yield forms of a starred shape that need not know how long it is."""
+    """Yield forms of a starred shape that need not know how long it is, and the largest item without a loop."""
+    yield from _unchecked(source, node)
+    match source.parent(node):
+        case ast.Call(func=ast.Name(id="max" | "min" as name), args=[only], keywords=[]) as whole if only is node:
+            text = f"{source.operand(node)}.{name}()"
+            yield from _proposed(f"Write `{text}`", source.replaced(whole, text))
+        case _:
+            pass
     if not isinstance(node, ast.Subscript) and not isinstance(node, ast.Attribute):
         return
     starred = source.parent(node)
@@ -88,8 +98,10 @@ def number(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposa
 
 
 def item(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
-    """Yield the form of an assignment to masked items that gives a new value."""
-    match source.statement(node):
+    """Yield the form of an assignment to masked or sliced items that gives a new value."""
+    statement = source.statement(node)
+    yield from _scattered(source, statement)
+    match statement:
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=mask)], value=value) as statement:
             compared = isinstance(mask, ast.Compare) or (isinstance(mask, ast.Name) and "mask" in mask.id)
             if compared and is_number(value):
@@ -103,7 +115,8 @@ def call(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]
     """Yield the method of a tensor that makes what a constructor of torch was to make."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name), args=args, keywords=keywords):
-            beginning = problem.related[0].message if problem.related else ""
+            known = problem.related[0].message if problem.related else ""
+            beginning = _at_hand(source, node, known) if known.isidentifier() else ""
             if module != source.torch() or name not in _CONSTRUCTORS or not beginning.isidentifier() or not args:
                 return
             given = [source.written(each) for each in args]
@@ -116,6 +129,123 @@ def call(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]
             yield from _proposed(f"Write `{text}`", source.replaced(node, text))
         case _:
             pass
+
+
+def _at_hand(source: Source, node: ast.expr, name: str) -> str:
+    """Return an input of the function around an expression: that of this name, or its first one but the module."""
+    function = source.function(node)
+    if function is None:
+        return name
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    inside = names[1:] if isinstance(source.parent(function), ast.ClassDef) else names
+    return name if name in inside or not inside else inside[0]
+
+
+def _asks_a_size(node: ast.expr) -> bool:
+    """Whether a size has part in an expression."""
+    attributes = (each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute))
+    return any(each in {"shape", "numel", "size"} for each in attributes)
+
+
+def _raised(source: Source, statement: ast.If, torch: str, problem: Problem) -> Iterator[Proposal]:
+    """Yield the assertion that a branch is which only raises: the graph has it, and raises where the branch would."""
+    match statement.body, statement.orelse:
+        case [ast.Raise(exc=ast.Call(func=ast.Name(id=error), args=[*arguments]))], [] if not source.is_elif(statement):
+            pass
+        case _:
+            return
+    test = statement.test
+    opposite = _opposite(source, test) if problem.kind == "metadata" else ""
+    if not opposite and problem.kind == "metadata":
+        return
+    holds = opposite or f"{torch}.logical_not({source.written(test)})"
+    told = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], ast.Constant) else None
+    message = source.written(told) if told is not None else repr(" ".join(source.written(test).split()))
+    text = f"{torch}._assert({holds}, {message})"
+    yield from _proposed(
+        f"Write `{torch}._assert(…)`, which the graph repeats; it raises AssertionError, not {error}",
+        source.replaced(statement, text),
+    )
+
+
+def _opposite(source: Source, test: ast.expr) -> str:
+    """Return the comparison that holds where another does not, "" where that is none of two numbers."""
+    match test:
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPPOSITES:
+            return f"{source.written(left)} {_OPPOSITES[type(op)]} {source.written(right)}"
+        case _:
+            return ""
+
+
+def _unchecked(source: Source, node: ast.expr) -> Iterator[Proposal]:
+    """Yield a distribution that does not look at its values."""
+    match node:
+        case ast.Call(func=function, args=args, keywords=keywords) if _is_distribution(source, function):
+            if not any(each.arg in {None, "validate_args"} for each in keywords):
+                given = [*map(source.written, args), *(f"{each.arg}={source.written(each.value)}" for each in keywords)]
+                text = f"{source.written(function)}({', '.join([*given, 'validate_args=False'])})"
+                yield from _proposed("Write `validate_args=False`", source.replaced(node, text))
+        case _:
+            pass
+
+
+def _is_distribution(source: Source, function: ast.expr) -> bool:
+    """Whether an expression is a class of torch's distributions, as far as the imports of its file tell."""
+    written = source.written(function)
+    for node in source.tree.body:
+        match node:
+            case ast.ImportFrom(module=str(module)) if module.startswith("torch.distributions"):
+                if any((each.asname or each.name) == written.partition(".")[0] for each in node.names):
+                    return True
+            case ast.ImportFrom(module="torch"):
+                names = [each.asname or each.name for each in node.names if each.name == "distributions"]
+                if written.partition(".")[0] in names:
+                    return True
+            case ast.Import():
+                for each in node.names:
+                    if each.name.startswith("torch.distributions") and each.asname == written.partition(".")[0]:
+                        return True
+            case _:
+                pass
+    return written.startswith(f"{source.torch()}.distributions.")
+
+
+def _scattered(source: Source, statement: ast.stmt | None) -> Iterator[Proposal]:
+    """Yield the new value that has a slice of another one exchanged."""
+    match statement:
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=index) as target], value=value):
+            new = source.written(value)
+        case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name), slice=index) as target, op=op, value=value):
+            new = f"{source.written(target)} {_SIGNS[type(op)]} {source.operand(value)}"
+        case _:
+            return
+    place = _one_slice(index)
+    if place is None:
+        return
+    dimension, part = place
+    bounds = [f"{word}={source.written(each)}" for word, each in (("start", part.lower), ("end", part.upper)) if each]
+    if is_number(value) and isinstance(statement, ast.Assign):
+        new = f"{source.torch() or 'torch'}.full_like({source.written(target)}, {new})"
+    text = f"{name} = {name}.slice_scatter({', '.join([new, f'dim={dimension}', *bounds])})"
+    yield from _proposed(f"Write `{name} = {name}.slice_scatter(…)`", source.replaced(statement, text))
+
+
+def _one_slice(index: ast.expr) -> tuple[int, ast.Slice] | None:
+    """Return the one dimension of which `x[:, 1:]` or `x[..., 1:]` takes a part, and that part; None for others."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    partial = [
+        (number, each)
+        for number, each in enumerate(parts)
+        if isinstance(each, ast.Slice) and (each.lower is not None or each.upper is not None)
+    ]
+    if len(partial) != 1 or partial[0][1].step is not None:
+        return None
+    number, part = partial[0]
+    others = [each for each in parts if each is not part]
+    dots = [place for place, each in enumerate(parts) if isinstance(each, ast.Constant) and each.value is Ellipsis]
+    if any(not isinstance(each, ast.Slice) and parts.index(each) not in dots for each in others) or len(dots) > 1:
+        return None
+    return (number - len(parts) if dots and dots[0] < number else number), part
 
 
 def _asserted(source: Source, statement: ast.Assert, torch: str) -> Iterator[Proposal]:
@@ -214,6 +344,14 @@ def _proposed(title: str, edit: Edit | None) -> Iterator[Proposal]:
         yield Proposal(title, (edit,))
 
 
+_OPPOSITES: Final[dict[type[ast.cmpop], str]] = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: ">=",
+    ast.LtE: ">",
+    ast.Gt: "<=",
+    ast.GtE: "<",
+}
 _SIGNS: Final[dict[type[ast.operator], str]] = {
     ast.Add: "+",
     ast.Sub: "-",

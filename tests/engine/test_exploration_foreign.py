@@ -66,3 +66,24 @@ def test_functions_that_are_no_longer_foreign_or_gone_do_no_harm():
     diagnosis = next(diagnose_in_steps(Fine(), foreign=known))
     assert diagnosis.complete
     assert [node.op for node in diagnosis.graph.nodes] == ["placeholder", "call_function", "output"]
+
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mu = nn.Linear(8, 2)
+
+    def forward(self, obs):
+        mu = self.mu(obs)
+        return torch.distributions.Normal(mu, mu.exp(), validate_args=True).mean
+
+
+def test_what_a_library_asks_inside_is_told_as_that_and_not_as_a_question_of_the_line_that_calls_it():
+    found = {each.headline: each.hints for each in next(diagnose_in_steps(Policy())).problems}
+    call = "`torch.distributions.Normal(mu, mu.exp(), validate_args=True)`"
+    truth = f"{call} asks a symbolic value for its truth inside, but its value is only known when data flows"
+    items = f"{call} iterates over a symbolic value inside, but torch.fx traces without shapes"
+    assert set(found) == {truth, items}
+    for hints in found.values():
+        assert hints[0].startswith("`validate_args=False`")
+        assert not any("[0]" in each or "torch.where" in each for each in hints)

@@ -80,6 +80,24 @@ def body_of(text: str) -> str:
         ("FX004", "return x / «math.sqrt(y)»", "return x / (y ** 0.5)"),
         ("FX005", "«x[x > 0]» = 0\nreturn x", "x = x.masked_fill(x > 0, 0)\nreturn x"),
         ("FX005", "«x[mask]» = -1.0\nreturn x", "x = x.masked_fill(mask, -1.0)\nreturn x"),
+        ("FX005", "«x[:, 1:]» = y\nreturn x", "x = x.slice_scatter(y, dim=1, start=1)\nreturn x"),
+        ("FX005", "«x[..., :2]» *= 3\nreturn x", "x = x.slice_scatter(x[..., :2] * 3, dim=-1, end=2)\nreturn x"),
+        (
+            "FX005",
+            "«x[2:4]» = 0\nreturn x",
+            "x = x.slice_scatter(torch.full_like(x[2:4], 0), dim=0, start=2, end=4)\nreturn x",
+        ),
+        (
+            "FX001",
+            "if «x.max() > 1»:\n    raise ValueError('large')\nreturn x",
+            "torch._assert(torch.logical_not(x.max() > 1), 'large')\nreturn x",
+        ),
+        ("FX003", "return x[: «max(y)»]".replace("«max(y)»", "max(«y»)"), "return x[: y.max()]"),
+        (
+            "FX001",
+            "return «torch.distributions.Normal(x, y)»",
+            "return torch.distributions.Normal(x, y, validate_args=False)",
+        ),
     ],
 )
 def test_the_first_fix_of_an_expression(code, before, after):
@@ -98,6 +116,10 @@ def test_the_first_fix_of_an_expression(code, before, after):
         ("FX003", "return torch.cat([*«x»])"),
         ("FX004", "return x[: «int(y.sum())»]"),
         ("FX005", "«x[mask]» = y.item()\nreturn x"),
+        ("FX005", "«x[::2]» = y\nreturn x"),
+        ("FX005", "«x[0, 1:]» = y\nreturn x"),
+        ("FX005", "«x[1:, :2]» = y\nreturn x"),
+        ("FX001", "if «x.numel() > 1»:\n    x = x / 2"),
         ("FX006", "return «torch.zeros(3)»"),
         ("FX006", "return «torch.zeros(3, **options)»"),
         ("FX009", "return «x.nothing»"),
@@ -216,6 +238,20 @@ def test_a_definition_goes_above_the_comments_of_the_class_and_names_are_new():
 )
 def test_what_cannot_be_moved_stays(body):
     assert moved(body) == []
+
+
+def test_a_branch_that_only_raises_is_an_assertion_of_the_opposite_about_a_shape():
+    body = "if «x.shape[-1] != 4»:\n    raise ValueError(f'not {x.shape}')\nreturn x"
+    (title, text), *_ = proposed(body, "FX001", kind="metadata")
+    assert body_of(text) == "torch._assert(x.shape[-1] == 4, 'x.shape[-1] != 4')\nreturn x"
+    assert title.endswith("it raises AssertionError, not ValueError")
+
+
+def test_a_tensor_is_made_of_an_input_of_the_function_that_makes_it():
+    body = "return «torch.zeros(y.size(0), 2)»"
+    related = (Related(Location(PATH, Span(1, 0, 1, 1)), "ids"),)
+    (_, text), *_ = proposed(body, "FX006", related=related)
+    assert body_of(text) == "return x.new_zeros(y.size(0), 2, dtype=torch.float32)"
 
 
 def test_line_ends_stay():

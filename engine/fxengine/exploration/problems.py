@@ -24,7 +24,7 @@ from fxengine.errors import (
     text_of,
 )
 from fxengine.graph import Graph
-from fxengine.provenance import Kind, kind_of, kind_of_length, way_to
+from fxengine.provenance import Kind, is_size_of_data, kind_of, kind_of_length, way_to
 from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file
 from fxengine.syntax import definition_of, nodes_around, purpose_of, returns_of, span_of
 from fxengine.tracer import Tracer
@@ -98,7 +98,8 @@ class Describer:
         if shown:
             # A call that led into torch is at fault as a whole: the operand in question is one of torch's own code.
             site = _site(verdict, shown[-1]) if shown[-1] == inside[-1] else frames[-1]
-        case = _case(trouble, verdict, site, shown, known=bool(value))
+        within = bool(shown) and shown[-1] != inside[-1]
+        case = replace(_case(trouble, verdict, site, shown, known=bool(value)), inside=within)
         return TracingProblem(
             rule=verdict.rule,
             message=text_of(error),
@@ -191,6 +192,8 @@ def with_callers(error: BaseException, frame: FrameType | None, outermost: CodeT
 
 def _case(trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: list[Moment], *, known: bool) -> Case:
     provenance = way_to(verdict.subject)
+    # A size that counts what holds in the data is none of the metadata, unless example inputs have told it.
+    counted = not known and is_size_of_data(verdict.subject)
     purpose = ""
     if verdict.rule in {DynamicBool, DynamicIteration} and site is not None and shown:
         purpose = purpose_of(nodes_around(site.path, shown[-1].source.span), site.span, shown[-1].opname)
@@ -199,11 +202,12 @@ def _case(trouble: Trouble, verdict: Verdict, site: SourceFrame | None, shown: l
         error=trouble.error,
         expression=on_one_line(site.text) if site is not None else "",
         value=on_one_line(provenance[-1].text) if provenance else "",
-        kind=_kind(verdict),
+        kind="data-dependent" if counted else _kind(verdict),
         purpose=purpose,
         provenance=provenance,
         module_type=trouble.site.module_type,
         known=known,
+        counted=counted,
     )
 
 
