@@ -242,6 +242,7 @@ class Search:
         is_other = complaint.got and complaint.got != (_type_name(now) if now is not None else slot.usual_type)
         if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
             found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
+        found += _twin(now, complaint)
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         found += [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
         return [each for each in dict.fromkeys(found) if each != now]
@@ -299,6 +300,18 @@ def _type_name(value: Value) -> str:
     if value.endswith("()"):
         return value[:-2].rpartition(".")[2]
     return "type" if value.startswith("torch.nn.") and "(" not in value else ""
+
+
+def _twin(value: Value | None, complaint: Complaint) -> list[Value]:
+    """Return a list as a tuple, or a tuple as a list, where a complaint speaks of what it is."""
+    found = literal(value) if isinstance(value, str) else None
+    match found:
+        case list() if "list" in complaint.words:
+            return [repr(tuple(found))]
+        case tuple() if "tuple" in complaint.words:
+            return [repr(list(found))]
+        case _:
+            return []
 
 
 def _of_length(value: Value | None, length: int) -> list[Value]:
