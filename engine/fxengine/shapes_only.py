@@ -112,6 +112,8 @@ class ShapesOnly(TorchFunctionMode):
             return _construct(func, args, kwargs)
         if func in _MOVES:
             return self._move(func, args, kwargs)
+        if func is Tensor.type and args[0].is_meta:
+            return _typed(*args, **kwargs)
         args, kwargs = self._agree(func, args, kwargs)
         check_types(func, args)
         if func in RULES and args and all(value.is_meta for value in _flat(args) if isinstance(value, Tensor)):
@@ -200,6 +202,25 @@ _DATA_IS_MISSING = (
     "unsupported format string passed to Tensor.__format__",
     "argument should be a 1D CPU int64 tensor, but got 1D meta",
 )
+
+
+def _typed(tensor: Tensor, dtype: Any = None, **_kwargs: Any) -> Any:
+    """Return the name of a tensor's type as it is on the CPU, or the tensor in the type that has such a name."""
+    if dtype is None:
+        return Tensor.type(tensor).replace(".meta.", ".")
+    found = next((known for known, names in _TYPE_NAMES.items() if dtype in names), None)
+    return tensor.to(found) if found is not None else Tensor.type(tensor, dtype)
+
+
+_TYPE_NAMES = {
+    known: {known, f"torch.{name}", f"torch.cuda.{name}", getattr(torch, name)}
+    for known, name in (
+        (torch.float32, "FloatTensor"), (torch.float64, "DoubleTensor"), (torch.float16, "HalfTensor"),
+        (torch.int64, "LongTensor"), (torch.int32, "IntTensor"), (torch.uint8, "ByteTensor"),
+        (torch.bool, "BoolTensor"),
+    )
+}  # fmt: skip
+"""What the types of tensors are called by old code."""
 
 
 def _mutates(func: Callable[..., Any]) -> bool:

@@ -285,3 +285,28 @@ def test_pictures_with_channels_last_are_made_smaller_too():
     (pictures,) = infer_inputs(Everywhere()).args
     assert pictures.shape[1] == pictures.shape[2] < 100
     assert pictures.shape[3] == 64
+
+
+class Spectral(nn.Module):
+    """Looks for the dimension that has as many frequencies as it knows."""
+
+    def forward(self, estimate: Tensor, reference: Tensor):
+        if 33 not in estimate.shape:
+            raise ValueError("Could not find dimension with 33 elements in input tensors, verify your inputs")
+        return estimate - reference
+
+
+def test_a_number_of_elements_that_is_looked_for_is_given():
+    estimate, reference = fed(Spectral()).args
+    assert 33 in estimate.shape
+    assert estimate.shape == reference.shape
+
+
+class Analytic(nn.Module):
+    def forward(self, x: Tensor):
+        return x.real + x.imag
+
+
+def test_complex_numbers_are_given_where_they_are_asked_for():
+    (x,) = fed(Analytic()).args
+    assert x.is_complex()

@@ -120,6 +120,24 @@ def _floats(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     yield from moves.floating(_all(moves))
 
 
+def _complex(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    for place, recipe in moves.among(_all(moves)):
+        if recipe.dtype.is_floating_point:
+            yield moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), 0.3)
+
+
+def _elements(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``Could not find dimension with 257 elements``: some size is to be that, in all inputs that are alike."""
+    wanted = int(match[1])
+    shapes = {recipe.shape for place, recipe in moves.tensors() if place in _all(moves)}
+    for shape in shapes:
+        alike = [place for place, recipe in moves.tensors() if recipe.shape == shape]
+        for cost, dimension in enumerate(reversed(range(1, len(shape)))):
+            sizes = (*shape[:dimension], wanted, *shape[dimension + 1 :])
+            parts = {place: replace(moves.parts[place], shape=sizes) for place in alike}
+            yield moves.change(parts, 0.3 + 0.1 * cost)
+
+
 def _booleans(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     for place, recipe in moves.tensors():
         if recipe.dtype is not torch.bool and ("mask" in str(place) or place in moves.blamed):
@@ -320,6 +338,8 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             (r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating",),
         ),
         (_multiple, (r"(?:multiple of|divisible by|be divided by)\D{0,40}?(\d+)",)),
+        (_complex, (r"for tensors with non-complex dtypes|only supported for complex|[Ee]xpected .*complex",)),
+        (_elements, (r"dimension with (\d+) elements",)),
         (_booleans, (r"mask.*bool|bool.*mask|Bool",)),
         (
             _below,
