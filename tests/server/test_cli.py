@@ -388,6 +388,18 @@ def test_notes_say_what_to_do_and_where_it_leads():
     ]
 
 
+def test_what_a_fix_was_proven_to_keep_is_printed():
+    one, sources = finding(
+        1, "f(x)", fixes=(Fix("ready", (), verified=True, proof="traces; same outputs on 2 inputs"),)
+    )
+    lines = render(one, sources, Paint(on=False)).splitlines()
+    assert "  = hint: ready  [verified: traces; same outputs on 2 inputs]" in lines
+    (written,) = json.loads(to_json([FileFindings("net.py", (one,), ())], sources))["problems"]
+    assert written["fixes"] == [
+        {"title": "ready", "verified": True, "edits": [], "proof": "traces; same outputs on 2 inputs"}
+    ]
+
+
 def test_json_is_as_documented():
     edit = Edit(place_of(1, "y"), "z")
     one, sources = finding(1, "f(x)", fixes=(Fix("rename", (edit,), verified=True),))

@@ -393,6 +393,22 @@ def test_actions_fix_problems_in_this_version_of_the_text():
     assert actions(edited(shot, "y.sum() > 0", "y.sum() > 9"), "y.sum()") == []
 
 
+def test_what_a_fix_was_proven_to_keep_stands_behind_its_title_and_in_the_hover():
+    edit = (Edit(location(TEXT, "y.sum() > 0"), "True"),)
+    proof = "traces; same outputs on 5 inputs, both outcomes met"
+    shot = snapshot(TEXT, net(problem(fixes=(Fix("torch.where", edit, verified=True, proof=proof),))))
+    action, _ = actions(shot, "y.sum()", only=[lsp.CodeActionKind.QuickFix])
+    assert action.title == f"torch.where ({proof})"
+    text = hover(shot, at(shot, "y.sum()")).contents.value
+    assert f" ✓ *{proof}*" in text
+    assert "numbers are not compared" not in text
+
+
+def test_a_hover_does_not_repeat_the_message():
+    shot = snapshot(TEXT, net(problem(explanation="")))
+    assert problem().message not in hover(shot, at(shot, "y.sum()")).contents.value
+
+
 def test_actions_insert_a_directive_above_the_class():
     unknown = net(problem(code="FX103", location=location(TEXT, "Net")), nodes=(), code="", construct=None, inputs=None)
     first, second = actions(snapshot(TEXT, unknown), "Net(nn")[:2]
