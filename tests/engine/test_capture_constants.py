@@ -1,0 +1,153 @@
+"""What a capture takes for known: constants, parameters, what they decide, and numbers that are drawn."""
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+import fxengine
+from tests.support.capturing import captured, targets
+
+X = torch.randn(2, 4)
+
+
+class _Masked(nn.Module):
+    """A layer of torch's looks at its mask, which is a constant."""
+
+    def __init__(self):
+        super().__init__()
+        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, 0.0, batch_first=True), 1)
+
+    def forward(self, x):
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+        return self.decoder(x, x * 2, tgt_mask=mask)
+
+
+def test_leaves_that_look_at_constants_are_shown_them():
+    found = captured(_Masked(), torch.randn(2, 5, 8))
+
+    assert "decoder" in targets(found)
+
+
+def test_leaves_that_are_given_other_parameters_are_looked_into():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+            self.bare = nn.Linear(4, 4, bias=False)
+            del self.bare.weight
+
+        def forward(self, x):
+            self.bare.weight = x.t() @ x
+            weights = {"weight": x.t() @ x}
+            return torch.func.functional_call(self.inner, weights, (x,)) + self.inner(self.bare(x))
+
+    found = captured(Model(), X)
+
+    assert targets(found).count("inner") == 1
+    assert "bare" not in targets(found)
+
+
+def test_parameters_of_distributions_are_not_checked():
+    def f(x):
+        normal = torch.distributions.Normal(x, x.exp())
+        other = torch.distributions.Normal(torch.zeros_like(x), torch.ones_like(x))
+        return normal.rsample(), torch.distributions.kl_divergence(normal, other)
+
+    before = torch.distributions.Distribution._validate_args
+    captured(f, X)
+    assert torch.distributions.Distribution._validate_args is before
+
+
+def test_numbers_that_are_drawn_for_new_parameters_are_drawn_in_each_run():
+    captured(lambda x: nn.Linear(4, 3)(x) + nn.init.normal_(torch.empty(3)), X)
+
+
+def test_numbers_are_drawn_in_each_run_also_where_only_constants_decide_on_them():
+    captured(lambda x: x * F.dropout(torch.ones(4), 0.5) + torch.distributions.Dirichlet(torch.ones(4)).sample(), X)
+    still = captured(lambda x: x * F.dropout(torch.ones(4), 0.5, training=False), X)
+
+    assert "dropout" not in targets(still)
+
+
+def test_numbers_that_were_drawn_before_data_are_wanted_are_not_drawn_twice():
+    def f(x):
+        noisy = x + torch.randn_like(x)
+        return noisy * 2 if torch.rand(1) < 2 else x
+
+    found = fxengine.capture(f, X)
+    torch.manual_seed(0)
+    wanted = f(X)
+    torch.manual_seed(0)
+
+    assert found.rest is not None
+    assert torch.equal(found.graph_module(X), wanted)
+
+
+class _Learned(nn.Module):
+    """A threshold and a number of steps that were learned decide what is done."""
+
+    def __init__(self):
+        super().__init__()
+        self.threshold = nn.Parameter(torch.tensor([0.3, 0.9]))
+
+    def forward(self, x):
+        if self.threshold.exp().sum() > 2 and (self.threshold > 0.5)[1]:
+            x = x * self.threshold.max().item()
+        for _ in range(int((self.threshold * 4).round().long()[1])):
+            x = torch.relu(x) + 1
+        return x
+
+
+def test_what_follows_from_parameters_alone_is_known():
+    found = captured(_Learned(), X)
+
+    assert targets(found).count("relu") == 4
+
+
+def test_what_is_drawn_or_changed_is_not_known_though_it_follows_from_no_input():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(1))
+            self.register_buffer("steps", torch.zeros(1))
+
+        def forward(self, x, kind):
+            asked = torch.rand(1) * self.scale if kind == "drawn" else self.steps.add_(self.scale)
+            return x * 2 if asked > 0.5 else x
+
+    for kind in ("drawn", "changed"):
+        with torch.no_grad():
+            found = fxengine.capture(Model(), (X, kind))
+        assert len(found.problems) == 1
+        assert found.rest is not None
+
+
+def test_the_data_of_a_buffer_are_the_buffer():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("average", torch.zeros(4))
+
+        def forward(self, x):
+            self.average.data.mul_(0.5).add_(x.mean(0))
+            self.average.detach().clamp_(max=1.0)
+            return self.average * x
+
+    captured(Model(), X)
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        torch.func.grad(lambda y: (y**2).sum()),
+        lambda x: torch.func.jacrev(torch.sin)(x * 2),
+        lambda x: torch.func.jvp(torch.sin, (x,), (x,))[1],
+    ],
+    ids=["grad", "jacrev", "jvp"],
+)
+def test_derived_functions_are_the_rest_of_the_run(derive):
+    found = fxengine.capture(derive, X)
+
+    assert "torch.func" in found.problems[0].message
+    torch.testing.assert_close(found.graph_module(X), derive(X))
