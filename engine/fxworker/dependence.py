@@ -61,6 +61,9 @@ _SWITCHING: Final = re.compile(
 _meddling: Final[WeakKeyDictionary[Statement, frozenset[tuple[str, bool]]]] = WeakKeyDictionary()
 """What the functions in a definition may change; a statement that stays the same is read once."""
 
+_texts: Final[WeakKeyDictionary[Statement, str]] = WeakKeyDictionary()
+"""The digests of the statements' texts, of each but once, too: another text makes another statement."""
+
 
 class Dependence:
     """The keys of one request's targets. It reads the file's slice as soon as the first one is asked for."""
@@ -126,7 +129,7 @@ class Dependence:
             return False
         statements = loaded.slice.statements
         shared = frozenset(name for each in statements if not each.is_import for name in each.binds)
-        imported = frozenset(name for each in statements for name, _ in _imported(each.node))
+        imported = frozenset(name for each in statements if each.is_import for name in each.binds)
         return not any(
             changed == _ANYTHING
             or (isinstance(each.node, Definition) and changed in (imported if is_switch else shared))
@@ -147,7 +150,7 @@ class Dependence:
     def _reached(self) -> set[Statement]:
         """What every target may reach: all but definitions, those that a table may hold, and what they need."""
         statements = self._loaded.slice.statements
-        origins = dict(pair for each in statements for pair in _imported(each.node))
+        origins = dict(pair for each in statements if each.is_import for pair in _imported(each.node))
         common = [
             each
             for each in statements
@@ -170,8 +173,13 @@ class Dependence:
         return all(_is_plain(each.__module__) for each in hooks)
 
     def _text(self, statement: Statement) -> str:
-        lines = self._lines[first_line(statement.node) - 1 : last_line(statement.node)]
-        return "".join(lines)
+        """Return a name for the text of a statement."""
+        known = _texts.get(statement)
+        if known is None:
+            text = "".join(self._lines[first_line(statement.node) - 1 : last_line(statement.node)])
+            # A comment may hold what is executed instead of a statement, in several lines.
+            known = _texts[statement] = digest(ast.dump(statement.node) if text.lstrip().startswith("#") else text)
+        return known
 
     @cached_property
     def _lines(self) -> list[str]:

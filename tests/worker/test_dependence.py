@@ -119,6 +119,7 @@ EDITS = {
     "a class that is looked up": ("width: int = 4", "width: int = 6", {"Second"}),
     "lines above": ("WIDTH = 4", "\n\nWIDTH = 4", {"First", "Second"}),
     "what a registry may hold": ("return x - 1", "return x - 2", set()),
+    "what is taken instead": ("WIDTH = 4", "# fx: WIDTH = 8\nWIDTH = 4", set()),
     "an import": ("import dataclasses", "import dataclasses\nimport math", set()),
     "a new class": (
         "@registry",
@@ -184,6 +185,11 @@ def test_another_way_to_build_asks_for_a_trace(worker, model):
     after = traced(worker, model, text, known_of(before))
     assert not of(after, "First").unchanged
     assert of(after, "Second").unchanged
+
+
+def test_another_value_to_take_instead_asks_for_a_trace(worker, model):
+    text = FILE.replace("WIDTH = 4", "# fx: WIDTH = 8\nWIDTH = 4")
+    assert unchanged(worker, model, "WIDTH = 8", "WIDTH = 6", text) == set()
 
 
 def test_what_was_inferred_is_not_forgotten_by_traces_that_leave_a_model_out(worker, model):
