@@ -77,8 +77,8 @@ def capture(
     """Run a model once on tensors without data, and return its graph.
 
     Whatever follows from shapes, types and devices is decided, as in eager mode, and noted as a guard. What only data
-    can tell is known for constants, parameters and buffers; where it depends on the inputs it is a problem, but for what
-    an `assert` asks, which the graph asks too.
+    can tell is known for constants, parameters and buffers; where it depends on the inputs it is a problem. An `assert`
+    is none: the graph makes it, each time it runs.
 
     Args:
         root: A module or function. It is left as it was.
