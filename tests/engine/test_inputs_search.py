@@ -310,3 +310,35 @@ class Analytic(nn.Module):
 def test_complex_numbers_are_given_where_they_are_asked_for():
     (x,) = fed(Analytic()).args
     assert x.is_complex()
+
+
+class OfPositions(nn.Module):
+    """Takes two numbers, which must be alike for what it looks up."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(1, 4)
+
+    def forward(self, i, j):
+        positions = torch.arange(-j + 1, i, dtype=torch.float32)
+        rows = torch.arange(j - i, j)[:, None] - torch.arange(j)[None, :] + (j - 1)
+        return self.first(positions[:, None])[rows]
+
+
+def test_numbers_are_given_where_a_function_of_torch_wants_them():
+    numbers = fed(OfPositions(), budget_s=20.0).args
+    assert all(isinstance(number, int) for number in numbers)
+
+
+class Contracted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+
+    def forward(self, query: Tensor, logits: Tensor):
+        return torch.einsum("bhid,bhij->bhjd", self.first(query), logits)
+
+
+def test_an_equation_tells_the_ranks_of_its_operands():
+    query, logits = fed(Contracted(), budget_s=20.0).args
+    assert query.dim() == logits.dim() == 4

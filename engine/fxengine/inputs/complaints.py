@@ -318,6 +318,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             ),
         ),
         (_fewer, (r"can not be smaller than number of dimensions",)),
+        (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
         (_unequal, (r"Shape mismatch, (\d+) != (\d+)", r"equal to batch_size, but got (\d+) \(batch_size=(\d+)\)")),
         (_too_late, (r"start \(\d+\) \+ length \(\d+\) exceeds dimension size",)),

@@ -186,7 +186,7 @@ class _Scene:
         message = str(self.error)
         wants_number = isinstance(self.error, TypeError) and any(
             phrase in message
-            for phrase in ("'int'", " int", "integer", "of ints", "must be real number", "iterable of")
+            for phrase in ("'int'", " int", "integer", "of ints", "(Number ", "must be real number", "iterable of")
         )
         miscounted = isinstance(self.error, TypeError) and _MISCOUNTED.search(message) is not None
         if not miscounted and not (wants_number and "ensor" in message):

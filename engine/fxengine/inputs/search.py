@@ -211,11 +211,9 @@ class _Search:
 
         Where the model is too large for that, its inputs alone are real, if it has asked for their values.
         """
-        asks = outcome.error is not None or any(
-            isinstance(part, TensorRecipe) and not part.dtype.is_floating_point
-            for name, recipe in recipes.items()
-            for _, part in leaves(recipe, (name,))
-        )
+        parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
+        tensors = [part for part in parts if isinstance(part, TensorRecipe)]
+        asks = outcome.error is not None or any(not part.dtype.is_floating_point for part in tensors) or not tensors
         if not asks or not isinstance(self.root, nn.Module):
             return None
         positional = self._positional(recipes)
