@@ -203,8 +203,10 @@ class Search:
         wanted = [*complaint.classes, *complaint.records]
         known = [each for each in wanted if self._proposals.instances_of(each)]
         fields = {each for path in lists for each in self._proposals.item_fields(choice, path)}
-        kinds = [each for each in known if all(has_field(each, name) for name in fields)]
-        for step, cls in enumerate(kinds or [None] * bool(complaint.lacks)):
+        whole = [each for each in known if all(has_field(each, name) for name in fields)]
+        # Where the items are of several classes, none of them has all that is read.
+        kinds = [*(whole or [None] * bool(complaint.lacks)), *(each for each in known if each not in whole)]
+        for step, cls in enumerate(kinds):
             changed: dict[str, Value] = dict(choice)
             for path in lists:
                 changed = self._with(changed, path, Group("list", cls=cls, size=_ITEMS))
