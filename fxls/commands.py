@@ -40,10 +40,11 @@ async def show_code(session: Session, arguments: CommandArguments) -> CodeView:
     Raises:
         CommandError: there is none.
     """
-    report = await _captured(session, arguments)
+    snapshot, report = await _captured(session, arguments)
     if not report.code:
         raise CommandError(f"{report.qualname} has no generated code: {_reason(report)}")
-    return CodeView("python", "\n".join(listing(report)) + "\n", f"{report.qualname}: generated code")
+    code = listing(report, line_of=snapshot.line_of)
+    return CodeView("python", "\n".join(code) + "\n", f"{report.qualname}: generated code")
 
 
 async def show_graph(session: Session, arguments: CommandArguments) -> GraphView:
@@ -52,7 +53,7 @@ async def show_graph(session: Session, arguments: CommandArguments) -> GraphView
     Raises:
         CommandError: there is none.
     """
-    report = await _captured(session, arguments)
+    _, report = await _captured(session, arguments)
     if not report.nodes:
         raise CommandError(f"{report.qualname} has no graph: {_reason(report)}")
     return GraphView(to_svg(report), to_dot(report), f"{report.qualname}: graph")
@@ -173,8 +174,8 @@ def _target(snapshot: Snapshot, arguments: CommandArguments) -> TraceTarget:
     return enclosing or found
 
 
-async def _captured(session: Session, arguments: CommandArguments) -> TargetReport:
-    """Return the report of the model that a command names."""
+async def _captured(session: Session, arguments: CommandArguments) -> tuple[Snapshot, TargetReport]:
+    """Return a document, and the report of the model in it that a command names."""
     snapshot = await _answered(session, arguments.uri)
     target = _target(snapshot, arguments)
     if not snapshot.trusted:
@@ -183,7 +184,7 @@ async def _captured(session: Session, arguments: CommandArguments) -> TargetRepo
     report = next((each for each in reports if each.qualname == target.qualname), None)
     if report is None:
         raise CommandError(f"{target.qualname} has not been traced yet")
-    return report
+    return snapshot, report
 
 
 def _reason(report: TargetReport) -> str:

@@ -50,6 +50,10 @@ class Snapshot:
         """Return where a span of the report's text lies in the current text, None where an edit touched it."""
         return self.carry.span(span)
 
+    def line_of(self, location: Location) -> int | None:
+        """Return the line in which a location of the report is now, None where an edit touched it."""
+        return self.carry.line(location.span.line) if location.path == self.path else location.span.line
+
     def here(self, location: Location) -> Span | None:
         """Return the current span of a location of the report if it lies in this document, else None."""
         return self.located(location.span) if location.path == self.path else None

@@ -154,7 +154,7 @@ def _code(snapshot: Snapshot, report: TargetReport) -> str:
     """Return the beginning of a model's generated code."""
     if not report.code.strip():
         return ""
-    lines, left = cut(listing(report, narrow=True), _MOST_LINES)
+    lines, left = cut(listing(report, narrow=True, line_of=snapshot.line_of), _MOST_LINES)
     text = md.block("\n".join([*lines, "    …"] if left else lines))
     if not left:
         return text

@@ -506,6 +506,12 @@ def test_a_listing_has_shapes_and_lines_beside_the_code():
     assert listing(net())[1].endswith("# f32[2, 8]  line 11")
 
 
+def test_a_listing_names_the_lines_where_they_are_now():
+    assert listing(net(), line_of=lambda location: location.span.line + 3)[1].endswith("# f32[2, 8]  line 14")
+    assert listing(net(), line_of=lambda _: None)[1].endswith("# f32[2, 8]")
+    assert listing(net(problem()), line_of=lambda _: None)[-1].endswith("# it ends here")
+
+
 def test_a_narrow_listing_leaves_out_what_would_be_folded():
     report = net()
     long = report.code.replace("torch.relu(fc)", "torch.relu(fc, with_a_name_that_is_long = 0.0, and_more = None)")
