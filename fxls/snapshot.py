@@ -52,7 +52,10 @@ class Snapshot:
 
     def line_of(self, location: Location) -> int | None:
         """Return the line in which a location of the report is now, None where an edit touched it."""
-        return self.carry.line(location.span.line) if location.path == self.path else location.span.line
+        if location.path != self.path:
+            return location.span.line
+        span = self.carry.span(location.span)
+        return span.line if span is not None else self.carry.line(location.span.line)
 
     def here(self, location: Location) -> Span | None:
         """Return the current span of a location of the report if it lies in this document, else None."""
