@@ -427,7 +427,7 @@ def wanted(request: Source) -> frozenset[str]:
         for construct in target.constructs:
             names |= names_in(construct.expression)
         for inputs in target.inputs:
-            names |= names_in(f"_({inputs.expression})")
+            names |= names_in(f"None({inputs.expression})")
     return frozenset(names)
 
 

@@ -35,13 +35,17 @@ SCRIPTS = {
     "exec(open('configurator.py').read())\n" + NET % "width",
     "wrapped training": NET % 4 + "\nmodel = Net().cuda()\nopt = torch.optim.Adam(model.parameters())\n"
     "for x in range(3):\n    model(x).backward()\n",
+    "runs": NET % 4 + "\nmodel = Net()\nif __name__ == '__main__':\n    for _ in range(3):\n"
+    "        raise RuntimeError(model(torch.rand(2, 4)))\n",
 }
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_is_traced_and_not_run(worker, model, name):
-    net = of(worker.trace(model(HEAD + SCRIPTS[name])), "Net")
+    report = worker.trace(model(HEAD + SCRIPTS[name]))
+    net = of(report, "Net")
     assert net.status == "complete"
+    assert not [each for each in report.problems if "RuntimeError" in each.message]
     assert "fc" in net.code
     assert not (model("").parent / "x").exists()
 
