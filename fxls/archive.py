@@ -8,20 +8,17 @@ that cannot be read is as good as none, and those that nobody asked for longest 
 
 import asyncio
 import contextlib
-import functools
 import json
 import os
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import fxls
-import fxworker
-from fxls.cache import cache_folder, write_whole
+from fxls.cache import cache_folder, program, states, write_whole
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.variables import visible
 from fxworker.wire import EnvironmentReport, Keep, TraceReport, TraceRequest, WireError, decode, digest, encode
@@ -154,8 +151,8 @@ def _key(env: PythonEnv, request: TraceRequest) -> str:
     asked = replace(request, id=0, early=False, keep=Keep(), known=(), targets=tuple(targets))
     variables = visible(os.environ, env.variables)
     paths = [variables.get("PYTHONPATH", ""), *variables.get("PYTHONPATH", "").split(os.pathsep)]
-    stamps = [*_states(_installed(env.command[0])), *_states(filter(None, paths[1:]))]
-    parts = (encode(asked).decode(), fxls.__version__, _own(), *env.command, *env.variables, paths[0], *stamps)
+    stamps = [*states(_installed(env.command[0])), *states(filter(None, paths[1:]))]
+    parts = (encode(asked).decode(), program(), *env.command, *env.variables, paths[0], *stamps)
     return digest("\n".join(parts))
 
 
@@ -188,21 +185,3 @@ def _installed(program: str) -> Iterator[str]:
         yield str(folder / "pyvenv.cfg")
         for pattern in ("lib/python*/site-packages", "lib/python*/dist-packages", "Lib/site-packages"):
             yield from map(str, sorted(folder.glob(pattern)))
-
-
-def _states(paths: Iterable[str]) -> Iterator[str]:
-    for path in paths:
-        try:
-            found = os.stat(path)  # noqa: PTH116 — there are many.
-        except OSError:
-            yield f"{path} -"
-        else:
-            yield f"{path} {found.st_mtime_ns}"
-
-
-@functools.cache
-def _own() -> str:
-    """Return what tells this program's worker from another version of it that has the same number."""
-    packages = Path(fxworker.__file__).resolve().parent.parent
-    files = sorted(str(each) for name in ("fxengine", "fxworker") for each in (packages / name).rglob("*.py"))
-    return digest("\n".join(_states(files)))

@@ -1,10 +1,15 @@
 """The user's cache folder: what is in it can be found out again, and may be removed at any time."""
 
+import functools
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+
+import fxls
+import fxworker
+from fxworker.wire import digest
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
@@ -24,3 +29,22 @@ def write_whole(file: Path, data: bytes) -> None:
     with os.fdopen(handle, "wb") as part:
         part.write(data)
     Path(name).replace(file)
+
+
+@functools.cache
+def program() -> str:
+    """Return what tells this program from any other version of it, also from one with the same number."""
+    packages = Path(fxworker.__file__).resolve().parent.parent
+    files = sorted(str(each) for name in ("fxengine", "fxworker") for each in (packages / name).rglob("*.py"))
+    return digest("\n".join((fxls.__version__, *states(files))))
+
+
+def states(paths: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each file or folder that says when it was changed last."""
+    for path in paths:
+        try:
+            found = os.stat(path)  # noqa: PTH116 — there are many.
+        except OSError:
+            yield f"{path} -"
+        else:
+            yield f"{path} {found.st_mtime_ns}"

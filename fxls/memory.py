@@ -2,7 +2,8 @@
 
 Arguments that were inferred once are tried first the next time, for the same class with the same signature. Nothing is
 written into a workspace. Each file of models has a small file of its own here, which is replaced as a whole, so that
-several servers may write at once; one that cannot be read is as good as none, and the oldest are removed.
+several servers may write at once; one that cannot be read, or that another version of this program wrote, is as good as
+none, and the oldest are removed.
 """
 
 import json
@@ -11,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from fxls.cache import cache_folder, write_whole
+from fxls.cache import cache_folder, program, write_whole
 from fxls.discovery.index import ModelClass, ModelIndex, ordered
 from fxworker.wire import Construct, TraceReport, digest
 
@@ -19,8 +20,6 @@ _MOST_FILES: Final = 1000
 _MOST_CLASSES: Final = 200
 _LONGEST: Final = 4000
 """The most files that are kept, classes in one of them, and characters of an expression."""
-
-_VERSION: Final = 1
 
 
 class Memory:
@@ -74,13 +73,13 @@ class Memory:
     def _read(self, path: str) -> dict[str, str]:
         try:
             found: Any = json.loads(self._file(path).read_text(encoding="utf-8"))
-            constructs = found["constructs"] if found["version"] == _VERSION and found["path"] == path else {}
+            constructs = found["constructs"] if found["program"] == program() and found["path"] == path else {}
             return {str(key): str(value) for key, value in constructs.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}
 
     def _write(self, path: str, constructs: dict[str, str]) -> None:
-        text = json.dumps({"version": _VERSION, "path": path, "constructs": constructs}, indent=1)
+        text = json.dumps({"program": program(), "path": path, "constructs": constructs}, indent=1)
         try:
             write_whole(self._file(path), text.encode())
             self._prune()

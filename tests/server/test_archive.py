@@ -77,7 +77,7 @@ async def test_whatever_a_report_follows_from_must_be_the_same(tmp_path, request
         assert await recalled(folder, other) is None
     assert await recalled(folder, request_, replace(ENV, variables=("-HOME",))) is None
     assert await recalled(folder, request_, replace(ENV, command=("other",))) is None
-    monkeypatch.setattr(archive, "_own", lambda: "another version")
+    monkeypatch.setattr(archive, "program", lambda: "another version")
     assert await recalled(folder, request_) is None
 
 

@@ -71,7 +71,7 @@ def test_only_what_was_inferred_is_kept(tmp_path, path, source):
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "{", "[]", '{"version": 1}', '{"version": 9, "path": "", "constructs": {}}', "\xff"]
+    "damage", ["", "{", "[]", '{"program": 1}', '{"program": "?", "path": "", "constructs": {}}', "\xff"]
 )
 def test_a_damaged_file_is_as_good_as_none(tmp_path, path, damage):
     folder = tmp_path / "cache"
@@ -100,6 +100,14 @@ def test_what_another_server_wrote_is_kept(tmp_path, path):
 def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path, path):
     (tmp_path / "file").write_text("")
     Memory(tmp_path / "file" / "cache").remember(discover(path, TEXT), report(path))
+
+
+def test_what_another_version_of_the_program_found_does_not_count(tmp_path, monkeypatch):
+    path = str(tmp_path / "net.py")
+    Memory(tmp_path / "cache").remember(discover(path, TEXT), report(path))
+    assert constructs(Memory(tmp_path / "cache"), path)
+    monkeypatch.setattr("fxls.memory.program", lambda: "another version")
+    assert not constructs(Memory(tmp_path / "cache"), path)
 
 
 def test_the_oldest_files_are_removed(tmp_path, monkeypatch):
