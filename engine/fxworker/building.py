@@ -33,6 +33,9 @@ from fxworker.wire import LOCALS, Construct, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 
+_LACKING: Final = re.compile(r"'(Identity|Module|SimpleNamespace)' object has no attribute")
+"""What is said of the things that stand in for what a class wants."""
+
 _MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
 _MOST_MAKERS: Final = 2
 
@@ -216,6 +219,18 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
         return _set_up(root, construct) if make is attempt else _evaluate(construct, scope, make)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
+
+
+def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
+    """Return why a model is none in truth that fails since an argument that was made up lacks what it asks for."""
+    construct = built.construct
+    if construct is None or construct.source not in {"inferred", "remembered"} or not isinstance(error, AttributeError):
+        return None
+    lacking = _LACKING.match(str(error))
+    if lacking is None or lacking[1] not in construct.expression:
+        return None
+    missing = tuple(required_parameters(type(built.root)))
+    return Unbuilt(None, error, unknown=True, missing=missing, tried=construct.expression)
 
 
 def _makers(cls: Any) -> list[str]:

@@ -19,7 +19,7 @@ from fxengine.capturing import Capture
 from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxworker import sandbox
-from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of
+from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, misbuilt
 from fxworker.capturing import captured_with
 from fxworker.compiling import leave_compiler_alone
 from fxworker.dependence import Dependence
@@ -223,7 +223,7 @@ class _Session:
             "complete" if diagnosis.complete else "partial",
             built.construct,
             facts=facts,
-            problems=self._problems(target, diagnosis),
+            problems=self._problems(target, built, diagnosis),
             guards=self.reporter.guards(diagnosis.guards),
             cut=diagnosis.cut,
             reached_end=diagnosis.reached_end,
@@ -236,7 +236,7 @@ class _Session:
         clock = _Clock()
         report = traced.report
         diagnosis = next(traced.silent)
-        graph, problems = diagnosis.graph, self._problems(traced.target, diagnosis)
+        graph, problems = diagnosis.graph, self._problems(traced.target, traced.built, diagnosis)
         trace_ms = report.timings.trace + clock.lap()
         feeder = traced.feed(diagnosis)
         fed = self._fed(traced.target, traced.built, feeder, diagnosis)
@@ -338,14 +338,18 @@ class _Session:
     def _hint(self, target: TraceTarget) -> Hint:
         return self.hints.get(target.qualname, Hint())
 
-    def _problems(self, target: TraceTarget, diagnosis: Diagnosis) -> tuple[Problem, ...]:
-        return self.reporter.merged(
-            [
-                self.reporter.tracing_problem(each, target.qualname)
-                for each in (*diagnosis.problems, *diagnosis.silent)
-                if not self._is_told(each.exception)
-            ]
-        )
+    def _problems(self, target: TraceTarget, built: Built, diagnosis: Diagnosis) -> tuple[Problem, ...]:
+        found: list[Problem] = []
+        for each in (*diagnosis.problems, *diagnosis.silent):
+            if self._is_told(each.exception):
+                continue
+            unbuilt = misbuilt(built, each.exception)
+            found.append(
+                self.reporter.not_built(target, unbuilt)
+                if unbuilt is not None
+                else self.reporter.tracing_problem(each, target.qualname)
+            )
+        return self.reporter.merged(found)
 
     def _misfits(self, traced: _Traced, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
         target, root = traced.target, diagnosis.root

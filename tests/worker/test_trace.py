@@ -206,6 +206,22 @@ def test_what_was_inferred_gives_way_to_what_is_said(worker, model):
     assert of(worker.trace(path, said), "Net").construct.expression == "Net(5)"
 
 
+def test_what_a_stand_in_lacks_is_no_problem_of_the_model(worker, model):
+    asking = "        for each in (self.thing,):\n            x = x * each.vocab_size\n"
+    text = (
+        "from torch import nn\nclass Net(nn.Module):\n    def __init__(self, thing):\n        super().__init__()\n"
+        f"        self.thing = thing\n    def forward(self, x):\n{asking}        return self.thing(x)\n"
+    )
+    net = of(worker.trace(model(text)), "Net")
+    (problem,) = net.problems
+    assert (problem.code, problem.severity) == ("FX103", "information")
+    assert problem.message == "no arguments are known for `Net(thing)`"
+    assert "'Identity' object has no attribute 'vocab_size'" in problem.explanation
+    # An argument that the file names is no stand-in.
+    named = of(worker.trace(model(text + "net = Net(nn.Identity())\n")), "Net")
+    assert [each.code for each in named.problems] == ["FX009"]
+
+
 def test_a_class_that_cannot_be_built_is_a_quiet_matter(worker, model):
     text = NET.replace("dim=8", "schema").replace("nn.Linear(dim, dim)", "schema.weird().linear(1)['x']")
     report = worker.trace(model(text))
