@@ -80,6 +80,11 @@ class Place:
     end_line: int
     end_column: int
 
+    def is_beside(self, other: "Place") -> bool:
+        """Whether two places have nothing in common."""
+        mine, its = (self.line, self.column), (other.line, other.column)
+        return (self.end_line, self.end_column) <= its or (other.end_line, other.end_column) <= mine
+
     def contains(self, line: int, column: int, end_line: int, end_column: int) -> bool:
         """Whether a span lies within this place."""
         inside = (self.line, self.column) <= (line, column)
@@ -157,7 +162,21 @@ def innermost_user(frame: FrameType | None, boundary: FrameType | None) -> Instr
 
 @functools.lru_cache(maxsize=4096)
 def place_of(instruction: Instruction) -> Place:
-    """The source of an instruction; the whole line where CPython knows no columns."""
+    """The source of an instruction; the whole line where CPython knows no columns.
+
+    CPython 3.11 gives the jump of `b` in `if a is not None and b:` the place of `a is not None`. A jump stands where
+    that is which it tests, and which the instruction before it has made.
+    """
+    place = _written(instruction)
+    if not (instruction.opname.startswith(("POP_JUMP", "JUMP")) and "_IF_" in instruction.opname):
+        return place
+    before = [each.offset for each in instructions_of(instruction.code) if each.offset < instruction.offset]
+    tested = _written(Instruction(instruction.code, before[-1])) if before else place
+    return tested if place.is_beside(tested) else place
+
+
+def _written(instruction: Instruction) -> Place:
+    """The source of an instruction as CPython has it."""
     code, offset = instruction
     line, end_line, column, end_column = _all_positions(code)[offset // 2]
     start = line or code.co_firstlineno
