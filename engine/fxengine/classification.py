@@ -143,7 +143,7 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
     possible = mentioned or not _BLAMES_ANOTHER.search(message)
     if possible and isinstance(error, TypeError) and _WANTS_NUMBER.search(message):
         return Verdict(DynamicNumber, symbolic)
-    if mentioned or (possible and _calls_c_code(raising)):
+    if mentioned or (possible and _calls_c_code(raising, message)):
         return Verdict(ForeignCall, symbolic, certain=mentioned or _is_given_symbols(raising, symbolic))
     return Verdict(RaisedWhileTracing, None, certain=False)
 
@@ -320,12 +320,16 @@ def _comparisons(code: CodeType, span: Span | None) -> list[int]:
     ]
 
 
-def _calls_c_code(moment: Moment) -> bool:
-    """Whether the instruction calls something that is not written in Python, as far as the names tell."""
+def _calls_c_code(moment: Moment, complaint: str) -> bool:
+    """Whether the instruction calls something that is not written in Python, as far as names and the complaint tell."""
     around = nodes_around(moment.path, moment.source.span)
     if not around or not isinstance(around[-1], ast.Call):
         return False
-    callee = _resolve(around[-1].func, moment)
+    function = around[-1].func
+    callee = _resolve(function, moment)
+    if callee is None and isinstance(function, ast.Attribute):
+        # A method that is written in Python would be named with its class.
+        return complaint.startswith(f"{function.attr}() ")
     if isinstance(callee, FunctionType) and is_engine_file(callee.__code__.co_filename):
         # It stands in for a leaf function.
         callee = getattr(callee, "__wrapped__", callee)

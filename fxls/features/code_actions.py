@@ -63,19 +63,24 @@ def _wanted(action: lsp.CodeAction, only: Iterable[lsp.CodeActionKind | str] | N
 
 
 def _fixes(snapshot: Snapshot, span: Span, context: lsp.CodeActionContext) -> Iterator[lsp.CodeAction]:
-    """Yield the fixes of the problems at a place; a verified first one is what the client may apply unasked."""
+    """Yield the fixes of the problems at a place; a verified first one is what the client may apply unasked.
+
+    One that mends several problems is one action, for all of them.
+    """
+    found: list[lsp.CodeAction] = []
     for placed in _problems_in(snapshot, span):
         shown = _shown(placed, snapshot, context)
         for number, fix in enumerate(placed.problem.fixes):
-            edit = _edit(snapshot, fix, carried=not placed.found_here)
-            if edit is not None:
-                yield lsp.CodeAction(
-                    title=f"{fix.title}{_proof(fix)}",
-                    kind=lsp.CodeActionKind.QuickFix,
-                    diagnostics=shown,
-                    edit=edit,
-                    is_preferred=True if number == 0 and fix.verified else None,
-                )
+            title, edit = f"{fix.title}{_proof(fix)}", _edit(snapshot, fix, carried=not placed.found_here)
+            preferred = True if number == 0 and fix.verified else None
+            same = next((each for each in found if (each.title, each.edit) == (title, edit)), None)
+            if same is not None:
+                same.diagnostics = [*(same.diagnostics or ()), *(shown or ())] or None
+                same.is_preferred = same.is_preferred or preferred
+            elif edit is not None:
+                kind = lsp.CodeActionKind.QuickFix
+                found.append(lsp.CodeAction(title, kind=kind, diagnostics=shown, edit=edit, is_preferred=preferred))
+    yield from found
 
 
 def _proof(fix: Fix) -> str:

@@ -404,6 +404,20 @@ def test_what_a_fix_was_proven_to_keep_stands_behind_its_title_and_in_the_hover(
     assert "numbers are not compared" not in text
 
 
+def test_a_fix_of_several_problems_is_one_action():
+    fix = Fix("torch.where", (Edit(location(TEXT, "y.sum() > 0"), "True"),), verified=True)
+    other = Fix("another", (Edit(location(TEXT, "y.sum() > 0"), "False"),), verified=True)
+    shot = snapshot(TEXT, net(problem(fixes=(other, fix)), problem(code="FX003", fixes=(fix,))))
+    place = shot.mapper.range(location(TEXT, "y.sum() > 0").span)
+    shown = [lsp.Diagnostic(place, "it stops", code=code, source="fxls") for code in ("FX001", "FX003")]
+    context = lsp.CodeActionContext(diagnostics=shown, only=[lsp.CodeActionKind.QuickFix])
+    one, two, *ignores = code_actions(shot, place, context)
+    assert [one.title, two.title] == ["another", "torch.where"]
+    assert [each.code for each in two.diagnostics] == ["FX001", "FX003"]
+    assert two.is_preferred
+    assert len(ignores) == 2
+
+
 def test_a_hover_does_not_repeat_the_message():
     shot = snapshot(TEXT, net(problem(explanation="")))
     assert problem().message not in hover(shot, at(shot, "y.sum()")).contents.value
