@@ -49,8 +49,12 @@ const SETTINGS = {
 export async function start({ folder, trusted = true, settings = {}, extensions: more = [] }) {
     const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'fxls-vscode-'));
     const data = path.join(profile, 'data');
-    fs.mkdirSync(path.join(data, 'User'), { recursive: true });
-    fs.writeFileSync(path.join(data, 'User/settings.json'), JSON.stringify({ ...SETTINGS, ...settings }));
+    // The page is a remote window to VS Code: settings that belong to a machine count as the machine's alone, the person's own
+    // are left out as soon as the extension's scopes are known.
+    for (const [place, chosen] of [['User', { ...SETTINGS, ...settings }], ['Machine', settings]]) {
+        fs.mkdirSync(path.join(data, place), { recursive: true });
+        fs.writeFileSync(path.join(data, place, 'settings.json'), JSON.stringify(chosen));
+    }
     const extensions = path.join(profile, 'extensions');
     for (const name of ['probe', ...more]) {
         fs.cpSync(path.join(HERE, name), path.join(extensions, name), { recursive: true });
