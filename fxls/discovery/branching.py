@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from fxls.discovery.syntax import FunctionNode, span_of
+from fxls.discovery.syntax import FunctionNode, contains, span_of
 from fxworker.wire import Span
 
 BranchKind: TypeAlias = Literal["branch", "case", "loop", "while", "end of loop", "operand", "element"]
@@ -45,12 +45,12 @@ def branches_at(tree: ast.Module, point: tuple[int, int]) -> list[Branch]:
         if statement is None:
             return found
         if inside:
-            found += (each for each in _of_statement(statement, block) if _contains(each.arm, point))
+            found += (each for each in _of_statement(statement, block) if contains(each.arm, point))
             found += (
                 each
                 for expression in _expressions(statement, point)
                 for each in _of_expression(expression, _whole(block))
-                if _contains(each.arm, point)
+                if contains(each.arm, point)
             )
         inside = inside or isinstance(statement, FunctionNode)
         block = next((each for each in _blocks(statement) if any(_holds(inner, point) for inner in each)), ())
@@ -146,15 +146,11 @@ def _holds(node: ast.AST, point: tuple[int, int]) -> bool:
     """Whether a point lies in a node; what has no place of its own, such as a `with` item, holds what is in it."""
     match node:
         case ast.expr() | ast.stmt() | ast.arg() | ast.keyword():
-            return _contains(span_of(node), point)
+            return contains(span_of(node), point)
         case ast.comprehension() | ast.withitem():
             return any(_holds(each, point) for each in ast.iter_child_nodes(node))
         case _:
             return False
-
-
-def _contains(span: Span, point: tuple[int, int]) -> bool:
-    return (span.line, span.column) <= point <= (span.end_line, span.end_column)
 
 
 def _pattern(case: ast.match_case) -> Span:

@@ -41,6 +41,11 @@ def span_of(node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Span:
     return Span(node.lineno, node.col_offset, end_line, node.end_col_offset or 0)
 
 
+def contains(span: Span, point: tuple[int, int]) -> bool:
+    """Whether a point lies in a span or at its end."""
+    return (span.line, span.column) <= point <= (span.end_line, span.end_column)
+
+
 def name_span(node: FunctionNode | ast.ClassDef, lines: list[str]) -> Span:
     """Return the span of the name in a definition, found behind its keyword; `lines` are the file's."""
     line = lines[node.lineno - 1] if node.lineno <= len(lines) else ""

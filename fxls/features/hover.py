@@ -7,10 +7,11 @@ from typing import Final
 from lsprotocol import types as lsp
 
 from fxls.discovery.index import ModelIndex
+from fxls.discovery.syntax import contains
 from fxls.features import markdown as md
 from fxls.features.branches import left_out
 from fxls.features.listing import cut, listing
-from fxls.features.places import PlacedProblem, Site, contains, extent, sites, target_reports
+from fxls.features.places import PlacedProblem, Site, extent, sites, target_reports
 from fxls.features.problems import Tally, problems_at, problems_by_model
 from fxls.features.values import values
 from fxls.features.wording import (

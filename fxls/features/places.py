@@ -52,11 +52,6 @@ def target_reports(snapshot: Snapshot) -> dict[str, TargetReport]:
     return {} if snapshot.report is None else {each.qualname: each for each in snapshot.report.targets}
 
 
-def contains(span: Span, point: tuple[int, int]) -> bool:
-    """Whether a point lies in a span or at its end."""
-    return (span.line, span.column) <= point <= (span.end_line, span.end_column)
-
-
 def extent(span: Span) -> tuple[int, int]:
     """Return a measure by which a span inside another one is the smaller one."""
     lines = span.end_line - span.line

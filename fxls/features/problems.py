@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from fxls.discovery.syntax import contains
 from fxls.features.ignoring import sifted
-from fxls.features.places import PlacedProblem, contains
+from fxls.features.places import PlacedProblem
 from fxls.features.wording import plural
 from fxls.rules import stops_torch_fx
 from fxls.settings import Settings

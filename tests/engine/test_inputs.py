@@ -10,16 +10,7 @@ from torch import Tensor, nn
 
 from fxengine._symbolic_trace import symbolic_trace
 from fxengine.inputs import infer_inputs, materialize
-
-
-def fed(root, graph=None, budget_s=60.0):
-    """The inferred inputs, after eager really ran on them."""
-    inferred = infer_inputs(root, graph, budget_s=budget_s)
-    assert inferred.complete, inferred.failures
-    args, kwargs = materialize(inferred)
-    with torch.no_grad():
-        root(*args, **kwargs)
-    return inferred
+from tests.support.feeding import fed
 
 
 class Classifier(nn.Module):

@@ -5,16 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from fxengine.inputs import infer_inputs, materialize
-
-
-def fed(root, budget_s=60.0):
-    """The inferred inputs, after eager really ran on them."""
-    inferred = infer_inputs(root, budget_s=budget_s)
-    assert inferred.complete, inferred.failures
-    args, kwargs = materialize(inferred)
-    with torch.no_grad():
-        root(*args, **kwargs)
-    return inferred
+from tests.support.feeding import fed
 
 
 class Remembering(nn.Module):
