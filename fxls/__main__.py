@@ -1,28 +1,39 @@
 """`fxls` and `python -m fxls`: the language server, or, with a sub-command, the command line.
 
 Without arguments the server speaks on standard input and output; on a terminal, where a person and not an editor has
-started it, help is printed instead.
+started it, help is printed instead. The server is loaded when the client has spoken, beside the Python that it wants.
 """
 
 import argparse
 import asyncio
+import gc
+import importlib
 import ipaddress
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from fxls import __version__, cli
+from fxls import __version__
 from fxls.cache import cache_folder
 from fxls.connection import Server, serve_stdio, serve_tcp
 from fxls.logs import start_log
-from fxls.server import FxServer
+from fxls.opening import begin
+from fxls.transport import Incoming
+from fxls.workers.pool import WorkerPool
+
+_OBJECTS: Final = 20_000
+"""New objects after which a collection looks at them; a syntax tree alone is tens of thousands, and has no cycles."""
+
+_TURN: Final = 0.001
+"""Seconds that a thread which computes keeps the interpreter for itself."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server or a sub-command; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and not given[0].startswith("-"):
-        return cli.main(given)
+        return int(importlib.import_module("fxls.cli").main(given))
     parser = _parser()
     options = parser.parse_args(given)
     if not given and sys.stdin.isatty():
@@ -30,13 +41,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     start_log(cache_folder() / "logs")
 
-    def create(send: Callable[[bytes], object]) -> Server:
-        return FxServer(send, run=not options.no_run)
+    async def create(send: Callable[[bytes], object], first: Incoming | None) -> Server:
+        pool = WorkerPool()
+        if not options.no_run:
+            await begin(first, pool)
+        return _loaded(send, pool, run=not options.no_run)
 
     if options.tcp is None:
         return asyncio.run(serve_stdio(create))
     host, port = options.tcp
     return asyncio.run(serve_tcp(create, host, port, _announce(host)))
+
+
+def _loaded(send: Callable[[bytes], object], pool: WorkerPool, *, run: bool) -> Server:
+    """Return the server, whose modules are loaded here."""
+    gc.disable()
+    server: Server = importlib.import_module("fxls.server").FxServer(send, run=run, pool=pool)
+    gc.enable()
+    _stay_responsive()
+    return server
+
+
+def _stay_responsive() -> None:
+    """Let neither the garbage collector nor a thread that computes hold up the event loop for long."""
+    # What lives now lives as long as the process: no collection needs to look at it.
+    gc.freeze()
+    gc.set_threshold(_OBJECTS)
+    sys.setswitchinterval(_TURN)
 
 
 def _parser() -> argparse.ArgumentParser:

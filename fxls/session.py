@@ -43,8 +43,11 @@ from fxworker.wire import (
 
 _log = logging.getLogger(__name__)
 
-_LONG: Final = 50_000
-"""Characters of a text in which models are looked for beside the event loop: there it takes some milliseconds."""
+_LONG: Final = 8_000
+"""Characters of a text in which models are looked for beside the event loop: on it, that would take too long."""
+
+_VERY_LONG: Final = 50_000
+"""Characters of a text that is not even parsed on the event loop."""
 
 _HEAD_START: Final = 0.3
 """Seconds for which that search waits for the trace that was begun ahead of it: they would slow each other down."""
@@ -295,7 +298,8 @@ class Session:
             document.forget()
             document.environment = None
             self._submit(document)
-        self._pool.keep({self._workspace.environment(document) for document in self._documents.values()})
+        used = {self._workspace.environment(document) for document in self._documents.values()}
+        self._pool.keep(used | self._workspace.environments)
         self._display.refresh()
 
     def _submit(self, document: Document) -> None:
@@ -529,8 +533,8 @@ def _is_long(document: Document) -> bool:
 
 
 def _is_seen_to_be_broken(document: Document) -> bool:
-    """Whether a text does not parse; what is typed mostly does not. To parse a long one would hold the others up."""
-    return not _is_long(document) and isinstance(parse(document.path, document.text), Problem)
+    """Whether a text does not parse; what is typed mostly does not."""
+    return len(document.text) < _VERY_LONG and isinstance(parse(document.path, document.text), Problem)
 
 
 def _digest_on_disk(path: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from fxls.discovery.index import Function, Parameter, ParameterKind
+from fxls.discovery.parsing import parsed
 from fxworker.wire import Location, Problem, Span, program_of
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -30,9 +31,9 @@ def parse(path: str, text: str) -> ast.Module | Problem:
 def _parsed(text: str) -> ast.Module:
     """Return the syntax tree; once more where CPython 3.11 took a collection in between for a fault of its own."""
     try:
-        return ast.parse(text)
+        return parsed(text)
     except SystemError:  # "AST constructor recursion depth mismatch": something else was parsed while this was.
-        return ast.parse(text)
+        return parsed(text)
 
 
 def span_of(node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Span:
