@@ -3,6 +3,8 @@
 Standard input is read by a thread of its own, so that nothing that the server waits for can stop it from hearing
 `exit`, and standard output is written by another, so that a client that does not read cannot stop it from thinking.
 What anything else prints to standard output goes to standard error.
+
+The server is made when the client has sent its first message, which may say what to begin while it is loaded.
 """
 
 import asyncio
@@ -12,8 +14,10 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeAlias
+
+from fxls.transport import Frames, Incoming
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +52,49 @@ class Server(Protocol):
         ...
 
 
-Create: TypeAlias = Callable[[Callable[[bytes], object]], Server]
+Create: TypeAlias = Callable[[Callable[[bytes], object], Incoming | None], Awaitable[Server]]
+"""Makes the server: is told how to answer, and the client's first message, None where it left without one."""
+
+
+class _Entrance:
+    """Keeps what a client sends until there is a server to take it. Mutable.
+
+    Attributes:
+        first: The client's first message, None if it left without one.
+    """
+
+    def __init__(self) -> None:
+        self.first: asyncio.Future[Incoming | None] = asyncio.get_running_loop().create_future()
+        self._frames = Frames()
+        self._kept: list[bytes] = []
+        self._is_lost = False
+        self._server: Server | None = None
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes from the client."""
+        if self._server is not None:
+            self._server.receive(data)
+            return
+        self._kept.append(data)
+        if not self.first.done() and (message := next(self._frames.feed(data), None)) is not None:
+            self.first.set_result(message)
+
+    def lost(self) -> None:
+        """Take note that the client is gone."""
+        self._is_lost = True
+        if not self.first.done():
+            self.first.set_result(None)
+        if self._server is not None:
+            self._server.lost()
+
+    def open(self, server: Server) -> None:
+        """Hand a server all that came, and from now on what comes."""
+        self._server = server
+        kept, self._kept = self._kept, []
+        for data in kept:
+            server.receive(data)
+        if self._is_lost:
+            server.lost()
 
 
 async def serve_stdio(create: Create) -> int:
@@ -57,11 +103,13 @@ async def serve_stdio(create: Create) -> int:
     loop = asyncio.get_running_loop()
     source, sink = _private_descriptors()
     outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    server = create(outgoing.put)
+    entrance = _Entrance()
     writer = threading.Thread(target=_write_all, args=(sink, outgoing), name="fxls output", daemon=True)
-    reader = threading.Thread(target=_read_all, args=(source, loop, server), name="fxls input", daemon=True)
+    reader = threading.Thread(target=_read_all, args=(source, loop, entrance), name="fxls input", daemon=True)
     writer.start()
     reader.start()
+    server = await create(outgoing.put, await entrance.first)
+    entrance.open(server)
     code = await _until_exit(server)
     outgoing.put(None)
     await asyncio.to_thread(writer.join, 2.0)
@@ -83,8 +131,10 @@ async def serve_tcp(create: Create, host: str, port: int, listening: Callable[[i
     async with await asyncio.start_server(connected, host, port) as listener:
         listening(listener.sockets[0].getsockname()[1])
         reader, writer = await first
-    server = create(writer.write)
-    pump = asyncio.create_task(_pump(reader, server))
+    entrance = _Entrance()
+    pump = asyncio.create_task(_pump(reader, entrance))
+    server = await create(writer.write, await entrance.first)
+    entrance.open(server)
     code = await _until_exit(server)
     pump.cancel()
     writer.close()
@@ -93,11 +143,11 @@ async def serve_tcp(create: Create, host: str, port: int, listening: Callable[[i
     return code
 
 
-async def _pump(reader: asyncio.StreamReader, server: Server) -> None:
+async def _pump(reader: asyncio.StreamReader, entrance: _Entrance) -> None:
     with contextlib.suppress(OSError):
         while data := await reader.read(_CHUNK):
-            server.receive(data)
-    server.lost()
+            entrance.receive(data)
+    entrance.lost()
 
 
 async def _until_exit(server: Server) -> int:
@@ -143,12 +193,12 @@ def _private_descriptors() -> tuple[int, int]:
     return source, sink
 
 
-def _read_all(source: int, loop: asyncio.AbstractEventLoop, server: Server) -> None:
+def _read_all(source: int, loop: asyncio.AbstractEventLoop, entrance: _Entrance) -> None:
     with contextlib.suppress(OSError, RuntimeError):
         while data := os.read(source, _CHUNK):
-            loop.call_soon_threadsafe(server.receive, data)
+            loop.call_soon_threadsafe(entrance.receive, data)
     with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(server.lost)
+        loop.call_soon_threadsafe(entrance.lost)
 
 
 def _write_all(sink: int, outgoing: "queue.SimpleQueue[bytes | None]") -> None:

@@ -34,6 +34,7 @@ from fxls.session import Session, Terms
 from fxls.settings import SECTION
 from fxls.text.uris import to_path, to_uri
 from fxls.transport import INVALID_REQUEST, Frames, Gate, Malformed, error_reply, write
+from fxls.workers.pool import WorkerPool
 from fxworker.wire import Progress
 
 _log = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ class _Protocol(LanguageServerProtocol):
 class FxServer(LanguageServer):
     """One connection to an editor. Mutable; the `Client` of its session."""
 
-    def __init__(self, send: Callable[[bytes], object], *, run: bool = True) -> None:
+    def __init__(self, send: Callable[[bytes], object], *, run: bool = True, pool: WorkerPool | None = None) -> None:
         super().__init__(
             "fxls",
             __version__,
@@ -88,6 +89,7 @@ class FxServer(LanguageServer):
             converter_factory=_converter,
         )
         self.run = run
+        self.pool = pool or WorkerPool()
         self.session: Session | None = None
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._send = send
@@ -142,6 +144,8 @@ class FxServer(LanguageServer):
         """End all work and every process."""
         if self.session is not None:
             await self.session.close()
+        else:
+            await self.pool.close()
 
     def _handle(self, message: Any) -> None:
         number = message.get("id") if "method" in message else None
@@ -204,7 +208,7 @@ async def _initialize(ls: FxServer, params: lsp.InitializeParams) -> None:
         trusted=given.get("trusted", True) is True,
         run=ls.run,
     )
-    ls.session = Session(ls, terms)
+    ls.session = Session(ls, terms, ls.pool)
     ls.session.configure(given)
 
 

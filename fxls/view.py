@@ -5,7 +5,6 @@ A view answers from the file system and remembers; `reset` lets it look again.
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Final
@@ -17,7 +16,7 @@ from fxls.discovery.index import ModelIndex
 from fxls.discovery.roots import configuration_file, roots_of
 from fxls.memory import Memory
 from fxls.settings import Settings
-from fxls.workers.python_env import PythonEnv, find_python
+from fxls.workers.python_env import PythonEnv, environment_of
 from fxworker.wire import TraceReport
 
 _STALE: Final = 30.0
@@ -50,12 +49,7 @@ class View:
         parent = _parent(path)
         env = self._environments.get(parent)
         if env is None:
-            found = find_python(path, self.folder, self.settings.interpreter)
-            env = self._environments[parent] = replace(
-                found,
-                variables=self.settings.worker_environment,
-                temporary_home=self.settings.worker_temporary_home,
-            )
+            env = self._environments[parent] = environment_of(path, self.folder, self.settings)
         return env
 
     def roots(self, path: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from fxls.document import Document
 from fxls.settings import BadSetting, Settings
 from fxls.snapshot import Snapshot
 from fxls.view import View
-from fxls.workers.python_env import PythonEnv
+from fxls.workers.python_env import PythonEnv, environment_in
 from fxworker.wire import Overlay, Problem, ProfileReport, ProfileRequest, TraceReport, TraceRequest, TraceTarget
 
 _MISSING: Final = re.compile(r"No module named '([\w.]+)'")
@@ -83,6 +83,11 @@ class Workspace:
             return self._views[0]
         inside = (view for view in self._views if view.contains(document.path))
         return max(inside, key=lambda view: len(view.folder or ""), default=self._elsewhere)
+
+    @property
+    def environments(self) -> set[PythonEnv]:
+        """The Pythons of the folders, which files in them are traced with that have none nearer to them."""
+        return {environment_in(view.folder, view.settings) for view in self._views if view.folder is not None}
 
     # What follows for a document.
 

@@ -121,6 +121,10 @@ class PooledWorker:
         self._pause_until = 0.0
         self._closing = asyncio.Event()
 
+    async def start(self) -> None:
+        """Return when the worker's process has been started, ahead of its first request."""
+        await self._ready()
+
     async def environment(self) -> EnvironmentReport:
         """Return what the environment is; starts its worker."""
         return await (await self._ready()).described()

@@ -8,8 +8,10 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from fxls.settings import Settings
 
 _FOLDERS = (".venv", "venv", "env")
 
@@ -59,6 +61,17 @@ def find_python(
         if python is not None:
             return PythonEnv((python,), "on the PATH")
     return PythonEnv((sys.executable,), "the server's own")
+
+
+def environment_of(path: str, folder: str | None, settings: Settings) -> PythonEnv:
+    """Return the Python for a file of a workspace folder, with what the settings say about its processes."""
+    found = find_python(path, folder, settings.interpreter)
+    return replace(found, variables=settings.worker_environment, temporary_home=settings.worker_temporary_home)
+
+
+def environment_in(folder: str, settings: Settings) -> PythonEnv:
+    """Return the Python for the files of a workspace folder that have none nearer to them."""
+    return environment_of(os.path.join(folder, "*"), folder, settings)  # noqa: PTH118 — The name of no file.
 
 
 def _configured(command: tuple[str, ...], folder: str | None, environ: Mapping[str, str]) -> PythonEnv:

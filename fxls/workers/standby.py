@@ -73,6 +73,11 @@ class StandbyWorker:
         self._environment: EnvironmentReport | None = None
         self._closing = False
 
+    async def start(self) -> None:
+        """Return when the first process has been started, ahead of its request."""
+        if not self._closing and not self.env.problem:
+            await self._first().started()
+
     async def environment(self) -> EnvironmentReport:
         """Return what the environment is; starts the first process."""
         if self._environment is not None:
@@ -190,6 +195,10 @@ class _Standby:
     def usable(self) -> bool:
         """Whether the process runs, or is about to."""
         return not self._started.done() or self.alive
+
+    async def started(self) -> None:
+        """Return when the process runs, or cannot be started."""
+        await asyncio.shield(self._started)
 
     async def described(self) -> EnvironmentReport:
         """Return what the process runs on, or why it does not."""
