@@ -20,6 +20,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("libraries", nargs="*", help=f"{', '.join(LIBRARIES)}, or any package that can be imported")
     parser.add_argument("--every", type=int, default=1, help="only each so-many-th model")
     parser.add_argument("--limit", type=int, default=0, help="only so many models of a library, evenly spread")
+    parser.add_argument("--shift", type=int, default=0, help="so many models further on, of those that are left out")
     parser.add_argument("--only", default="", help="only models with this in their name")
     parser.add_argument("--each", action="store_true", help="print each model, not only those that failed")
     return parser
@@ -32,7 +33,8 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[str, list[Case]]]:
     for library in options.libraries or LIBRARIES:
         found = [case for case in cases(library, options.every) if options.only in case.name]
         if 0 < options.limit < len(found):
-            found = [found[index * len(found) // options.limit] for index in range(options.limit)]
+            count = len(found)
+            found = [found[(index * count // options.limit + options.shift) % count] for index in range(options.limit)]
         yield library, found
 
 

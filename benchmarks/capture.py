@@ -4,10 +4,11 @@ A model is *fed* if eager runs on the inputs that were found (`feed.py` says mor
 graph module gives eager's outputs on fresh inputs of the same shape, NaN equal to NaN. One whose code asks for data
 that depend on the inputs is captured up to there only, and named with the line. Nothing is said about any model; each
 gets 30 seconds in a process of its own. What was not captured is listed with the reason. Models with more parameters
-than `_REAL` are run for their shapes alone, and outputs are compared by shape and type.
+than `_REAL`, and those that take longer than `_LONGEST`, are captured for their shapes alone, and outputs are compared
+by shape and type: the summary says how many these are.
 
-    python benchmarks/capture.py [LIBRARY_OR_PACKAGE...] [--every N] [--limit N] [--only PART] [--each] [--costs]
-                                 [--fx] [--export] [--shapes]
+    python benchmarks/capture.py [LIBRARY_OR_PACKAGE...] [--every N] [--limit N] [--shift N] [--only PART] [--each]
+                                 [--costs] [--fx] [--export] [--shapes]
 
 With `--fx` and `--export` the same is asked of torch.fx and of torch.export, the latter of models on real data only.
 With `--costs` the processor time of a capture is measured against that of a torch.fx trace of the same model, where
@@ -15,13 +16,14 @@ torch.fx can trace it, and, with `--export`, against that of torch.export.
 """
 
 import contextlib
+import random
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 import torch.fx
@@ -40,6 +42,9 @@ _SECONDS: Final = 5.0
 
 _REAL: Final = 100_000_000
 """The most parameters of a model that is run on real data."""
+
+_LONGEST: Final = 4.0
+"""The most seconds of processor time that running on real data may take for outputs to be compared on such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class Outcome:
         fx: Why torch.fx does not capture it, "" if it does; None if it was not asked.
         export: Likewise for torch.export.
         seconds: What a capture takes, a trace of torch.fx, and torch.export; 0 where that is not known.
+        real: Whether outputs were compared on real data.
     """
 
     expression: str
@@ -73,10 +79,27 @@ class Outcome:
     fx: str | None = None
     export: str | None = None
     seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    real: bool = False
 
 
 Make = Callable[[int], Arguments]
 """Makes inputs of the same shapes, others for each seed."""
+
+
+class Fed(NamedTuple):
+    """The inputs of a model.
+
+    Attributes:
+        expression: The inputs as source.
+        make: What makes them; None where there are none.
+        reason: Why there are none.
+        seconds: The processor time of a run on them.
+    """
+
+    expression: str
+    make: Make | None
+    reason: str
+    seconds: float
 
 
 def outcome(options: Options, case: Case) -> Outcome | str:
@@ -89,11 +112,14 @@ def outcome(options: Options, case: Case) -> Outcome | str:
         return told(error)
     real = not options.shapes and sum(each.numel() for each in model.root.parameters()) <= _REAL
     root = case.build(real=True).root if real else model.root
-    expression, make, reason = fed(model, root, real=real)
+    expression, make, reason, taken = fed(model, root, real=real)
     if make is None:
         return Outcome("", reason)
+    if real and taken > _LONGEST:
+        real, root = False, model.root
     try:
-        # As it is run: whether gradients are wanted is part of what a graph is specialised on.
+        # As it is run: whether gradients are wanted, and what was drawn, are part of what a graph is specialised on.
+        random.seed(0)
         with torch.no_grad():
             captured = fxengine.capture(root, make(0))
     except BaseException as error:  # noqa: BLE001 - a failure of ours.
@@ -117,24 +143,28 @@ def outcome(options: Options, case: Case) -> Outcome | str:
         export = asked(
             lambda: difference(root, torch.export.export(root, args, kwargs, strict=False).module(), make, real=real)
         )
-    seconds = costs(root, make, export=options.export and export == "") if options.costs else (0.0, 0.0, 0.0)
-    return Outcome(expression, reason, len(captured.graph.nodes), len(captured.guards), fx, export, seconds)
+    spent = costs(root, make, export=options.export and export == "") if options.costs else (0.0, 0.0, 0.0)
+    return Outcome(expression, reason, len(captured.graph.nodes), len(captured.guards), fx, export, spent, real)
 
 
-def fed(model: Model, root: nn.Module, *, real: bool) -> tuple[str, Make | None, str]:
-    """Return inputs as source, what makes them, and why there are none."""
+def fed(model: Model, root: nn.Module, *, real: bool) -> Fed:
+    """Return inputs, or why there are none."""
     for expression in model.said:
         with contextlib.suppress(Exception):
             make = partial(evaluated, expression, model.scope)
-            make(0)
+            start = time.process_time()
             if not failure(root, make(0), real=real):
-                return expression, make, ""
+                return Fed(expression, make, "", time.process_time() - start)
     found = infer_inputs(model.root, budget_s=_SECONDS)
     if not found.complete:
-        return "", None, "no inputs were found"
+        last = found.failures[0] if found.failures else None
+        reason = f"{last.error} <- {last.expression}" if last is not None else "nothing was tried"
+        return Fed("", None, reason, 0.0)
     make = partial(materialized, found)
+    start = time.process_time()
     reason = failure(root, make(0), real=real)
-    return (found.expression, None, f"eager: {reason}") if reason else (found.expression, make, "")
+    taken = time.process_time() - start
+    return Fed(found.expression, None if reason else make, f"eager: {reason}" if reason else "", taken)
 
 
 def evaluated(expression: str, scope: dict[str, Any], seed: int) -> Arguments:
@@ -161,6 +191,7 @@ def failure(root: nn.Module, made: Arguments, *, real: bool) -> str:
 def run(model: nn.Module, module: Any, made: Arguments, *, real: bool) -> Any:
     """Return what a model, or what was made of it, returns for arguments."""
     args, kwargs = made
+    random.seed(0)
     torch.manual_seed(0)
     with torch.no_grad(), contextlib.nullcontext() if real else ShapesOnly(model):
         return module(*args, **kwargs)
@@ -301,7 +332,9 @@ def summary(library: str, count: int, unbuilt: int, found: list[Outcome]) -> str
     """Return how many models were fed and captured, by whom, and at what cost."""
     given = [each for each in found if each.expression]
     parts = [f"{library}: {count} models, {count - unbuilt} built, {share(given, found)} fed"]
-    parts.append(f"{share([each for each in given if not each.reason], given)} of these captured")
+    captured = [each for each in given if not each.reason]
+    shapes = sum(not each.real for each in captured)
+    parts.append(f"{share(captured, given)} of these captured ({shapes} compared by shape alone)")
     for title, asked_of in (("torch.fx", "fx"), ("torch.export", "export")):
         answers = [getattr(each, asked_of) for each in given if getattr(each, asked_of) is not None]
         if answers:

@@ -4,7 +4,7 @@ A model counts as *fed* if eager runs on the inputs: with real random weights wh
 million, else without data. Nothing is said about any model; each gets 30 seconds in a process of its own. Whatever
 was not fed is listed with the reason.
 
-    python benchmarks/feed.py [LIBRARY_OR_PACKAGE...] [--every N] [--limit N] [--only PART] [--each]
+    python benchmarks/feed.py [LIBRARY_OR_PACKAGE...] [--every N] [--limit N] [--shift N] [--only PART] [--each]
 """
 
 import contextlib

@@ -292,12 +292,18 @@ def check_types(function: Callable[..., Any], args: Sequence[Any]) -> None:
     first, second = args[:2]
     if isinstance(first, Tensor) and isinstance(second, Tensor) and first.dtype is not second.dtype:
         raise RuntimeError(f"expected both operands to have the same dtype, but got {first.dtype} and {second.dtype}")
+    if function in _TRANSPOSED and first.dim() == second.dim() and first.shape[1] != second.shape[0]:
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(second.shape)}, expected input{list(first.shape)} to have "
+            f"{second.shape[0]} channels, but got {first.shape[1]} channels instead"
+        )
 
 
 def _is_inexact(tensor: Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
+_TRANSPOSED = frozenset({F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d})
 _NEEDS_ONE_TYPE = frozenset({
     F.linear, F.conv1d, F.conv2d, F.conv3d, F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d, torch.conv1d,
     torch.conv2d, torch.conv3d, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, torch.mm,

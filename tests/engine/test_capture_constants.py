@@ -151,3 +151,20 @@ def test_derived_functions_are_the_rest_of_the_run(derive):
 
     assert "torch.func" in found.problems[0].message
     torch.testing.assert_close(found.graph_module(X), derive(X))
+
+
+def test_modules_that_the_code_makes_are_no_part_of_what_the_rest_is_answered_for():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(4, 4)
+
+        def forward(self, x):
+            smooth = nn.AvgPool1d(2)(self.first(x))
+            return smooth[smooth > 0]
+
+    net = Model()
+    found = fxengine.capture(net, X)
+
+    assert found.rest is not None
+    assert torch.equal(found.graph_module(X), net(X))

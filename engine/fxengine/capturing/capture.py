@@ -187,7 +187,7 @@ class _Capturing:
         """Let the graph end with a call of the model's own code, for what depends on data."""
         tracer, graph = self._tracer, self._tracer.graph
         tracer._site = ModuleSite("", type(self._root), None, ())
-        finished = tracer.finished
+        finished = [each for each in tracer.finished if each[0] not in tracer.adopted]
         if self._recording.values.changed:
             # What was changed already must not be changed twice, nor numbers be drawn twice.
             finished = []

@@ -30,6 +30,7 @@ class CaptureTracer(Tracer):
     Attributes:
         recording: What watches the tensors.
         finished: The calls of modules that have returned, the outermost ones: paths and results, in order.
+        adopted: The paths of modules that are not the model's own: its code made them while it ran.
     """
 
     recording: Recording
@@ -38,6 +39,7 @@ class CaptureTracer(Tracer):
         super().__init__()
         self._kept_objects: dict[int, tuple[Any, Node]] = {}
         self.finished: list[tuple[str, Any]] = []
+        self.adopted: set[str] = set()
 
     def create_arg(self, a: Any) -> Any:
         """Return what stands for a value in a node's arguments; for a tensor, the node that computes it."""
@@ -76,6 +78,7 @@ class CaptureTracer(Tracer):
             if path is None:
                 path = self.get_fresh_qualname("_module")
                 self.root.add_module(path, mod)
+                self.adopted.add(path)
             if paths is not None:
                 paths[mod] = path
         return path

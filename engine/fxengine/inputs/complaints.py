@@ -41,6 +41,8 @@ def _unpacked(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     for place, recipe in moves.tensors():
         if len(recipe.shape) == got or got < 0:
             yield from moves.rank(place, recipe, wanted, 0.4)
+        elif len(recipe.shape) < got:  # A shape with something else beside it: `b, h, w, heads = *x.shape, self.heads`.
+            yield from moves.rank(place, recipe, len(recipe.shape) + wanted - got, 0.5)
 
 
 def _dimensions(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -159,6 +161,8 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
         if last:
             yield moves.change(last, 0.1)
         yield from moves.resize(blamed, numbers[1], numbers[0] + 1, 0.2)
+    if not any(recipe.fill == "integers" for _, recipe in moves.tensors()):
+        yield from moves.shrink(0.5)  # Positions are made of the sizes.
     for place, recipe in moves.among(_all(moves)):
         if recipe.fill == "integers":
             for high in dict.fromkeys([*numbers[-1:], 2, 1]):
@@ -192,6 +196,13 @@ def _as_list(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
             item = recipe.with_shape(recipe.shape[1:])
             yield moves.put(place, Listing((item, item)), 1.5)
             yield moves.put(place, Listing((recipe, recipe)), 1.6)
+
+
+def _nothing(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``'Tensor' object has no attribute 'BLOCK_SIZE'``: a mask, or a state, of another kind; it may mostly be None."""
+    for place, recipe in moves.tensors():
+        if len(place) == 1 and _OPTIONAL.search(str(place[0])):
+            yield moves.put(place, Constant(None), 0.5 if recipe.dtype is torch.bool else 0.8)
 
 
 def _padded(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -288,6 +299,9 @@ def _numbers(moves: Moves, message: str) -> Iterator[Change]:
                 yield from moves.resize(frozenset({place}), a, b, cost=1.0)
 
 
+_OPTIONAL: Final = re.compile(r"mask|bias|cache|state|past|memory|hidden|hx")
+"""What is mostly given as None, or can be."""
+
 _SHAPE: Final = re.compile(
     r"[(\[]((?:[A-Za-z_]\w*|\d+)(?:(?:\s*[,×]\s*|\s+x\s+)(?:[A-Za-z_]\w*|\d+|\.\.\.))+)\s*,?\s*[)\]]"
 )
@@ -363,6 +377,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"dimension 0 with size 0|size 0 at dimension|for tensor of size \[0\]",
             ),
         ),
+        (_nothing, (r"'Tensor' object has no attribute",)),
         (_padded, (r"padding \((\d+), \d+\) at dimension \d+ of input .*?(\d+)\]",)),
         (_as_list, (r"expected .*(?:List|list|sequence|tuple) .*|must be (?:tuple|list) of|iteration over a 0-d",)),
     )

@@ -24,6 +24,7 @@ Assignment: TypeAlias = Mapping[str, Recipe]
 _MAX_SIDE = 2048
 _MAX_RANK = 7
 _ADDED = 2
+_MOST_HALVINGS = 4
 _LARGEST = 1 << 16
 _MOST_ELEMENTS = 1 << 28
 
@@ -206,6 +207,19 @@ class Moves:
         for place, recipe in self.among(places):
             if len(recipe.shape) >= 3 and max(recipe.shape[2:]) < _MAX_SIDE:
                 yield self.reshape(place, (*recipe.shape[:2], *(2 * size for size in recipe.shape[2:])), cost)
+
+    def shrink(self, cost: float) -> Iterator[Change]:
+        """Make all pictures smaller, and all sequences shorter, in one proportion."""
+        for exponent in range(1, _MOST_HALVINGS + 1):
+            parts: dict[Place, Recipe] = {}
+            for place, recipe in self.tensors():
+                shape = recipe.shape
+                first, last = (len(shape) - 2, len(shape)) if shape[2:] and shape[-1] == shape[-2] else (1, 2)
+                sizes = [size >> exponent for size in shape[first:last]]
+                if sizes and min(sizes) > 0:
+                    parts[place] = recipe.with_shape((*shape[:first], *sizes, *shape[last:]))
+            if parts:
+                yield self.change(parts, cost + 0.1 * exponent)
 
     def floating(self, places: Sources, cost: float = 0.3) -> Iterator[Change]:
         """Make tensors of integers ones of floating point numbers."""

@@ -32,6 +32,19 @@ Sources: TypeAlias = frozenset[Place]
 _META = torch.device("meta")
 _CPU = torch.device("cpu")
 _EMBEDDING = frozenset({F.embedding, torch.embedding})
+_LOOKUPS = frozenset({
+    torch.gather, Tensor.gather, torch.index_select, Tensor.index_select, torch.take_along_dim, Tensor.take_along_dim,
+    torch.take, Tensor.take, Tensor.scatter, Tensor.scatter_, Tensor.index_add, Tensor.index_add_, F.one_hot,
+    F.cross_entropy, F.nll_loss,
+})  # fmt: skip
+"""What fails on integers that are too large, which only data can tell."""
+
+_WEIGHED = frozenset({torch.conv1d, torch.conv2d, torch.conv3d, F.conv1d, F.conv2d, F.conv3d, F.linear})
+"""What sums for each element of its result as many products as the second argument has weights for it."""
+
+_MULTIPLIED = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.bmm, Tensor.mm})
+_ATTENDED = F.scaled_dot_product_attention
+
 _uncompiled = torch.jit.optimized_execution  # pyright: ignore[reportPrivateImportUsage] - torch documents it there.
 _FEW_NUMBERS = 1 << 23
 """The most parameters, and elements of inputs, of a model that is run on real data to see whether values fit."""
@@ -66,6 +79,9 @@ class Outcome:
     Attributes:
         calls: How many torch functions ran: the further a trial came, the better its inputs.
         elements: How many elements the tensors have together that these functions returned.
+        largest: How many elements the largest tensor has that was made.
+        products: How many products these elements are sums of, where that is known.
+        looks_up: Whether integers said which part of a tensor is wanted, so that their values matter.
         error: What was raised, or None if the model ran through.
         operation: The call that raised, if it was one of a torch function.
         module: The path of the innermost module that was running.
@@ -75,6 +91,9 @@ class Outcome:
 
     calls: int
     elements: int = 0
+    largest: int = 0
+    products: int = 0
+    looks_up: bool = False
     error: Exception | None = None
     operation: Operation | None = None
     module: str = ""
@@ -97,6 +116,9 @@ class _Probe(ShapesOnly):
     def __init__(self, module: nn.Module | None) -> None:
         super().__init__(module)
         self.elements = 0
+        self.largest = 0
+        self.products = 0
+        self.looks_up = False
         self.failed: tuple[BaseException, Operation] | None = None
         self._sources: dict[int, tuple[Any, Sources]] = {}
         self._highs: dict[int, int] = {}
@@ -161,11 +183,28 @@ class _Probe(ShapesOnly):
             self.failed = (error, Operation(func, args, kwargs, sources))
             raise
         if isinstance(result, Tensor):
-            self.elements += result.numel()
+            self._weigh(func, args, result.numel())
+        self.looks_up |= func in _LOOKUPS or (func is Tensor.__getitem__ and _is_lookup(args))
         places = self._places_in((*args, *kwargs.values()))
         if places:
             self.mark(result, places)
         return result
+
+    def _weigh(self, func: Callable[..., Any], args: tuple[Any, ...], elements: int) -> None:
+        """Note how much was made, and at what cost."""
+        self.elements += elements
+        made = elements
+        tensors = [each for each in args[:2] if isinstance(each, Tensor) and each.dim()]
+        if len(tensors) == 2:
+            first, second = tensors
+            if func in _WEIGHED:
+                self.products += elements * (second.numel() // max(1, second.shape[0]))
+            elif func in _MULTIPLIED:
+                self.products += elements * first.shape[-1]
+            elif func is _ATTENDED:
+                made = max(elements, elements // max(1, first.shape[-1]) * second.shape[-2])
+                self.products += 2 * elements * second.shape[-2]
+        self.largest = max(self.largest, made)
 
     def _look_up(self, indices: Any, table: Any) -> None:
         """Raise what a lookup on real data raises where the integers are larger than the table.
@@ -186,6 +225,13 @@ class _Probe(ShapesOnly):
             elif isinstance(value, list | tuple):
                 places |= self._places_in(value)
         return places
+
+
+def _is_lookup(args: tuple[Any, ...]) -> bool:
+    """Whether a tensor is indexed with tensors of integers."""
+    index = args[-1]
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, Tensor) and part.dtype is not torch.bool for part in parts)
 
 
 def probe(
@@ -226,19 +272,22 @@ def probe(
             with torch.no_grad(), _uncompiled(False), mode, _UntilDeadline(limit):
                 root(*args, **kwargs)
         except _OutOfTime:
-            return Outcome(mode.calls, mode.elements, TimeoutError("this trial took too long"))
+            return Outcome(mode.calls, mode.elements, error=TimeoutError("this trial took too long"))
         except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
             operation = mode.failed[1] if mode.failed is not None and mode.failed[0] is error else None
             return Outcome(
                 mode.calls,
                 mode.elements,
+                mode.largest,
+                mode.products,
+                mode.looks_up,
                 error,
                 operation,
                 _module_of(error, module),
                 moments_outside(error),
                 mode.account,
             )
-    return Outcome(mode.calls, mode.elements)
+    return Outcome(mode.calls, mode.elements, mode.largest, mode.products, mode.looks_up)
 
 
 class _UntilDeadline(TorchFunctionMode):

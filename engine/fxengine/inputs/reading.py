@@ -27,6 +27,11 @@ _BARE: Final = re.compile(rf"\b([BN](?:{_SEPARATOR}(?:[A-Z]\w?|\d+)){{1,4}})\b")
 _PARAMETER: Final = re.compile(r"(?:def \w+\(\s*self\s*,\s*)?(\w+)\s*(?::[^=]*)?(?:=[^=]*)?,?\s*\)?\s*(?:->.*)?:?$")
 """A line that holds one parameter, or a definition's head with one."""
 
+_INPUT: Final = re.compile(
+    r"(?:[Ss]hapes?\s+of\s+(?:the\s+)?inputs?\b|\b[Ii]nputs?\b[^.:\n]{0,30}\bshapes?\b)[^.\[(\n]{0,30}([\[(][^\])]*[\])])"
+)
+"""A sentence about the shape of the input."""
+
 _PATTERN_FUNCTIONS: Final = frozenset({"rearrange", "reduce", "repeat", "einsum", "parse_shape"})
 _MOST: Final = 3
 
@@ -45,6 +50,8 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
         *_of_docstring(inspect.getdoc(function) or "", names),
         *_of_code(definition, names),
         *(_of_docstring(inspect.getdoc(type(root)) or "", names) if isinstance(root, nn.Module) else ()),
+        *_of_sentences(inspect.getdoc(function) or "", names),
+        *(_of_sentences(inspect.getdoc(type(root)) or "", names) if isinstance(root, nn.Module) else ()),
     ):
         known = found.setdefault(name, [])
         if pattern not in known and len(known) < _MOST:
@@ -90,6 +97,14 @@ def _of_docstring(text: str, names: list[str]) -> Iterator[tuple[str, str]]:
         shape = _shape_in(" ".join(own).partition("(")[2] if "(" in line else " ".join(own)) or _shape_in(" ".join(own))
         if shape:
             yield entry[2], shape
+
+
+def _of_sentences(text: str, names: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what is said of the input where it has no other name: ``the shape of the input is [B, N, C, H, W]``."""
+    match = _INPUT.search(text)
+    shape = _shape_in(match[1]) if match is not None else ""
+    if shape and names:
+        yield names[0], shape
 
 
 def _of_code(definition: ast.AST, names: list[str]) -> Iterator[tuple[str, str]]:

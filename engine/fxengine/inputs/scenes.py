@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from torch import Tensor, nn
+from torch import Size, Tensor, nn
 
 from fxengine.classification import Moment
 from fxengine.inputs.moves import Change, Moves
@@ -217,9 +217,17 @@ class _Scene:
             if count > len(whole.items):
                 longer = (*whole.items, *(whole.items[-1],) * (count - len(whole.items)))
                 yield self.moves.put(place or (), Listing(longer, whole.type), self.cost + 0.1)
-        elif isinstance(key, int) and isinstance(whole, TensorRecipe) and isinstance(self.error, IndexError) and place:
-            yield self.moves.put(place, Listing((whole,) * (abs(key) + 1)), self.cost + 0.6)
-        elif isinstance(value, list | tuple) and isinstance(key, int) and isinstance(self.error, IndexError):
+        elif isinstance(key, int) and isinstance(self.error, IndexError):
+            if isinstance(whole, TensorRecipe) and place:
+                yield self.moves.put(place, Listing((whole,) * (abs(key) + 1)), self.cost + 0.6)
+            else:
+                yield from self._beyond(base, value, key)
+
+    def _beyond(self, base: ast.expr, value: Any, key: int) -> Iterator[Change]:
+        """An index lies beyond the end of something that is no input: of a shape, or of what the model keeps."""
+        if isinstance(value, Size):
+            yield from self._of_higher_rank(base, value)
+        elif isinstance(value, list | tuple):
             yield from self._lengthened(len(value), key)
             # Something of ours counts more than what is kept in a list.
             for ours, recipe in self.moves.tensors():
@@ -227,6 +235,20 @@ class _Scene:
                     if size > len(value) > 0 and dimension:
                         shape = (*recipe.shape[:dimension], len(value), *recipe.shape[dimension + 1 :])
                         yield self.moves.reshape(ours, shape, self.cost + 0.4)
+
+    def _of_higher_rank(self, base: ast.expr, shape: Size) -> Iterator[Change]:
+        """Give the tensor as many dimensions as the statement that failed looks at of its shape."""
+        statement = next((each for each in _expression_nodes(self.moment) if isinstance(each, ast.stmt)), None)
+        text = ast.unparse(base)
+        seen = [
+            self._value(each.slice)
+            for each in ast.walk(statement or base)
+            if isinstance(each, ast.Subscript) and ast.unparse(each.value) == text
+        ]
+        wanted = max((key + 1 for key in seen if isinstance(key, int)), default=0)
+        places = frozenset(place for place, recipe in self.moves.tensors() if recipe.shape == tuple(shape))
+        if wanted > len(shape):
+            yield from self.moves.rerank(places or frozenset(self.moves.parts), len(shape), wanted, self.cost + 0.1)
 
     def _lengthened(self, count: int, key: int) -> Iterator[Change]:
         """Give lists of ours as many items as the code looks for, or as the model has layers in a row.
@@ -501,7 +523,7 @@ def _expression_nodes(moment: Moment) -> Iterator[ast.AST]:
     statement = next((node for node in around if isinstance(node, ast.stmt)), None)
     if expression is not None:
         yield expression
-    if isinstance(statement, ast.Assign | ast.For):
+    if isinstance(statement, ast.Assign | ast.For | ast.Return):
         yield statement
 
 

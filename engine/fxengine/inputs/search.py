@@ -62,9 +62,12 @@ _SMALLER = (4, 2, 2)
 """By how much pictures are made smaller, one after the other, where they are too much."""
 
 _SMALLEST_SIDE = 8
+_LARGE = 1 << 28
 _MANY_ELEMENTS = 1 << 26
 _MANY_OPERATIONS = 1.2e11
-"""How much makes a run heavy: elements of results from which on operations are counted, and so many of these."""
+"""What makes a run heavy: so many elements of one tensor, or operations; and how many elements there are of all tensors
+from which on these are counted where it is not plain.
+"""
 
 _MANY_CALLS = 4000
 """The most torch functions that a model calls which is run once more only to see whether other batches fit."""
@@ -213,8 +216,10 @@ class _Search:
         """
         parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
         tensors = [part for part in parts if isinstance(part, TensorRecipe)]
-        asks = outcome.error is not None or any(not part.dtype.is_floating_point for part in tensors) or not tensors
-        if not asks or not isinstance(self.root, nn.Module):
+        asks = (
+            outcome.error is not None or outcome.looks_up or not all(part.dtype.is_floating_point for part in tensors)
+        )
+        if not (asks or not tensors) or not isinstance(self.root, nn.Module):
             return None
         positional = self._positional(recipes)
         if is_small(self.root, recipes):
@@ -228,15 +233,13 @@ class _Search:
     def _lighter(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:
         """Return smaller pictures where those that fit are more than a machine does in a moment, if they fit too."""
         for factor in _SMALLER:
-            if outcome.elements < _MANY_ELEMENTS:
-                break
             moves = Moves(recipes, outcome, self.clues)
             smaller = {
                 place: part.with_shape(shape)
                 for place, part in moves.tensors()
                 if (shape := _smaller_picture(part.shape, factor)) is not None
             }
-            if not smaller or time.process_time() > self.deadline or not self._is_heavy(recipes):
+            if not smaller or time.process_time() > self.deadline or not self._is_heavy(recipes, outcome):
                 break
             lighter = dict(moves.change(smaller, 0.0).recipes)
             found = probe(self.root, lighter, self._positional(lighter), self.deadline)
@@ -244,7 +247,11 @@ class _Search:
                 recipes, outcome = lighter, found
         return recipes, outcome
 
-    def _is_heavy(self, recipes: dict[str, Recipe]) -> bool:
+    def _is_heavy(self, recipes: dict[str, Recipe], outcome: Outcome) -> bool:
+        if outcome.largest > _LARGE or 2 * outcome.products > _MANY_OPERATIONS:
+            return True
+        if outcome.elements < _MANY_ELEMENTS:
+            return False
         args, kwargs = _make(recipes, self._positional(recipes), _META, None)
         try:
             return model_cost(self.root, args, kwargs).flops > _MANY_OPERATIONS
@@ -406,11 +413,15 @@ def _smaller_picture(shape: tuple[int, ...], factor: int) -> tuple[int, ...] | N
     """Return the shape of smaller pictures, channels first or last; None where it is none, or too small for that."""
     if len(shape) < 4:
         return None
-    first = len(shape) - (3 if shape[-1] != shape[-2] == shape[-3] else 2)
-    sides = shape[first : first + 2]
+    first, last = len(shape) - 2, len(shape)
+    if len(shape) == 5 and shape[2] == shape[3] == shape[4]:  # Cubes.
+        first = 2
+    elif shape[-1] != shape[-2] == shape[-3]:  # Channels last.
+        first, last = first - 1, last - 1
+    sides = shape[first:last]
     if min(sides) < factor * _SMALLEST_SIDE:
         return None
-    return (*shape[:first], *(size // factor for size in sides), *shape[first + 2 :])
+    return (*shape[:first], *(size // factor for size in sides), *shape[last:])
 
 
 def _reason(recipes: Mapping[str, Recipe]) -> str:

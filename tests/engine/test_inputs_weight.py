@@ -1,0 +1,134 @@
+"""Inputs that fit and are not too heavy, lookups that only data can tell, and ranks that the code around tells."""
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
+from torch import Tensor, nn
+
+from fxengine.inputs.reading import patterns_said
+from fxengine.shapes_only import ShapesOnly
+from tests.support.feeding import fed
+
+
+class Wide(nn.Module):
+    """Few elements, each the sum of very many products."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(64, 32, 33, device="meta")
+
+    def forward(self, x: Tensor):
+        return self.conv(x)
+
+
+class Attending(nn.Module):
+    """Attention of every place of a picture to every other."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.GroupNorm(4, 64)
+
+    def forward(self, x: Tensor):
+        tokens = self.norm(x).flatten(2).transpose(1, 2)[:, None]
+        return F.scaled_dot_product_attention(tokens, tokens, tokens)
+
+
+class Upwards(nn.Module):
+    """Makes a huge volume of a small one, without a product."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm3d(8)
+
+    def forward(self, x: Tensor):
+        return F.interpolate(self.norm(x), scale_factor=8.0)
+
+
+@pytest.mark.parametrize("module", [Wide(), Attending(), Upwards()], ids=lambda module: type(module).__name__)
+def test_pictures_are_as_small_as_a_machine_can_do_in_a_moment(module: nn.Module):
+    shape = fed(module).args[0].shape
+    assert shape[-1] < 224
+    assert len(set(shape[2:])) == 1 or len(shape) == 5
+
+
+class Positions(nn.Module):
+    """Looks positions up that are made of the sizes of pictures, of which it knows eight."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 4, 4, stride=4)
+        self.rows = nn.Parameter(torch.randn(8, 4))
+
+    def forward(self, img: Tensor):
+        x = self.patches(img)
+        return x + self.rows[torch.arange(x.shape[2])].t()[None, :, :, None]
+
+
+def test_a_table_of_positions_limits_the_picture():
+    assert fed(Positions()).args[0].shape[-1] // 4 <= 8
+
+
+class Regions(nn.Module):
+    """Looks at sizes of the input's shape one by one."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, bag: Tensor):
+        sizes = bag.shape
+        return self.conv(bag.reshape(sizes[0] * sizes[1], sizes[2], sizes[3], sizes[4]))
+
+
+def test_the_rank_is_as_high_as_the_code_looks():
+    assert fed(Regions()).args[0].dim() == 5
+
+
+class Windows(nn.Module):
+    """Unpacks a shape with something else beside it."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.heads = 2
+
+    def forward(self, x: Tensor):
+        b, h, w, rows, columns, d, heads = *x.shape, self.heads
+        return self.norm(x).reshape(b * h * w, rows * columns, heads, d // heads)
+
+
+def test_what_stands_beside_an_unpacked_shape_is_no_size():
+    assert fed(Windows()).args[0].dim() == 6
+
+
+class Blocks(nn.Module):
+    """Takes a mask of a kind of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x: Tensor, block_mask):
+        x = self.norm(x)
+        return x if block_mask is None else x * block_mask.BLOCK_SIZE.size
+
+
+def test_a_mask_of_another_kind_is_none():
+    assert fed(Blocks()).args[1] is None
+
+
+class Told(nn.Module):
+    """Takes bags. The expected shape of input data is `[B, N, C, H, W]`, and the output has classes."""
+
+    def forward(self, x):
+        return x
+
+
+def test_a_sentence_tells_the_shape_of_the_input():
+    assert patterns_said(Told(), ["x"]) == {"x": ["B N C H W"]}
+
+
+def test_transposed_convolutions_count_channels_without_data():
+    layer = nn.ConvTranspose2d(4, 2, 3)
+    with ShapesOnly(layer), pytest.raises(RuntimeError, match="to have 4 channels, but got 3"):
+        layer(torch.ones(1, 3, 8, 8))
