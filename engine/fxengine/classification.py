@@ -27,7 +27,7 @@ from fxengine.errors import (
 from fxengine.graph import Graph
 from fxengine.node import Node
 from fxengine.proxy import Attribute, Proxy
-from fxengine.source import OriginRecord, SourceFrame, frame_at, is_engine_file, is_user_file
+from fxengine.source import OriginRecord, SourceFrame, frame_at, innermost, is_engine_file, is_user_file
 from fxengine.syntax import (
     Span,
     comparison_links,
@@ -290,6 +290,8 @@ def _place_of(verdict: Verdict) -> SourceFrame | None:
 
 
 def _innermost(node: Node) -> SourceFrame | None:
+    if type(node._mark) is tuple:
+        return innermost(node._mark)
     record = node._origin
     if isinstance(record, OriginRecord):
         return record.innermost()

@@ -136,6 +136,11 @@ class OriginRecord(tuple[ModuleSite, Trail]):
         return Origin(frames, site.module_path, site.module_type)
 
 
+def innermost(mark: Mark) -> SourceFrame | None:
+    """What `OriginRecord.innermost` says of a mark's record, without making one."""
+    return frame_at(mark[1], mark[2]) if len(mark) > 2 else None
+
+
 def moved(mark: Any, code: CodeType, lasti: int) -> Any:
     """A mark at another instruction of the innermost function, if `code` is that function's."""
     if type(mark) is not tuple or len(mark) == 1 or mark[1] is not code:

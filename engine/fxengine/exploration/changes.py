@@ -5,6 +5,7 @@ value has states, one for each change, and who reads it sees the one that the la
 """
 
 import copy
+import functools
 import operator
 from typing import Any, Final
 
@@ -46,13 +47,17 @@ def changed(node: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _changed_by(node: Node) -> Node | None:
     """The value that an operation changes in place; None if it changes none."""
-    if node.op not in {"call_method", "call_function"} or not node.args:
+    if node.op not in {"call_method", "call_function"} or not node.args or not _changes(node.target):
         return None
-    target: Any = node.target
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    changes = (name[-1:] == "_" and name[-2:] != "__") or target in _ITEMS
     value = node.args[0]
-    return value if changes and isinstance(value, Node) else None
+    return value if isinstance(value, Node) else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _changes(target: Any) -> bool:
+    """Whether a method or function changes its first argument, as its name tells."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    return (name[-1:] == "_" and name[-2:] != "__") or target in _ITEMS
 
 
 def _is_before(node: Node, reader: Node | None) -> bool:

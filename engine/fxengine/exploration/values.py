@@ -5,6 +5,7 @@ holds for the next one where the same is computed in the same way. Values that d
 """
 
 import inspect
+import operator
 import random
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -84,7 +85,7 @@ class Values:
             return UNKNOWN
         if isinstance(value, Attribute) and value._node is None:
             owner = self.of(value.root)
-            return UNKNOWN if owner is UNKNOWN else self._quietly(lambda: getattr(owner, value.attr))
+            return UNKNOWN if owner is UNKNOWN else self._apart(lambda: getattr(owner, value.attr))
         node = value.node if isinstance(value, Proxy) else value
         if self._inputs is None:
             self._inputs = self._bound(node.graph)
@@ -95,13 +96,13 @@ class Values:
         found = self.of(value)
         if found is UNKNOWN or (isinstance(found, Tensor) and found.is_meta):
             return None
-        truth = self._quietly(lambda: bool(found))
+        truth = self._apart(lambda: bool(found))
         return None if truth is UNKNOWN else truth
 
     def length(self, value: Proxy | Node | None) -> int | None:
         """The length; None if it cannot be told."""
         found = self.of(value)
-        length = UNKNOWN if found is UNKNOWN else self._quietly(lambda: len(found))
+        length = UNKNOWN if found is UNKNOWN else self._apart(lambda: len(found))
         return length if isinstance(length, int) else None
 
     def number(self, value: Proxy | Node | None) -> int | float | complex | None:
@@ -112,25 +113,35 @@ class Values:
         return found if isinstance(found, int | float | complex) else None
 
     def _of_node(self, node: Node) -> Any:
+        if node not in self._keys:
+            with self._aside():
+                self._find(node)
+        return self._value(node)
+
+    def _find(self, node: Node) -> None:
+        """Find the value of a node, after those of the nodes that it uses."""
         # Not by recursion: graphs are deeper than Python's stack.
         pending = [node]
         while pending:
             current = pending[-1]
-            missing = [used for used in _read_by(current) if used not in self._keys]
-            if current not in self._keys and missing:
+            if current in self._keys:
+                pending.pop()
+                continue
+            read = _read_by(current)
+            missing = [used for used in read if used not in self._keys]
+            if missing:
                 pending += missing
                 continue
             pending.pop()
-            if current not in self._keys:
-                number = self._keys[current] = self._number(current)
-                if number == len(self._found):
-                    self._found.append(self._evaluated(current))
-        return self._value(node)
+            arguments = _arguments_of(current, read)
+            number = self._keys[current] = self._number(current, arguments)
+            if number == len(self._found):
+                self._found.append(self._evaluated(current, read, arguments))
 
     def _value(self, node: Node) -> Any:
         return self._found[self._keys[node]]
 
-    def _number(self, node: Node) -> int:
+    def _number(self, node: Node, arguments: Any) -> int:
         """The number of what a node computes; the same in every run that computes the same."""
         key: Any = node
         if node.op == "get_attr":
@@ -138,7 +149,7 @@ class Values:
             key = id(self._attribute(str(node.target)))
         else:
             try:
-                key = (node.op, node.target, *map(self._structure, _arguments_of(node)))
+                key = (node.op, node.target, *map(self._structure, arguments))
                 hash(key)
             except TypeError:  # An argument cannot be hashed: then the node is like no other.
                 key = node
@@ -158,25 +169,25 @@ class Values:
                 # 1, 1.0 and True are equal, and not the same.
                 return type(argument), argument
 
-    def _evaluated(self, node: Node) -> Any:
+    def _evaluated(self, node: Node, read: list[Node], arguments: Any) -> Any:
         target: Any = node.target
         if node.op == "placeholder":
             return self._input(target)
-        is_known = all(self._value(used) is not UNKNOWN for used in _read_by(node))
-        args, kwargs = map_arg(_arguments_of(node), self._value)
+        is_known = all(self._value(used) is not UNKNOWN for used in read)
+        args, kwargs = map_arg(arguments, self._value)
         if is_change(node) and args[0] is not UNKNOWN:
-            made = self._quietly(lambda: changed(node, args, kwargs)) if is_known else UNKNOWN
+            made = _tried(lambda: changed(node, args, kwargs)) if is_known else UNKNOWN
             # What it would have come to, nobody knows; a tensor has other data then.
             return pytree.tree_map_only(Tensor, to_meta, args[0]) if made is UNKNOWN else made
         if not is_known:
             return UNKNOWN
         match node.op:
             case "call_function":
-                return self._quietly(lambda: target(*args, **kwargs))
+                return _tried(lambda: target(*args, **kwargs))
             case "call_method":
-                return self._quietly(lambda: getattr(args[0], target)(*args[1:], **kwargs))
+                return _tried(lambda: getattr(args[0], target)(*args[1:], **kwargs))
             case "call_module":
-                return self._quietly(lambda: self._attribute(target)(*args, **kwargs))
+                return _tried(lambda: self._attribute(target)(*args, **kwargs))
             case _:
                 return self._attribute(target)
 
@@ -220,23 +231,37 @@ class Values:
             running_tracer.reset(token)
         return value
 
-    def _quietly(self, compute: Callable[[], Any]) -> Any:
-        """What a computation gives without data; `UNKNOWN` if it fails, or takes too long."""
+    @contextmanager
+    def _aside(self) -> Generator[None]:
+        """Let code run for its shapes, as if nothing were traced."""
         with _untraced(), torch.no_grad(), self._mode:
-            try:
-                return compute()
-            except (Exception, _TookTooLongError):  # noqa: BLE001 - the user's operators raise whatever they like.
-                return UNKNOWN
+            yield
+
+    def _apart(self, compute: Callable[[], Any]) -> Any:
+        """What a computation gives without data; `UNKNOWN` if it fails, or takes too long."""
+        with self._aside():
+            return _tried(compute)
+
+
+def _tried(compute: Callable[[], Any]) -> Any:
+    """What a computation gives; `UNKNOWN` if it fails, or takes too long."""
+    try:
+        return compute()
+    except (Exception, _TookTooLongError):  # noqa: BLE001 - the user's operators raise whatever they like.
+        return UNKNOWN
 
 
 def _read_by(node: Node) -> list[Node]:
     """The operations whose results a node uses: its inputs, or what has changed them last."""
-    return [state_for(used, node) for used in node.all_input_nodes]
+    return [state_for(used, node) for used in node._inputs]
 
 
-def _arguments_of(node: Node) -> Any:
+def _arguments_of(node: Node, read: list[Node]) -> Any:
     """The arguments and keyword arguments of a node, with the states of its inputs that it sees."""
-    return map_arg((node.args, node.kwargs), lambda used: state_for(used, node))
+    arguments = node.args, node.kwargs
+    if all(map(operator.is_, read, node._inputs)):
+        return arguments
+    return map_arg(arguments, dict(zip(node._inputs, read, strict=True)).__getitem__)
 
 
 class _TookTooLongError(BaseException):
