@@ -14,9 +14,10 @@ import importlib
 import inspect
 import io
 import pkgutil
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,7 @@ from tests.support import corpus
 __all__ = ["LIBRARIES", "Case", "Model", "cases"]
 
 _LAYERS: Final = 2
+_MOST_LAYERS: Final = 8
 _DEPTHS: Final = (
     "num_hidden_layers", "num_layers", "n_layer", "n_layers", "num_encoder_layers", "num_decoder_layers",
     "encoder_layers", "decoder_layers", "num_single_layers", "n_refiner_layers", "num_refiner_layers",
@@ -175,12 +177,21 @@ def _diffusers() -> list[Case]:
 
     def make(name: str) -> nn.Module:
         cls = getattr(library, name)
-        parameters = inspect.signature(cls).parameters
-        return cls(
-            **{depth: _LAYERS for depth in _DEPTHS if type(getattr(parameters.get(depth), "default", None)) is int}
-        )
+        return cls(**_shallow_arguments(inspect.signature(cls).parameters))
 
     return _made_by("diffusers", make, [name for name in names if name != "ModelMixin"])
+
+
+def _shallow_arguments(parameters: Mapping[str, inspect.Parameter]) -> dict[str, int]:
+    """Return arguments for two layers, or for as many as it takes that what is done at each n-th layer is done once."""
+    numbers = {name: each.default for name, each in parameters.items() if type(each.default) is int}
+    depths = {name: numbers[name] for name in _DEPTHS if name in numbers}
+    steps = [
+        number
+        for name, number in numbers.items()
+        if name not in depths and re.search(r"blocks?$|layers?$|interval", name) and number <= _MOST_LAYERS
+    ]
+    return dict.fromkeys(depths, max([_LAYERS, *steps]))
 
 
 def _member(module: Any, name: str) -> Any:

@@ -70,6 +70,7 @@ class Outcome:
         export: Likewise for torch.export.
         seconds: What a capture takes, a trace of torch.fx, and torch.export; 0 where that is not known.
         real: Whether outputs were compared on real data.
+        partial: Whether it was captured up to where data decide, with a graph module that gives eager's outputs.
     """
 
     expression: str
@@ -80,6 +81,7 @@ class Outcome:
     export: str | None = None
     seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)
     real: bool = False
+    partial: bool = False
 
 
 Make = Callable[[int], Arguments]
@@ -124,6 +126,7 @@ def outcome(options: Options, case: Case) -> Outcome | str:
             captured = fxengine.capture(root, make(0))
     except BaseException as error:  # noqa: BLE001 - a failure of ours.
         return Outcome(expression, f"capture: {told(error)}")
+    is_partial = False
     if captured.problems:
         problem = captured.problems[0]
         place = (
@@ -133,6 +136,7 @@ def outcome(options: Options, case: Case) -> Outcome | str:
         if captured.graph_module is not None:
             wrong = difference(root, captured.graph_module, make, real=real)
             reason += f", captured up to there ({wrong or 'outputs equal'})"
+            is_partial = not wrong
     else:
         reason = difference(root, captured.graph_module, make, real=real)
     fx = export = None
@@ -144,7 +148,9 @@ def outcome(options: Options, case: Case) -> Outcome | str:
             lambda: difference(root, torch.export.export(root, args, kwargs, strict=False).module(), make, real=real)
         )
     spent = costs(root, make, export=options.export and export == "") if options.costs else (0.0, 0.0, 0.0)
-    return Outcome(expression, reason, len(captured.graph.nodes), len(captured.guards), fx, export, spent, real)
+    return Outcome(
+        expression, reason, len(captured.graph.nodes), len(captured.guards), fx, export, spent, real, is_partial
+    )
 
 
 def fed(model: Model, root: nn.Module, *, real: bool) -> Fed:
@@ -335,6 +341,7 @@ def summary(library: str, count: int, unbuilt: int, found: list[Outcome]) -> str
     captured = [each for each in given if not each.reason]
     shapes = sum(not each.real for each in captured)
     parts.append(f"{share(captured, given)} of these captured ({shapes} compared by shape alone)")
+    parts.append(f"{sum(each.partial for each in given)} more up to where data decide, with eager's outputs")
     for title, asked_of in (("torch.fx", "fx"), ("torch.export", "export")):
         answers = [getattr(each, asked_of) for each in given if getattr(each, asked_of) is not None]
         if answers:

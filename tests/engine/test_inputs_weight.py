@@ -132,3 +132,66 @@ def test_transposed_convolutions_count_channels_without_data():
     layer = nn.ConvTranspose2d(4, 2, 3)
     with ShapesOnly(layer), pytest.raises(RuntimeError, match="to have 4 channels, but got 3"):
         layer(torch.ones(1, 3, 8, 8))
+
+
+class Joined(nn.Module):
+    """Joins two pictures below each other, which is to give the size that it knows."""
+
+    def __init__(self):
+        super().__init__()
+        self.image_size = (64, 32)
+        self.conv = nn.Conv2d(3, 4, 4, stride=4)
+
+    def forward(self, pixel_values: Tensor, prompt_pixel_values: Tensor):
+        x = torch.cat([pixel_values, prompt_pixel_values], dim=2)
+        if tuple(x.shape[-2:]) != self.image_size:
+            raise ValueError(f"Input image size ({x.shape[-2]}*{x.shape[-1]}) doesn't match model (64*32).")
+        return self.conv(x)
+
+
+def test_pictures_have_a_size_together():
+    assert [tuple(each.shape[-2:]) for each in fed(Joined()).args] == [(32, 32), (32, 32)]
+
+
+def check_shape(x: Tensor, axes: list[str]):
+    """Raise unless the axes that are numbers are as long, as libraries' own checks do."""
+    if x.dim() != len(axes):
+        raise TypeError(f"Shape dimension mismatch: expected {len(axes)} dimensions, got {x.dim()}.")
+    for place, (axis, size) in enumerate(zip(axes, x.shape, strict=True)):
+        if axis.isdigit() and int(axis) != size:
+            raise TypeError(f"Shape mismatch at dimension {place}: expected {axis}, got {size}.")
+
+
+class Checking(nn.Module):
+    """Checks what it gets before it does anything."""
+
+    def forward(self, segments: Tensor, maps: Tensor):
+        check_shape(segments, ["N", "2", "2"])
+        check_shape(maps, ["B", "C", "H", "W"])
+        return segments.sum() + maps.sum()
+
+
+def test_checks_of_shapes_tell_them():
+    assert patterns_said(Checking(), ["segments", "maps"]) == {"segments": ["N 2 2"], "maps": ["B C H W"]}
+    segments, maps = fed(Checking()).args
+    assert segments.shape[1:] == (2, 2)
+    assert maps.dim() == 4
+
+
+class CheckingElsewhere(nn.Module):
+    """The same where the source says nothing: how far the code came is seen from the lines."""
+
+    def __init__(self):
+        super().__init__()
+        self.check = check_shape
+        self.axes = [["N", "2", "2"], ["N", "5", "2"], ["B", "1", "7"]]
+
+    def forward(self, one: Tensor, other: Tensor, third: Tensor):
+        self.check(one, self.axes[0])
+        self.check(other, self.axes[1])
+        self.check(third, self.axes[2])
+        return one.sum() + other.sum() + third.sum()
+
+
+def test_lines_count_where_nothing_was_called():
+    assert [tuple(each.shape[1:]) for each in fed(CheckingElsewhere(), budget_s=20.0).args] == [(2, 2), (5, 2), (1, 7)]

@@ -3,6 +3,7 @@
 Each rule is a pattern and what it moves. Numbers in messages are taken for sizes where nothing better is known.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ import torch
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.probe import Sources
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Constant, Listing, Record, TensorRecipe
+from fxengine.inputs.recipes import Constant, Listing, Place, Recipe, Record, TensorRecipe
 
 __all__ = ["by_message"]
 
@@ -27,6 +28,7 @@ def by_message(moves: Moves, message: str, proposer: Proposer) -> Iterator[Chang
         match = pattern.search(message)
         if match is not None:
             yield from act(moves, match)
+    yield from _parts(moves, message)
     yield from _shapes(moves, message, proposer)
     yield from _numbers(moves, message)
 
@@ -64,6 +66,14 @@ def _fewer(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
 def _off(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Wrong shape: expected 4 dims. Received 3-dim tensor``: ranks are off by as much."""
     yield from moves.rerank(_all(moves), int(match[2]), int(match[1]), 0.3)
+
+
+def _at_dimension(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``Shape mismatch at dimension 1: expected 2, got 224``."""
+    dimension, wanted, got = (int(each) for each in match.groups())
+    for place, recipe in moves.tensors():
+        if dimension < len(recipe.shape) and recipe.shape[dimension] == got:
+            yield moves.reshape(place, (*recipe.shape[:dimension], wanted, *recipe.shape[dimension + 1 :]), 0.1)
 
 
 def _unequal(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -299,6 +309,22 @@ def _numbers(moves: Moves, message: str) -> Iterator[Change]:
                 yield from moves.resize(frozenset({place}), a, b, cost=1.0)
 
 
+def _parts(moves: Moves, message: str) -> Iterator[Change]:
+    """``Input image size (1792*448) doesn't match model (896*448)``: what several inputs have together is too much."""
+    numbers = list(dict.fromkeys(int(number) for number in re.findall(r"(?<!\w)\d{2,5}(?!\w)", message)))
+    for whole, wanted in itertools.permutations(numbers[:4], 2):
+        for count in (2, 3):
+            got, size = whole // count, wanted // count
+            found = [(place, recipe) for place, recipe in moves.tensors() if got in recipe.shape[2:]]
+            if whole % count or wanted % count or not found:
+                continue
+            parts: dict[Place, Recipe] = {}
+            for place, recipe in found:
+                dimension = recipe.shape.index(got, 2)
+                parts[place] = recipe.with_shape((*recipe.shape[:dimension], size, *recipe.shape[dimension + 1 :]))
+            yield moves.change(parts, 0.4 if len(found) >= count else 0.6)
+
+
 _OPTIONAL: Final = re.compile(r"mask|bias|cache|state|past|memory|hidden|hx")
 """What is mostly given as None, or can be."""
 
@@ -335,6 +361,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
         (_unequal, (r"Shape mismatch, (\d+) != (\d+)", r"equal to batch_size, but got (\d+) \(batch_size=(\d+)\)")),
+        (_at_dimension, (r"at dimension (\d+): expected (\d+), got (\d+)",)),
         (_too_late, (r"start \(\d+\) \+ length \(\d+\) exceeds dimension size",)),
         (_unflattened, (r"Provided sizes \[([^\]]*)\] don't multiply up to the size of dim \d+ \((\d+)\)",)),
         (_split, (r"split_sizes to sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]",)),

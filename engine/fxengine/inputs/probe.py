@@ -101,6 +101,11 @@ class Outcome:
     account: Callable[[Any], Sources] = lambda _value: frozenset()
 
     @property
+    def line(self) -> int:
+        """The line that the model's own forward had come to, 0 where that is not known."""
+        return self.moments[-1].source.line if self.moments else 0
+
+    @property
     def accepted(self) -> bool:
         """Whether the inputs fit as far as can be known: the model ran, or stopped only as it wanted to read data."""
         return self.error is None or needs_data(self.error)

@@ -27,6 +27,9 @@ _BARE: Final = re.compile(rf"\b([BN](?:{_SEPARATOR}(?:[A-Z]\w?|\d+)){{1,4}})\b")
 _PARAMETER: Final = re.compile(r"(?:def \w+\(\s*self\s*,\s*)?(\w+)\s*(?::[^=]*)?(?:=[^=]*)?,?\s*\)?\s*(?:->.*)?:?$")
 """A line that holds one parameter, or a definition's head with one."""
 
+_NAMED_AXIS: Final = re.compile(r"[A-Z]\w?|\d+")
+"""An axis as checks name it."""
+
 _INPUT: Final = re.compile(
     r"(?:[Ss]hapes?\s+of\s+(?:the\s+)?inputs?\b|\b[Ii]nputs?\b[^.:\n]{0,30}\bshapes?\b)[^.\[(\n]{0,30}([\[(][^\])]*[\])])"
 )
@@ -45,13 +48,14 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
         definition = ast.parse(source).body[0]
     except (OSError, TypeError, SyntaxError, IndexError, ValueError):
         return found
+    only = _required(definition)
     for name, pattern in (
         *_of_comments(source, names),
         *_of_docstring(inspect.getdoc(function) or "", names),
         *_of_code(definition, names),
         *(_of_docstring(inspect.getdoc(type(root)) or "", names) if isinstance(root, nn.Module) else ()),
-        *_of_sentences(inspect.getdoc(function) or "", names),
-        *(_of_sentences(inspect.getdoc(type(root)) or "", names) if isinstance(root, nn.Module) else ()),
+        *_of_sentences(inspect.getdoc(function) or "", only),
+        *(_of_sentences(inspect.getdoc(type(root)) or "", only) if isinstance(root, nn.Module) else ()),
     ):
         known = found.setdefault(name, [])
         if pattern not in known and len(known) < _MOST:
@@ -99,12 +103,22 @@ def _of_docstring(text: str, names: list[str]) -> Iterator[tuple[str, str]]:
             yield entry[2], shape
 
 
-def _of_sentences(text: str, names: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield what is said of the input where it has no other name: ``the shape of the input is [B, N, C, H, W]``."""
-    match = _INPUT.search(text)
+def _of_sentences(text: str, required: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what is said of the input of those that take one: ``the shape of the input is [B, N, C, H, W]``."""
+    match = _INPUT.search(text) if len(required) == 1 else None
     shape = _shape_in(match[1]) if match is not None else ""
-    if shape and names:
-        yield names[0], shape
+    if shape:
+        yield required[0], shape
+
+
+def _required(definition: ast.AST) -> list[str]:
+    """Return the names of the parameters that have no default, `self` apart."""
+    if not isinstance(definition, ast.FunctionDef):
+        return []
+    arguments = definition.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    found = [each.arg for each in positional[: len(positional) - len(arguments.defaults)]]
+    return [name for name in found if name != "self"]
 
 
 def _of_code(definition: ast.AST, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -125,8 +139,17 @@ def _of_code(definition: ast.AST, names: list[str]) -> Iterator[tuple[str, str]]
                 pattern = rest[0] if rest else None
                 if isinstance(pattern, ast.Constant) and isinstance(pattern.value, str) and "..." not in pattern.value:
                     yield name, pattern.value.partition("->")[0].strip()
+            case ast.Call(args=[_, ast.List(elts=axes)]) if axes and all(map(_is_axis, axes)):
+                # A check of the shape: `check_shape(x, ["B", "C", "H", "W"])`.
+                yield name, " ".join(ast.literal_eval(each) for each in axes)
             case _:
                 pass
+
+
+def _is_axis(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and _NAMED_AXIS.fullmatch(node.value) is not None
+    )
 
 
 def _first_assignments(definition: ast.AST) -> dict[str, int]:

@@ -42,11 +42,12 @@ _MAX_REPAIRS = 24
 
 _AHEAD = 1000.0
 _KEPT_PROGRESS = 0.5
+_OF_A_LINE = 0.25
 _AGAIN = 0.25
 _MOST_AGAIN = 6.0
 _LOWERED = 1.0
-"""What a complaint adds to the cost of its repairs each time that it has been heard before, and at most; what it costs
-to do without something that a flag asks for."""
+"""What a line counts beside a call. What a complaint adds to the cost of its repairs each time that it has been heard
+before, and at most; what it costs to do without something that a flag asks for."""
 
 _HOPELESS = 40
 """Trials that all end with one and the same complaint, after which there are no more."""
@@ -295,7 +296,8 @@ class _Search:
 
     def _push_repairs(self, candidate: _Candidate, outcome: Outcome) -> None:
         # What is right may fail earlier, as another check speaks up: that counts for something, but not for long.
-        progress = max(float(outcome.calls), candidate.progress * _KEPT_PROGRESS)
+        lines = max(0, outcome.line - self.attempts[0][0].line)  # Checks before anything is called are passed by line.
+        progress = max(outcome.calls + _OF_A_LINE * lines, candidate.progress * _KEPT_PROGRESS)
         again = min(_AGAIN * self.complaints[_complaint(outcome)], _MOST_AGAIN)
         for parameter in self._named_in(outcome, candidate.recipes):
             recipes = {**candidate.recipes, parameter.name: self._proposals(parameter)[0]}
@@ -436,7 +438,7 @@ def _complaint(outcome: Outcome) -> str:
     """Return what a model complained about, numbers apart, and where."""
     where = outcome.moments[0].source if outcome.moments else None
     text = re.sub(r"\d+", "", _first_line(outcome.error))
-    return f"{text} {outcome.module} {where.path if where else ''} {where.line if where else 0}"
+    return f"{text} {outcome.module} {where.path if where else ''} {where.line if where else 0} {outcome.line}"
 
 
 def _first_line(error: Any) -> str:
