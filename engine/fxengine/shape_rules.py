@@ -1,10 +1,12 @@
 """The results of frequent operations on meta tensors, found without asking torch.
 
 Torch's own meta kernels of these operations are decompositions written in Python that take 50 to 800 µs a call; a
-rule takes two. A rule answers only where the answer is beyond doubt, and None otherwise: then torch is asked, and
-torch finds the words for what is wrong. Rules look at shapes and types, never at devices.
+rule takes two, and their first call makes torch load a package for algebra. A rule answers only where the answer is
+beyond doubt, and None otherwise: then torch is asked, and torch finds the words for what is wrong. Rules look at
+shapes and types, never at devices.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -42,6 +44,24 @@ def _fits(small: Sequence[int], large: Sequence[int]) -> bool:
     return all(a in {1, b} for a, b in zip(reversed(small), reversed(large), strict=False))
 
 
+def _broadcast(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
+    """The shape that two shapes broadcast to.
+
+    Raises:
+        RuntimeError: They do not; in the words of the kernels for data.
+    """
+    last = max(len(one), len(other)) - 1
+    shape: list[int] = []
+    for place, (a, b) in enumerate(itertools.zip_longest(reversed(one), reversed(other), fillvalue=1)):
+        if a != b and 1 not in {a, b}:
+            raise RuntimeError(
+                f"The size of tensor a ({a}) must match the size of tensor b ({b}) "
+                f"at non-singleton dimension {last - place}"
+            )
+        shape.append(b if a == 1 else a)
+    return tuple(reversed(shape))
+
+
 def _elementwise(x: Any, *args: Any, **kwargs: Any) -> Tensor | None:
     """One floating point tensor in, one like it out, or the same where it is changed in place."""
     if not isinstance(x, Tensor) or not x.is_floating_point() or "out" in kwargs or "dtype" in kwargs:
@@ -59,7 +79,7 @@ def _dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = Fals
 
 
 def _arithmetic(x: Any, y: Any, *args: Any, **kwargs: Any) -> Tensor | None:
-    """Two operands of one floating point type, of which one broadcasts to the other."""
+    """Two operands of one floating point type that broadcast to one another."""
     if args or kwargs:
         return None
     if isinstance(x, Tensor) and isinstance(y, Tensor):
@@ -67,7 +87,10 @@ def _arithmetic(x: Any, y: Any, *args: Any, **kwargs: Any) -> Tensor | None:
             return None
         if _fits(y.shape, x.shape):
             return x.clone()
-        return y.clone() if _fits(x.shape, y.shape) else None
+        if _fits(x.shape, y.shape):
+            return y.clone()
+        shape = _broadcast(x.shape, y.shape)
+        return _new(x, shape) if x.is_contiguous() and y.is_contiguous() else None
     tensor, number = (x, y) if isinstance(x, Tensor) else (y, x)
     return tensor.clone() if type(number) in {int, float} and tensor.is_floating_point() else None
 
@@ -147,6 +170,13 @@ def _layer_norm(
         if isinstance(parameter, Tensor) and (tuple(parameter.shape) != tail or parameter.dtype is not x.dtype):
             return None
     return _new(x, x.shape)
+
+
+def _softmax(x: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor | None:
+    """One floating point tensor in, one of its shape out, in the usual order in memory."""
+    if not isinstance(x, Tensor) or not x.is_floating_point() or dtype not in {None, x.dtype}:
+        return None
+    return _new(x, x.shape) if type(dim) is int and -x.dim() <= dim < x.dim() else None
 
 
 def _group_norm(
@@ -278,10 +308,10 @@ def _with_numbers(x: Any, *args: Any, **kwargs: Any) -> Tensor | None:
 
 
 def check_types(function: Callable[..., Any], args: Sequence[Any]) -> None:
-    """Raise where kernels for data refuse the types of their operands and those for meta tensors do not.
+    """Raise where kernels for data refuse operands and those for meta tensors do not.
 
     Raises:
-        RuntimeError: Two operands should have one type.
+        RuntimeError: Two operands should have one type, or as many channels.
         NotImplementedError: There is no kernel for integers.
     """
     name = _NEEDS_FLOATS.get(function)
@@ -436,6 +466,7 @@ RULES: dict[Callable[..., Any], Rule] = {
     Tensor.__matmul__: _matmul,
     F.layer_norm: _layer_norm,
     F.rms_norm: _layer_norm,
+    **_named("softmax log_softmax", _softmax),
     F.group_norm: _group_norm,
     F.batch_norm: _batch_norm,
     F.scaled_dot_product_attention: _attention,

@@ -30,6 +30,13 @@ CALLS = {
     "alpha": lambda x: torch.add(x, x, alpha=2),
     "div_int": lambda x: x.long() / 2,
     "outer": lambda x: x[:, :, None] * x[:, None, :],
+    "outer_sum": lambda x: x[:, None] + x[None, :, :1].contiguous(),
+    "outer_strided": lambda x: x.t()[:, None] - x[None, :, :4],
+    "softmax": lambda x: x.softmax(-1),
+    "softmax_by_name": lambda x: torch.softmax(x.t(), dim=0),
+    "softmax_wider": lambda x: F.softmax(x, dim=1, dtype=torch.float64),
+    "softmax_of_scalar": lambda x: F.log_softmax(x[0, 0], 0),
+    "log_softmax": lambda x: F.log_softmax(x.half(), dim=-2),
     "compare": lambda x: x > 0.5,
     "compare_bool": lambda x: (x > 0.5) == (x > 0.1),
     "masked_fill": lambda x: x.masked_fill(x > 0, float("-inf")),
@@ -146,6 +153,17 @@ def test_what_fails_for_real_fails_here(name):
     with ShapesOnly(), pytest.raises((RuntimeError, ValueError, IndexError)) as caught:
         BROKEN[name](meta(4, 6))
     assert not needs_data(caught.value)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((4, 6), (4, 3)), ((2, 4, 6), (3, 1)), ((5,), (2, 1, 4)), ((2, 3), (4, 1, 3, 1, 1, 2))]
+)
+def test_what_does_not_broadcast_is_told_in_the_words_of_the_kernels_for_data(shapes):
+    with pytest.raises(RuntimeError) as real:
+        torch.add(*map(torch.rand, shapes))
+    with ShapesOnly(), pytest.raises(RuntimeError) as found:
+        torch.add(*(meta(*shape) for shape in shapes))
+    assert str(found.value) == str(real.value)
 
 
 def test_every_rule_belongs_to_a_function_of_torch():
