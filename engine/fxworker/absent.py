@@ -24,6 +24,12 @@ from typing import Any, Final, NoReturn
 _VERSION: Final = "999.0.0"
 """Code that asks for a version asks for one that is new enough."""
 
+_NOWHERE: Final = "/nonexistent"
+"""Where the files of a package lie that is not installed."""
+
+_COMPILED: Final = re.compile(r"\.(_C|_ext|_cuda|\w+_(cuda|ext|cpp|kernels))$")
+"""Names of modules that are compiled, which an installation, or a project that was only downloaded, may lack."""
+
 _CATCHING: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 _UNPACKING: Final = opcode.opmap["UNPACK_SEQUENCE"]
@@ -35,7 +41,7 @@ class StandIns(Loader):
     """Gives modules to packages that are not installed. Mutable; one in a process, last on `sys.meta_path`.
 
     Attributes:
-        names: The packages that it stands in for.
+        names: The packages that it stands in for, and compiled parts of others.
         found: How each of them was asked for that nobody has asked about yet.
         permissive: Whether something is being imported.
     """
@@ -50,15 +56,21 @@ class StandIns(Loader):
     ) -> ModuleSpec | None:
         """Return the specification of a module of a package that is stood in for, from now on if it must be."""
         del path, target
-        top, dot, _ = fullname.partition(".")
-        if top not in self.names:
-            if dot or not self.permissive or not (way := _unguarded()):
+        if not self.absent_in(fullname):
+            is_asked_for = "." not in fullname or _COMPILED.search(fullname) is not None
+            if not is_asked_for or not self.permissive or not (way := _unguarded()):
                 return None
-            self.names.add(top)
-            self.found.append(_not_found(top).with_traceback(way))
+            self.names.add(fullname)
+            self.found.append(_not_found(fullname).with_traceback(way))
         spec = ModuleSpec(fullname, self, is_package=True)
         spec.submodule_search_locations = []
         return spec
+
+    def absent_in(self, path: str) -> str:
+        """Return the name of what is stood in for that a path leads into, "" where it leads into nothing of it."""
+        parts = path.split(".")
+        names = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+        return next((each for each in names if each in self.names), "")
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Return the stand-in."""
@@ -96,7 +108,13 @@ def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
 
 def is_still_absent() -> bool:
     """Whether none of the packages that are stood in for was installed in the meantime."""
-    return all(importlib.machinery.PathFinder.find_spec(name) is None for name in _STAND_INS.names)
+    return all(importlib.machinery.PathFinder.find_spec(name, _place_of(name)) is None for name in _STAND_INS.names)
+
+
+def _place_of(name: str) -> Sequence[str] | None:
+    """Return the folders that a module is looked for in, None for those of every package."""
+    around = name.rpartition(".")[0]
+    return getattr(sys.modules.get(around), "__path__", []) if around else None
 
 
 def is_stand_in(value: Any) -> bool:
@@ -150,12 +168,19 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     return any(name in _CATCHING for name in names)
 
 
-def _not_found(top: str) -> ModuleNotFoundError:
-    return ModuleNotFoundError(f"No module named '{top}'", name=top)
+def _not_found(name: str) -> ModuleNotFoundError:
+    return ModuleNotFoundError(f"No module named '{name}'", name=name)
 
 
-def _refuse(name: str) -> NoReturn:
-    raise _not_found(name.partition(".")[0])
+def _refuse(path: str) -> NoReturn:
+    raise _not_found(_STAND_INS.absent_in(path) or path.partition(".")[0])
+
+
+def _new_enough(path: str) -> bool:
+    """Return the answer to a comparison of versions, while something is imported."""
+    if not _STAND_INS.permissive:
+        _refuse(path)
+    return True
 
 
 def _attribute(path: str, name: str) -> Any:
@@ -220,6 +245,32 @@ class _Absent:
 
     def __ror__(self, other: Any) -> Any:
         return self
+
+    def _computed(self, *_others: Any) -> Any:
+        """Let something be computed with it, while something is imported."""
+        if not _STAND_INS.permissive:
+            _refuse(self.__dict__["_path"])
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _computed
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __and__ = __rand__ = _computed
+    __xor__ = __lshift__ = __rshift__ = __neg__ = __invert__ = __abs__ = _computed
+
+    def __ge__(self, other: object) -> bool:
+        return _new_enough(self.__dict__["_path"])
+
+    def __lt__(self, other: object) -> bool:
+        return not _new_enough(self.__dict__["_path"])
+
+    __gt__, __le__ = __ge__, __lt__
+
+    def __int__(self) -> int:
+        return len(self)
+
+    __index__ = __int__
+
+    def __fspath__(self) -> str:
+        return f"{_NOWHERE}/{self.__dict__['_path']}"
 
     def __iter__(self) -> Iterator[Any]:
         return iter([self] * _wanted_by(sys._getframe(1)))

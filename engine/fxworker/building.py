@@ -24,6 +24,7 @@ from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.arguments import Search
 from fxworker.choices import every_parameter_of
+from fxworker.complaints import complaint_of
 from fxworker.inner import NotReachedError, locals_of
 from fxworker.loading import Loaded
 from fxworker.meta import OnMeta
@@ -297,13 +298,22 @@ def _has_parameters(cls: Any) -> bool:
 def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     """Whether a constructor that was called without arguments asked for some.
 
-    It did so if it raised by `raise` or `assert`, a check of its own and no mistake, handed `**kwargs` on to a
-    constructor that needs some, or could not do with the None that it has as a default.
+    It did so if it raised by `raise` or `assert`, a check of its own and no mistake, looked in vain into `**kwargs` or
+    handed them on to a
+    constructor that needs some, or could not do with a default: with None, with nothing where there must be something,
+    or with the name of a file that is not there.
     """
     if isinstance(error, TypeError) and " missing " in text_of(error):
         return True
+    defaults = [each.default for each in every_parameter_of(cls).values()]
     if isinstance(error, TypeError | AttributeError) and "NoneType" in text_of(error):
-        return any(each.default is None for each in every_parameter_of(cls).values())
+        return None in defaults
+    if isinstance(error, FileNotFoundError):
+        return error.filename in defaults
+    if isinstance(error, IndexError):
+        return () in defaults or [] in defaults
+    if isinstance(error, KeyError):
+        return bool(complaint_of(error).missing)
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
     if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":
         return False

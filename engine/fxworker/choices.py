@@ -91,9 +91,20 @@ def parameters_of(cls: Any) -> dict[str, inspect.Parameter]:
 def every_parameter_of(function: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of a callable; none where it does not say."""
     try:
-        return dict(inspect.signature(function).parameters)
+        found = dict(inspect.signature(function).parameters)
+        if isinstance(function, type) and type(function).__call__ is not type.__call__ and _says_nothing(found):
+            # The metaclass hands on what it is called with.
+            _, *own = inspect.signature(function.__init__).parameters.items()
+            return dict(own)
     except Exception:  # noqa: BLE001 — An object of the user's may answer any question by raising.
         return {}
+    return found
+
+
+def _says_nothing(parameters: Mapping[str, inspect.Parameter]) -> bool:
+    """Whether parameters are `*args, **kwargs`, maybe with others."""
+    kinds = {each.kind for each in parameters.values()}
+    return {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds
 
 
 def attribute_of(value: Any, name: str) -> Any:

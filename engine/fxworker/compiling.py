@@ -1,6 +1,7 @@
 """What user code compiles is run as it is: compiling takes longer than anything else that is done here."""
 
 import contextlib
+import os
 import sys
 from contextlib import AbstractContextManager
 from types import CellType, CodeType, FunctionType
@@ -17,6 +18,14 @@ def eagerly() -> AbstractContextManager[object]:
     if "torch._dynamo" not in sys.modules:
         return contextlib.nullcontext()
     return torch.compiler.set_stance("force_eager")
+
+
+def without_numba() -> None:
+    """Let numba, where it is imported from now on, run functions as they are written.
+
+    A single function takes it seconds, and what is asked of a model here are its shapes.
+    """
+    os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
 
 def leave_compiler_alone() -> None:

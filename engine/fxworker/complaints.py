@@ -3,20 +3,26 @@
 import ast
 import builtins
 import enum
+import inspect
+import itertools
 import linecache
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, Final
 
 from torch import Tensor, nn
 
+from fxengine.classification import moments_of
 from fxengine.errors import text_of
+from fxengine.syntax import nodes_around
 from fxworker.absent import is_stand_in
 from fxworker.choices import attribute_of, parameters_of
 from fxworker.evidence import Kind, kind_of_attribute
+from fxworker.nearby import files_called
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _QUOTED: Final = re.compile(r"""['"`]([A-Za-z][\w\-./+ ]*)['"`]""")
@@ -32,9 +38,16 @@ _SAID: Final[dict[str, Kind]] = {
 _MOST: Final = 8
 """How many values are taken from a message, or from a table."""
 
+_TEXT: Final = re.compile(r"""["'](\w+)["']""")
+
+_NO_ATTRIBUTE: Final = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
+
 _ASSIGNED: Final = re.compile(r"\s*(?:for ([\w., ()]+?) in|([\w., ]+?)\s*[-+*/]?=(?!=))(.*)")
 _FURTHEST: Final = 100
 """How many lines above one are read for what its variables were computed from."""
+
+_ASKED_FOR: Final = ("ReLU", "relu", "LSTM", "BatchNorm2d", "Conv2d", "Linear")
+"""What modules are mostly asked for by name: `getattr(nn, kind)`."""
 
 _MOST_RECORDS: Final = 3
 """How many classes are tried for a value that lacks an attribute."""
@@ -42,6 +55,7 @@ _MOST_RECORDS: Final = 3
 _WANTED: Final[tuple[tuple[str, Kind], ...]] = (
     (r"'(\w+)' object is not iterable|argument after \* must be an iterable, not (\w+)", "sequence"),
     (r"object of type '(\w+)' has no len|'(\w+)' object is not reversible", "sequence"),
+    (r"invalid data type '(\w+)'", "sequence"),
     (r"'(\w+)' object is not callable", "class"),
     (r"(Identity|Module|GELU)\.forward\(\) takes", "class"),
     (r"argument after \*\* must be a mapping, not (\w+)", "mapping"),
@@ -104,17 +118,11 @@ def complaint_of(error: BaseException) -> Complaint:
     values = (*_quoted(text), *_numbers(text), *_compared(moments))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
         return replace(told, within=tuple(_constructed(moments)), spread=tuple(_spread(moments)))
-    if isinstance(error, AttributeError) and isinstance(error.name, str):
-        kind, owner = kind_of_attribute(error.name), _attributes(error.obj)
-        got, records = type(error.obj).__name__, tuple(_records(moments, error.name))
-        return Complaint(words, kind or "object", got, error.name, owner, records=records)
-    if isinstance(error, KeyError):
-        tables = [key for _, frame, line in moments for key in _table_keys(frame, line)]
-        key = error.args[0] if error.args and isinstance(error.args[0], str) else ""
-        return Complaint(words, lacks=key, owner=_keys(moments, key), values=tuple(dict.fromkeys(tables))[:_MOST])
+    if isinstance(error, KeyError | FileNotFoundError) or (isinstance(error, AttributeError) and _lacked(error)[1]):
+        return _about_absent(error, words, moments)
     if isinstance(error, NameError) and (names := _evaluated(moments)):
         return Complaint((str(error.name), *words), "string", values=names)
-    if classes := _checked(error, moments):
+    if classes := _checked(error):
         return Complaint(words, _said_kind(text), values=values, classes=classes)
     if isinstance(error, TypeError | ValueError | IndexError):
         return _about_kind(error, text, words, values, moments)
@@ -135,14 +143,14 @@ def _evaluated(moments: list[tuple[str, FrameType, str]]) -> tuple[str, ...]:
     classes = [
         name for name, value in frame.f_globals.items() if isinstance(value, type) and issubclass(value, nn.Module)
     ]
-    classes.sort(key=lambda name: frame.f_globals[name].__module__ != own)
+    classes.sort(key=lambda name: (frame.f_globals[name].__module__ != own, name))
     return tuple(map(repr, classes))[:_MOST]
 
 
 def _said_kind(text: str) -> Kind | None:
     """Return the kind that a message of the constructor's own says: `blocks should be a list`."""
-    said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)", text)
-    return _SAID.get(said[1]) if said is not None else None
+    said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)|not a valid (\w+)", text)
+    return _SAID.get(said[1] or said[2]) if said is not None else None
 
 
 def depth_of(error: BaseException | None) -> int:
@@ -224,6 +232,29 @@ def _spread(moments: list[tuple[str, FrameType, str]]) -> Iterator[str]:
     for *_, line in moments:
         for each in re.findall(r"\*\*([\w.\[\]'\"]+)", line):
             yield _WORD.findall(each)[-1] if _WORD.search(each) else ""
+
+
+def _about_absent(
+    error: AttributeError | KeyError | FileNotFoundError,
+    words: tuple[str, ...],
+    moments: list[tuple[str, FrameType, str]],
+) -> Complaint:
+    """Read a complaint about something that is not there: an attribute, a key, an argument in `**kwargs`, a file."""
+    if isinstance(error, FileNotFoundError):
+        name = str(error.filename)
+        asking = [each for _, frame, _ in moments for each, value in frame.f_locals.items() if value is error.filename]
+        return Complaint((*asking, *words), values=tuple(dict.fromkeys(_files(name, moments)))[:_MOST])
+    if isinstance(error, KeyError):
+        tables = [key for _, frame, line in moments for key in _table_keys(frame, line)]
+        key = error.args[0] if error.args and isinstance(error.args[0], str) else ""
+        if key and (callee := _lacking_keyword(moments, key)):
+            return Complaint(words, missing=(key,), callee=callee)
+        return Complaint(words, lacks=key, owner=_keys(moments, key), values=tuple(dict.fromkeys(tables))[:_MOST])
+    if isinstance(error.obj, ModuleType):
+        return Complaint(words, "string", "str", values=tuple(_members(error.obj, moments)))
+    got, name = _lacked(error)
+    kind, records = kind_of_attribute(name), tuple(_records(moments, name))
+    return Complaint(words, kind or "object", got, name, _attributes(error.obj), records=records)
 
 
 def _about_kind(
@@ -312,24 +343,37 @@ def _subject(node: ast.expr) -> ast.expr:
     return node.func if is_method and isinstance(node, ast.Call) else node
 
 
-def _checked(error: BaseException, moments: list[tuple[str, FrameType, str]]) -> tuple[type, ...]:
-    """Return the classes that the code which raised by itself compares a value with, on its line or right above."""
-    if not moments or not isinstance(error, AssertionError | TypeError | ValueError):
+def _checked(error: BaseException) -> tuple[type, ...]:
+    """Return the classes that code which raised by itself compares values with, in the conditions it raised under."""
+    moments = moments_of(error.__traceback__) if isinstance(error, AssertionError | TypeError | ValueError) else []
+    if not moments or moments[-1].opname != "RAISE_VARARGS":
         return ()
-    frame, line = moments[0][1:]
-    if not line.lstrip().startswith(("raise", "assert")):
-        return ()
-    number, path = _line_of(error), frame.f_code.co_filename
-    above = "" if line.lstrip().startswith("assert") else "".join(linecache.getline(path, number - at) for at in (2, 1))
+    around = nodes_around(moments[-1].path, moments[-1].source.span)[::-1]
+    tests = [node.test for node in around if isinstance(node, ast.If | ast.Assert)]
     found: list[type] = []
-    for names in re.findall(r"\bisinstance\(\s*[\w.]+\s*,\s*\(?([\w., ]+)\)", above + line):
-        for name in names.split(","):
-            first, *rest = name.strip().split(".")
-            value = frame.f_locals.get(first, frame.f_globals.get(first, getattr(builtins, first, None)))
-            for each in rest:
-                value = attribute_of(value, each)
-            found += [value] if isinstance(value, type) else []
-    return tuple(dict.fromkeys(found))
+    for call in (node for test in tests for node in ast.walk(test)):
+        match call:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, ast.Tuple(elts=kinds)]):
+                found += _classes(kinds, moments[-1].frame)
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]):
+                found += _classes([kind], moments[-1].frame)
+            case _:
+                pass
+    return tuple(dict.fromkeys(found))[:_MOST]
+
+
+def _classes(names: Iterable[ast.expr], frame: FrameType) -> Iterator[type]:
+    """Yield the classes that names, and alternatives of names, stand for in a frame."""
+    for node in names:
+        if isinstance(node, ast.BinOp):
+            yield from _classes((node.left, node.right), frame)
+            continue
+        first, *rest = ast.unparse(node).split(".")
+        value = frame.f_locals.get(first, frame.f_globals.get(first, getattr(builtins, first, None)))
+        for each in rest:
+            value = attribute_of(value, each)
+        if isinstance(value, type):
+            yield value
 
 
 def _records(moments: list[tuple[str, FrameType, str]], name: str) -> Iterator[type]:
@@ -340,14 +384,14 @@ def _records(moments: list[tuple[str, FrameType, str]], name: str) -> Iterator[t
     beside = [vars(sys.modules[each]) for each in modules if each in sys.modules and _is_project(each)]
     found = dict.fromkeys(_having(name, named))
     for scope in (*(frame.f_globals for frame in frames), *beside):
-        found |= dict.fromkeys(_having(name, scope.values()))
+        found |= dict.fromkeys(sorted(_having(name, scope.values()), key=lambda each: each.__qualname__))
     yield from list(found)[:_MOST_RECORDS]
 
 
 def _is_project(module: str) -> bool:
-    """Whether a module is neither Python's nor torch's."""
+    """Whether a module is neither Python's nor torch's, nor ours."""
     top = module.partition(".")[0]
-    return top not in sys.stdlib_module_names and top != "torch"
+    return top not in sys.stdlib_module_names and top not in {"torch", "fxworker", "fxengine"}
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
@@ -369,14 +413,6 @@ def _having(name: str, values: Iterable[Any]) -> Iterator[type]:
             yield each
 
 
-def _line_of(error: BaseException) -> int:
-    """Return the line that an exception was raised on, in the file of the innermost function."""
-    traceback, line = error.__traceback__, 0
-    while traceback is not None:
-        traceback, line = traceback.tb_next, traceback.tb_lineno
-    return line
-
-
 def _table_keys(frame: FrameType, line: str) -> list[str]:
     """Return the keys of the dictionaries that a line looks something up in."""
     found: list[str] = []
@@ -395,6 +431,53 @@ def _keys(moments: list[tuple[str, FrameType, str]], key: str) -> frozenset[str]
             if type(table) is dict and key not in table:
                 return frozenset(each for each in table if isinstance(each, str))
     return None
+
+
+def _lacked(error: AttributeError) -> tuple[str, str]:
+    """Return the type of what lacks an attribute, and its name; "" where the error does not say."""
+    if isinstance(error.name, str):
+        return type(error.obj).__name__, error.name
+    # Where one is set, the text alone says it.
+    told = _NO_ATTRIBUTE.match(text_of(error))
+    return (told[1], told[2]) if told is not None else ("", "")
+
+
+def _lacking_keyword(moments: list[tuple[str, FrameType, str]], key: str) -> str:
+    """Return what was called, by the name of its class, if the key was looked for in its `**kwargs`; else ""."""
+    name, frame, _ = moments[0]
+    code = frame.f_code
+    if not code.co_flags & inspect.CO_VARKEYWORDS:
+        return ""
+    at = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    table = frame.f_locals.get(code.co_varnames[at])
+    if type(table) is not dict or key in table:
+        return ""
+    return type(frame.f_locals["self"]).__name__ if name == "__init__" and "self" in frame.f_locals else name
+
+
+def _members(module: ModuleType, moments: list[tuple[str, FrameType, str]]) -> Iterator[str]:
+    """Yield the names of members of a module that the code has as text which asks for one by its name."""
+    texts = [_text_of(each) for each in _constructed(moments)]
+    elsewhere = "".join(linecache.getlines(moments[0][1].f_code.co_filename)) if moments else ""
+    said = [*re.findall(_TEXT, "".join(texts)), *_ASKED_FOR, *sorted(re.findall(_TEXT, elsewhere))]
+    members = (each for each in dict.fromkeys(said) if callable(vars(module).get(each)))
+    yield from map(repr, itertools.islice(members, _MOST))
+
+
+def _text_of(cls: type) -> str:
+    """Return the text of a class, "" where it is not to be had."""
+    try:
+        return inspect.getsource(cls)
+    except (OSError, TypeError, IndentationError, SyntaxError):
+        return ""
+
+
+def _files(name: str, moments: list[tuple[str, FrameType, str]]) -> Iterator[str]:
+    """Yield the paths of files of this name in the projects of the code on the way."""
+    paths = dict.fromkeys(os.path.dirname(frame.f_code.co_filename) for _, frame, _ in moments)
+    for folder in paths:
+        if os.path.isdir(folder) and "site-packages" not in folder and not folder.startswith(sys.prefix):
+            yield from map(repr, files_called(name, os.path.join(folder, "_")))
 
 
 def _attributes(value: Any) -> frozenset[str] | None:

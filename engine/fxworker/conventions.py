@@ -23,9 +23,9 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         ),
         (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
         (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
-        (r"kernel(_?size)?|ks|k", ("3", "(3, 3)")),
+        (r"(\w+_)?kernel(_?sizes?)?|ks|k", ("3", "(3, 3)")),
         (
-            r"stride|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
+            r"(\w+_)?strides?|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
             ("2", "1", "4"),
         ),
         (r"pad(ding)?", ("1",)),
@@ -46,8 +46,9 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             r"(max_?)?(seq_?(len(gth)?)?|len(gth)?|position(_embedding)?s|context(_length)?|tokens)|block_size|n_ctx|T|num_frames|frames",
             ("32", "64"),
         ),
+        (r"(?!.*drop|n_|num_|use_)((.*_)?f?(path|file)|.*file_?name|.*ckpt)", ("'weights.pt'", "''")),
         (
-            r".*(drop|dropout|_prob|_rate|_p|momentum|alpha|beta|gamma|temperature|eps|epsilon|slope|lambda_?).*|p|eps",
+            r".*(drop|dropout|_prob|_rate|_p(?![a-z])|momentum|alpha|beta|gamma|temperature|eps|epsilon|slope|lambda_?).*|p|eps",
             ("0.1",),
         ),
         (r"(n|num|spatial)_?dims?|ndims?|rank", ("2", "3", "1")),

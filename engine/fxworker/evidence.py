@@ -30,6 +30,7 @@ class Use:
         names: What it is called elsewhere: parameters that it is handed to.
         defaults: What those have as default.
         optional: It may be None.
+        textual: It may be a string, whatever else it may be.
     """
 
     kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
@@ -39,6 +40,7 @@ class Use:
     names: list[str] = field(default_factory=list[str])
     defaults: list[str] = field(default_factory=list[str])
     optional: bool = False
+    textual: bool = False
 
     def note(self, kind: Kind) -> None:
         """Add evidence for a kind."""
@@ -66,6 +68,7 @@ class Use:
         self.names += other.names
         self.defaults += other.defaults
         self.optional = self.optional or other.optional
+        self.textual = self.textual or other.textual
 
 
 Usage: TypeAlias = dict[str, Use]

@@ -26,6 +26,7 @@ from fxengine.syntax import know_tree, tree_of
 from fxworker.absent import importing, is_still_absent
 from fxworker.blackbox import passing
 from fxworker.command_lines import no_required_arguments
+from fxworker.compiling import without_numba
 from fxworker.meta import OnMeta
 from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
@@ -216,6 +217,8 @@ class Document:
     def enter(self, request: Source) -> None:
         """Make this process one in which the file's program runs: paths, arguments, working directory, texts."""
         go_offline()
+        if isinstance(request, TraceRequest):
+            without_numba()
         self._last = newest_module()
         sys.path[:0] = [folder for folder in self.folders if folder not in sys.path]
         sys.argv = [self.path]

@@ -17,7 +17,7 @@ from torch.nn.modules.module import _IncompatibleKeys
 
 from fxworker.pretrained import models_are_made
 
-_WEIGHTS: Final = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth", ".safetensors")
+_WEIGHTS: Final = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth", ".pth.tar", ".safetensors")
 _NOWHERE: Final = "/nonexistent/weights"
 _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 — Recognised, not bound to.
 
@@ -107,7 +107,9 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_absent(file: Any) -> bool:
-    return isinstance(file, str | os.PathLike) and os.fspath(file) in _absent
+    """Whether a file is one of weights that is not there, be it that it would have been downloaded."""
+    path = os.fspath(file) if isinstance(file, str | os.PathLike) else ""
+    return isinstance(path, str) and (path in _absent or (path.endswith(_WEIGHTS) and not os.path.exists(path)))
 
 
 def _refuse_connections() -> None:

@@ -54,10 +54,12 @@ class Place:
 
     def import_package(self) -> None:
         """Import the packages around the file; where that fails, let them be bare ones that hold their folders."""
-        if not self.package or self.package == self.name:
-            return
-        parts = self.package.split(".")
+        parts = self.package.split(".") if self.package else []
         folder = os.path.dirname(self.path)
+        if parts and self.package == self.name:
+            # The file is what its package executes; the packages around that are imported before it.
+            parts.pop()
+            folder = os.path.dirname(folder)
         for count in range(1, len(parts) + 1):
             name = ".".join(parts[:count])
             try:

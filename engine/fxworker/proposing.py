@@ -20,6 +20,7 @@ from torch import nn
 from fxworker.choices import Choice, Group, Value, attribute_of, literal, owner_of, parameters_of
 from fxworker.conventions import usual_values
 from fxworker.evidence import Kind, Usage, Use, fields_of
+from fxworker.lineages import is_template, standing_for
 from fxworker.packages import full_name
 from fxworker.usage import usage_of
 
@@ -121,6 +122,8 @@ class Proposals:
         found += [each for each in known if (not plain or _is_of(each, slot.hint)) and fits(kind, each)]
         found += [each for each in self._defaults.get(slot.name, ()) if fits(kind, each)]
         found += [each for each in slot.use.defaults if fits(kind, each)]
+        if kind == "mapping" and slot.fields:
+            found.append(Group("mapping"))
         found += plain
         if kind == "sequence":
             found += self._sequences(slot, choice)
@@ -224,7 +227,7 @@ class Proposals:
 
     def _said(self, slot: Slot) -> Iterator[Value]:
         """Yield what the code says: literals it compares with, and what the annotation allows."""
-        if slot.kind not in {"sequence", "object", "mapping"}:
+        if slot.use.textual or slot.kind not in {"sequence", "object", "mapping"}:
             yield from dict.fromkeys(slot.use.literals)
         yield from self._of_hint(slot.hint, slot.name)
 
@@ -237,10 +240,14 @@ class Proposals:
         elif origin is typing.Literal:
             yield from map(repr, arguments)
         elif origin in {typing.Union, types.UnionType}:
-            for each in arguments:
+            # What is empty, or nothing, is allowed and says least.
+            for each in sorted(arguments, key=lambda each: each in {str, bool, bytes}):
                 if each is not type(None):
                     yield from _fitting(usual_values(name), each) or self._of_hint(each, name)
                     yield from PLAIN.get(each, ())[:1]
+            if type(None) in arguments and any(isinstance(each, type) and is_template(each) for each in arguments):
+                # There may be no class of that kind.
+                yield "None"
         elif origin is type or hint is type:
             bound = arguments[0] if arguments else nn.Module
             yield from (["torch.nn.Identity"] if _is_module(bound) else [])
@@ -270,8 +277,11 @@ class Proposals:
                 yield f"{name}.{member.name}"
         elif hint is nn.Module:
             yield "torch.nn.Identity()"
-        elif hint not in PLAIN and name and hint is not self._root:
-            yield Group("call", name, hint)
+        elif hint not in PLAIN and hint is not self._root:
+            for cls in standing_for(hint, but=self._root):
+                name = self._visible(cls)
+                if name:
+                    yield Group("call", name, cls)
 
     def _visible(self, cls: type) -> str:
         """Return the name that a class has in the file, or its package if that is the project's, "" if it has none."""
@@ -313,11 +323,11 @@ class Proposals:
             have = value if isinstance(value, Mapping) else attribute_of(value, "__dict__")
             if key.lower() == name.lower() or (have and fields and all(each in have for each in fields)):
                 found.append(key)
-        return found
+        return sorted(found, key=str)
 
     def _configurations(self, name: str, fields: list[str]) -> list[Value]:
         """Return constructions of the file's configuration classes that have what is read, the likeliest first."""
-        ranked: list[tuple[float, Value]] = []
+        ranked: list[tuple[float, str, Value]] = []
         for key, cls in self._scope.items():
             if not isinstance(cls, type) or issubclass(cls, nn.Module | enum.Enum) or cls in PLAIN:
                 continue
@@ -325,21 +335,21 @@ class Proposals:
             if share < 0.5 and not (_CONFIGURATION.search(key) and _CONFIGURING.fullmatch(name)):
                 continue
             likeness = _overlap(key, getattr(self._root, "__name__", "")) / 100
-            ranked.append((-share - likeness, Group("call", key, cls)))
-        return [value for _, value in sorted(ranked, key=lambda each: each[0])][:4]
+            ranked.append((-share - likeness, key, Group("call", key, cls)))
+        return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:4]
 
     def _modules(self, name: str, fields: list[str], *, called: bool) -> list[Value]:
         """Return the file's modules whose name is like that of the place, or that have what is read from it."""
         words = [each for each in re.findall(r"[a-z]+", name.lower()) if len(each) > 2]
-        ranked: list[tuple[int, Value]] = []
+        ranked: list[tuple[int, str, Value]] = []
         for key, cls in self._scope.items():
             if not _is_module(cls) or cls in {nn.Module, self._root} or self._root in getattr(cls, "__mro__", ()):
                 continue
             alike = sum(each in key.lower() for each in words)
             having = sum(hasattr(cls, each) and not hasattr(nn.Module, each) for each in fields)
             if alike or having:
-                ranked.append((-alike - having, key if called else Group("call", key, cls)))
-        return [value for _, value in sorted(ranked, key=lambda each: each[0])][:3]
+                ranked.append((-alike - having, key, key if called else Group("call", key, cls)))
+        return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:3]
 
     def _sequences(self, slot: Slot, choice: Choice) -> list[Value]:
         """Return lists of what the items must be, of the lengths that are needed most."""
@@ -464,9 +474,13 @@ def _defaults(scope: Mapping[str, Any], cls: Any) -> dict[str, list[str]]:
         if not (inspect.isclass(value) or inspect.isfunction(value)) or value.__module__ != module:
             continue
         for each in parameters_of(value).values():
-            if isinstance(each.default, bool | int | float | str | tuple | list) and _is_literal(each.default):
+            if isinstance(each.default, bool | int | float | str | tuple | list | dict) and _is_literal(each.default):
                 found.setdefault(each.name, []).append(repr(each.default))
-    return found
+    # What most of them have comes first, wherever in the file they stand.
+    return {
+        name: sorted(dict.fromkeys(values), key=lambda each, all_=values: (-all_.count(each), each))
+        for name, values in found.items()
+    }
 
 
 def _is_literal(value: Any) -> bool:

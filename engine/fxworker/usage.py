@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from torch import Tensor, nn
 
-from fxworker.choices import attribute_of, every_parameter_of
+from fxworker.choices import attribute_of, every_parameter_of, parameters_of
 from fxworker.evidence import METHODS, Kind, Usage, Use, merge
 
 _PROPERTIES: Final = frozenset({"shape", "ndim"})
@@ -187,7 +187,7 @@ class _Reader(ast.NodeVisitor):
         path = self._path(node.value)
         if path and node.attr in _PROPERTIES:
             self._use(path).note("tensor")
-        elif path and node.attr not in _SHARED:
+        elif path and node.attr not in _SHARED and not node.attr.startswith("__"):
             self._use(path).note("object")
             self._use(f"{path}.{node.attr}")
         self.visit(node.value)
@@ -228,6 +228,8 @@ class _Reader(ast.NodeVisitor):
                 self._use(self._path(key)).note("string")
             case ast.Call(func=ast.Name(id="map" | "filter"), args=[ast.Lambda() as function, values]):
                 self._loop(ast.Name(next((each.arg for each in function.args.args), "")), values)
+            case ast.Call(func=ast.Name(id="isinstance"), args=[value, ast.Name(id="str")]) if self._path(value):
+                self._use(self._path(value)).textual = True
             case ast.Call(func=ast.Name(id="isinstance" | "callable" | "hasattr" | "exists" | "type" | "default")):
                 pass
             case _:
@@ -434,11 +436,20 @@ class _Reader(ast.NodeVisitor):
         for each in spread:
             if self._path(each):
                 self._use(self._path(each)).note("mapping")
+                self._spread(call, name, self._path(each))
         passes_on = any(isinstance(each, ast.Name) and each.id == self._keywords for each in spread)
         if not mine and not passes_on:
             return
         if not self._known_call(name, mine):
             self._received_by(self._receiver(call, name), mine, passes_on=passes_on)
+
+    def _spread(self, call: ast.Call, name: str, path: str) -> None:
+        """Note that a mapping which is handed on as arguments has those that the receiver cannot do without."""
+        receiver = self._receiver(call, name)
+        parameters = [*parameters_of(receiver).values()][len(call.args) :]
+        given = {each.arg for each in call.keywords}
+        wanted = [each.name for each in parameters if each.default is each.empty and each.name not in given]
+        self._received_by(receiver, [(each, f"{path}.{each}") for each in wanted if each != "self"], passes_on=False)
 
     def _known_call(self, name: str, mine: list[tuple[str | int, str]]) -> bool:
         """Note what a call of Python's or torch's own says about the values that it is given; False for another."""

@@ -117,3 +117,36 @@ def test_a_package_that_is_installed_meanwhile_is_noticed(tmp_path):
     (tmp_path / "no_such_thing.py").write_text("")
     importlib.invalidate_caches()
     assert not is_still_absent()
+
+
+def test_a_compiled_part_of_a_package_may_be_absent(tmp_path):
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "ops" / "__init__.py").write_text("from . import _C\nfrom ops.sampling_cuda import forward\n")
+    module, missing = imported(tmp_path, "import ops\nclass Sampling:\n    pass\n")
+    assert missing == ["ops._C", "ops.sampling_cuda"]
+    assert module.Sampling()
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'ops\._C'"):
+        module.ops._C.sample(1)
+    assert is_still_absent()
+    (tmp_path / "ops" / "_C.py").write_text("")
+    importlib.invalidate_caches()
+    assert not is_still_absent()
+
+
+def test_it_can_be_computed_with_while_something_is_imported(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import no_such_thing\nimport os\n"
+        "flag = no_such_thing.A + 'b' | 1.0 * no_such_thing.B\n"
+        "scale = 2.0\nscale *= no_such_thing.C\n"
+        "new = no_such_thing.parse('2') >= no_such_thing.parse('1')\n"
+        "old = no_such_thing.parse('2') < (1, 2)\n"
+        "place = os.path.join(no_such_thing.data, 'x')\nsize = int(no_such_thing.size)\n",
+    )
+    assert is_stand_in(module.flag)
+    assert is_stand_in(module.scale)
+    assert (module.new, module.old, module.size) == (True, False, 0)
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        module.no_such_thing.A + 1
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        assert module.no_such_thing.A < 1

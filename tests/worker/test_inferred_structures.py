@@ -1,9 +1,11 @@
 """Arguments that are more than a number: configurations, modules, classes, lists, tables, and what errors ask for."""
 
+import abc
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pytest
 import torch
@@ -406,3 +408,125 @@ class Listed(nn.Module):
 def test_what_a_message_says_in_words_is_heard():
     expression, _ = searched(Listed).run()
     assert expression.startswith("Listed(blocks=[")
+
+
+class Part(nn.Module, abc.ABC):
+    @abc.abstractmethod
+    def forward(self, x): ...
+
+
+class WidePart(Part):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, 2 * width)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Parts(nn.Module):
+    def __init__(self, first: Part, others: Sequence[Part]):
+        super().__init__()
+        if len(others) == 0:
+            raise ValueError("arg 'others' was empty!")
+        self.parts = nn.ModuleList([first, *others])
+
+
+class Chosen(nn.Module):
+    """Its `kind` is "LSTM" or "GRU"."""
+
+    def __init__(self, kind, width):
+        super().__init__()
+        self.rnn = getattr(nn, kind)(input_size=width, hidden_size=width, num_layers=2)
+
+
+class Looking(nn.Module):
+    def __init__(self, **kwargs):
+        super().__init__()
+        self.fc = nn.Linear(kwargs["width"], kwargs.pop("depth"))
+
+
+class Spreading(nn.Module):
+    def __init__(self, options: dict):
+        super().__init__()
+        if not all(isinstance(each, int) for each in options.values()):
+            raise RuntimeError
+        self.part = WidePart(**options)
+        assert self.part.fc.in_features > 1
+
+
+class Versatile(nn.Module):
+    settings: ClassVar = {"small": {"width": 8}, "large": {"width": 16}}
+
+    def __init__(self, size):
+        super().__init__()
+        if isinstance(size, str):
+            assert size in self.settings
+            size = self.settings[size]
+        self.fc = nn.Linear(size["width"], 2)
+
+
+class Space:
+    pass
+
+
+class Steps(Space):
+    def __init__(self, n):
+        self.n = n
+
+
+class Box(Space):
+    def __init__(self, shape):
+        self.shape = shape
+
+
+class Acting(nn.Module):
+    def __init__(self, space: Space):
+        super().__init__()
+        if isinstance(space, Box):
+            width = 4
+        elif isinstance(space, Steps | int):
+            width = 2
+        else:
+            raise TypeError("Unsupported space.")
+        self.fc = nn.Linear(4, width)
+
+
+class Meta(type):
+    def __call__(cls, *args, **kwargs):
+        return super().__call__(*args, **kwargs)
+
+
+class Handed(nn.Module, metaclass=Meta):
+    def __init__(self, *, width=None, other=None):
+        super().__init__()
+        if width is None and other is None:
+            raise ValueError("At least one of `width` or `other` must be given.")
+        self.fc = nn.Linear(width or 2, 2)
+
+
+class Marking(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        last = model.stages[-1]
+        last.in_place = False
+        self.model = model
+
+
+@pytest.mark.parametrize(
+    "cls", [Parts, Chosen, Looking, Spreading, Versatile, Acting, Handed, Marking], ids=lambda cls: cls.__name__
+)
+def test_they_are_found_by_what_stands_around(cls):
+    result = searched(cls).run()
+    assert result is not None, cls
+    assert isinstance(result[1], cls)
+
+
+def test_a_subclass_is_given_for_a_class_that_is_only_there_to_be_inherited_from():
+    expression, _ = searched(Parts).run()
+    assert expression == "Parts(first=WidePart(width=64), others=[WidePart(width=64), WidePart(width=64)])"
+
+
+def test_what_a_mapping_is_handed_on_to_says_what_is_in_it():
+    expression, _ = searched(Spreading).run()
+    assert expression == "Spreading(options={'width': 64})"

@@ -1,0 +1,75 @@
+"""Which classes stand for one that is only there to be inherited from, where an instance of it is wanted.
+
+A base class that is abstract, a module without a forward, or one whose forward only raises `NotImplementedError` says
+what is wanted; what is given are its subclasses, as far as they are imported.
+"""
+
+import inspect
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any, Final
+
+from torch import nn
+
+from fxworker.absent import is_stand_in
+from fxworker.choices import attribute_of
+
+_MOST: Final = 3
+_MOST_SEEN: Final = 200
+"""How many classes are looked at: a root of everything has thousands of subclasses."""
+
+_LOOKED_UP: Final = frozenset({"NotImplementedError", "__class__", "__name__"})
+"""What a function looks up that only says that it is left to subclasses."""
+
+_HOLDING: Final = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
+
+
+def is_template(cls: type) -> bool:
+    """Whether a class is only there to be inherited from."""
+    if inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
+        return True
+    if not issubclass(cls, nn.Module) or issubclass(cls, _HOLDING):
+        return False
+    return cls.forward is nn.Module.forward or _is_left_out(attribute_of(cls.forward, "__code__"))
+
+
+def standing_for(cls: type, *, but: Any = None) -> list[type]:
+    """Return the classes whose instances may be given for one of a class, likeliest first: itself, if it can be made.
+
+    Args:
+        cls: The class.
+        but: A class that is none of them, nor are its subclasses.
+    """
+    if not is_template(cls):
+        return [cls]
+    module = cls.__module__
+    found = [each for each in _below(cls) if not is_template(each) and but not in each.__mro__]
+    found.sort(key=lambda each: (each.__module__ != module, _around(each.__module__) != _around(module), each.__name__))
+    return found[:_MOST] or ([] if inspect.isabstract(cls) else [cls])
+
+
+def _around(module: str) -> str:
+    return module.rpartition(".")[0]
+
+
+def _below(cls: type) -> Iterator[type]:
+    """Yield the subclasses of a class, nearest first, without those of packages that are not installed."""
+    waiting, seen = [cls], {cls}
+    for each in waiting:
+        try:
+            inner = type.__subclasses__(each)
+        except TypeError:  # A metaclass of the user's.
+            continue
+        new = [one for one in inner if one not in seen and not is_stand_in(one)]
+        seen.update(new)
+        waiting += new
+        yield from new
+        if len(seen) > _MOST_SEEN:
+            return
+
+
+def _is_left_out(code: Any) -> bool:
+    """Whether a function does nothing but raise `NotImplementedError`."""
+    if not isinstance(code, CodeType) or "NotImplementedError" not in code.co_names:
+        return False
+    return _LOOKED_UP.issuperset(code.co_names)

@@ -1,0 +1,52 @@
+"""Files that code asks for by a name that leads nowhere, and that lie elsewhere in its project.
+
+A constructor with `cfg="tiny.yaml"` expects to be called in the folder that has the file; a file that is looked at has
+no such folder. Only names are compared, and nothing is read.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_MOST_SEEN: Final = 4000
+"""How many entries of folders are looked at."""
+
+_SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+
+def files_called(name: str, beside: str) -> list[str]:
+    """Return the paths of the files in the project of a file that are called as a path ends, those nearest first.
+
+    They are relative to the working directory where they lie below it.
+    """
+    wanted = os.path.basename(name)
+    if not os.path.splitext(wanted)[1]:
+        return []
+    place = Path(beside).parent
+    top = place
+    while (top / "__init__.py").exists() and top.parent != top:
+        top = top.parent
+    found = [each for each in _below(top) if each.name == wanted]
+    found.sort(key=lambda each: (len(os.path.relpath(each, place).split(os.sep)), str(each)))
+    here = Path.cwd()
+    return [str(each.relative_to(here)) if each.is_relative_to(here) else str(each) for each in found]
+
+
+def _below(top: Path) -> Iterator[Path]:
+    """Yield the files below a folder, the uppermost first."""
+    waiting, seen = [top], 0
+    for folder in waiting:
+        try:
+            entries = sorted(os.scandir(folder), key=lambda each: each.name)
+        except OSError:
+            continue
+        for entry in entries:
+            seen += 1
+            if entry.is_dir(follow_symlinks=False):
+                if not entry.name.startswith(".") and entry.name not in _SKIPPED:
+                    waiting.append(Path(entry.path))
+            else:
+                yield Path(entry.path)
+        if seen > _MOST_SEEN:
+            return

@@ -1,0 +1,116 @@
+"""Models whose constructors open files: a configuration that lies elsewhere in the project, weights that are absent."""
+
+from fxworker.nearby import files_called
+
+CONFIGURED = """
+import json
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, cfg="tiny.json", channels=3):
+        super().__init__()
+        if isinstance(cfg, dict):
+            self.cfg = cfg
+        else:
+            with open(cfg) as file:
+                self.cfg = json.load(file)
+        self.conv = nn.Conv2d(channels, self.cfg["width"], 3)
+
+    def forward(self, x):
+        return self.conv(x)
+"""
+
+WEIGHTS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, weights_path):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.load_state_dict(torch.load(weights_path)["model"])
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+SECOND = """
+import package.late
+from torch import nn
+
+class Second(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, 2)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+PACKAGE = """
+from package.parts.second import Second
+from torch import nn
+
+class First(nn.Module):
+    def __init__(self, second: Second):
+        super().__init__()
+        self.second = second
+
+    def forward(self, x):
+        return self.second(x)
+"""
+
+
+def built(worker, root, path, text):
+    """Return what a trace tells of the first class of a file that is written."""
+    path.write_text(text)
+    return worker.trace(path, roots=(root,)).targets[0]
+
+
+def test_a_file_that_is_named_is_looked_for_in_the_project(worker, tmp_path):
+    folder = tmp_path / "package" / "configurations"
+    folder.mkdir(parents=True)
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (folder / "tiny.json").write_text('{"width": 5}')
+    target = built(worker, tmp_path, tmp_path / "package" / "net.py", CONFIGURED)
+    assert target.status == "complete"
+    assert target.construct.expression == "Net(cfg='package/configurations/tiny.json')"
+
+
+def test_a_file_that_is_nowhere_is_what_is_told(worker, tmp_path):
+    target = built(worker, tmp_path, tmp_path / "net.py", CONFIGURED.replace("isinstance(cfg, dict)", "not cfg"))
+    assert target.status == "not traced"
+    assert "tiny.json" in "".join(each.message + each.explanation for each in target.problems)
+
+
+def test_what_the_file_would_say_may_be_given_instead(worker, tmp_path):
+    target = built(worker, tmp_path, tmp_path / "net.py", CONFIGURED)
+    assert target.construct.expression == "Net(cfg={'width': 64})"
+
+
+def test_weights_that_are_not_there_change_nothing(worker, tmp_path):
+    target = built(worker, tmp_path, tmp_path / "net.py", WEIGHTS)
+    assert target.status == "complete"
+    assert target.construct.expression == "Net(weights_path='weights.pt')"
+
+
+def test_the_packages_around_a_package_are_imported_before_it(worker, tmp_path):
+    inner = tmp_path / "package" / "parts"
+    inner.mkdir(parents=True)
+    (tmp_path / "package" / "__init__.py").write_text("import package.late\n")
+    # Imported from the outer package all is there in time; from the inner one, `First` is asked for too early.
+    (inner / "second.py").write_text(SECOND)
+    (tmp_path / "package" / "late.py").write_text("from package.parts import First\n")
+    target = built(worker, tmp_path, inner / "__init__.py", PACKAGE)
+    assert target.status == "complete"
+    assert target.construct.expression == "First(second=Second(width=64))"
+
+
+def test_files_are_found_by_name_and_the_nearest_is_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", "a/b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.yaml").write_text("")
+        (tmp_path / folder / "__init__.py").write_text("")
+    assert files_called("/elsewhere/x.yaml", str(tmp_path / "a" / "b" / "net.py")) == ["a/b/x.yaml", "a/x.yaml"]
+    assert files_called("x", str(tmp_path / "a" / "net.py")) == []
