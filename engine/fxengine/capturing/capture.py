@@ -32,6 +32,8 @@ from fxengine.source import ModuleSite, OriginRecord, SourceFrame, frame_at, par
 
 __all__ = ["Capture", "capture"]
 
+_uncompiled = torch.jit.optimized_execution  # pyright: ignore[reportPrivateImportUsage] - torch documents it there.
+
 
 @dataclass(frozen=True, slots=True)
 class Capture:
@@ -129,7 +131,8 @@ class _Capturing:
         module = rest = None
         token = running_tracer.set(tracer)
         try:
-            with Patches() as patches, _eagerly():
+            # What is scripted is not compiled: there is no data for it.
+            with Patches() as patches, _eagerly(), _uncompiled(False):
                 tracer._patches = patches
                 intercept_modules(patches)
                 patch_surroundings(patches)
