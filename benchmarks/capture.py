@@ -170,7 +170,9 @@ def fed(model: Model, root: nn.Module, *, real: bool) -> Fed:
     start = time.process_time()
     reason = failure(root, make(0), real=real)
     taken = time.process_time() - start
-    return Fed(found.expression or "no arguments", None if reason else make, f"eager: {reason}" if reason else "", taken)
+    return Fed(
+        found.expression or "no arguments", None if reason else make, f"eager: {reason}" if reason else "", taken
+    )
 
 
 def evaluated(expression: str, scope: dict[str, Any], seed: int) -> Arguments:

@@ -168,3 +168,16 @@ def test_modules_that_the_code_makes_are_no_part_of_what_the_rest_is_answered_fo
 
     assert found.rest is not None
     assert torch.equal(found.graph_module(X), net(X))
+
+
+def test_what_is_scripted_is_not_compiled_for_tensors_without_data():
+    seen = []
+
+    def f(x):
+        seen.append(torch._C._get_graph_executor_optimize())
+        return x + 1
+
+    captured(f, X)
+
+    assert seen[0] is False
+    assert torch._C._get_graph_executor_optimize()

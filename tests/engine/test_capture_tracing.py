@@ -510,16 +510,3 @@ class TestHierarchy:
         ours, expected = Tracer().trace(Sharing()), torch.fx.Tracer().trace(Sharing())
         assert [str(node.target) for node in ours.nodes] == [str(node.target) for node in expected.nodes]
         assert [node.target for node in ours.nodes if node.op == "get_attr"] == ["w", "alias"]
-
-
-def test_what_is_scripted_is_not_compiled_for_tensors_without_data():
-    seen = []
-
-    def f(x):
-        seen.append(torch._C._get_graph_executor_optimize())
-        return x + 1
-
-    captured(f, X)
-
-    assert seen[0] is False
-    assert torch._C._get_graph_executor_optimize()
