@@ -2,7 +2,7 @@
 
 Reads a job as JSON from the first line of its standard input, and does it once for each further line, which is the
 statement to insert; it answers each with a line of JSON: the seconds that it took, and why torch.fx stopped. Everything
-that the text imports is imported once, before.
+that the text imports is imported once, before. With `--import FILE` it does nothing but that.
 """
 
 import importlib
@@ -20,6 +20,11 @@ WARM_UP = 3
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["--import"]:
+        file = Path(sys.argv[2])
+        sys.path.insert(0, str(file.parent))
+        importlib.import_module(".".join(module_parts(file)))
+        return
     job = json.loads(sys.stdin.readline())
     torch.set_num_threads(1)
     sys.path.insert(0, str(Path(job["file"]).parent))
@@ -53,13 +58,17 @@ def trace(model: torch.nn.Module) -> str:
 
 def execute(file: str, text: str) -> dict[str, Any]:
     """Execute a module's text as the import system would; return its names."""
-    path = Path(file)
-    parts = path.relative_to(CORPUS).with_suffix("").parts if path.is_relative_to(CORPUS) else (path.stem,)
+    parts = module_parts(Path(file))
     name = ".".join(parts)
     importlib.import_module(name)  # The others that import it, and classes that look up their module, find this one.
     namespace: dict[str, Any] = {"__name__": name, "__package__": ".".join(parts[:-1]), "__file__": file}
     exec(compile(text, file, "exec"), namespace)
     return namespace
+
+
+def module_parts(path: Path) -> tuple[str, ...]:
+    """Return the name of a file's module, with its packages."""
+    return path.relative_to(CORPUS).with_suffix("").parts if path.is_relative_to(CORPUS) else (path.stem,)
 
 
 def edited(text: str, at: tuple[int, int], statement: str) -> str:

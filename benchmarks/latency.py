@@ -3,13 +3,14 @@
 For each file a server is started and the file edited again and again inside the `forward` of its main model, so that
 each edit has to be traced. Between the edits, and so under the same load of the machine, a process that has imported
 everything executes the same text, builds the same models on the meta device, and runs `torch.fx.symbolic_trace` over
-them. Then comments are typed, a person asks for hovers while traces run, and types without pause, and the server is
-started again with what it has left in an empty cache folder. Last, what the processes hold, what a folder costs on the
+them. Then comments are typed, a person asks for hovers while traces run, and types without pause. Servers are started
+with an empty cache folder, beside processes that import torch alone and torch with the file, and again with what a
+server has left there. Last, what the processes hold, what a folder costs on the
 command line, and how many files are kept ready.
 
 Printed are medians, percentiles and ratios of this run; they say little about another machine.
 
-    python benchmarks/latency.py [--edits N] [--typing SECONDS] [--folder FILES] [FILE...]
+    python benchmarks/latency.py [--starts N] [--edits N] [--typing SECONDS] [--folder FILES] [FILE...]
 """
 
 import argparse
@@ -26,6 +27,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,35 +53,89 @@ WRITTEN = 5.0
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--starts", type=int, default=5, help="servers that are started, and started again")
     parser.add_argument("--edits", type=int, default=30)
     parser.add_argument("--typing", type=float, default=60.0, help="seconds of typing without pause, for each file")
     parser.add_argument("--folder", type=int, default=300, help="files that are checked on the command line")
     parser.add_argument("--kept", type=int, default=12, help="files that are opened to see how many are kept ready")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
-    print(f"import torch alone: {import_torch():.2f} s\n")
     for file in options.files or FILES:
         if file.exists():
-            asyncio.run(measure(file.resolve(), file.read_text("utf-8"), options.edits, options.typing))
+            opened = Opened.of(file.resolve())
+            print(f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}")
+            asyncio.run(opened.measure_starts(options.starts))
+            if options.edits:
+                asyncio.run(measure(opened, options.edits, options.typing))
+            print()
     if options.kept:
         asyncio.run(keep(options.kept))
     if options.folder:
         check(options.folder)
 
 
-async def measure(file: Path, text: str, edits: int, typing: float) -> None:
-    """Measure everything about one file and print it."""
-    folder = CORPUS if file.is_relative_to(CORPUS) else file.parent
-    environ = {"PYTHONPATH": str(CORPUS)} if folder == CORPUS else {}
-    environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="fxls-latency-")
-    start = time.perf_counter()
-    async with served(folder, environ) as client:
-        client.open(file.as_uri(), text)
-        await client.diagnostics(file.as_uri(), 1, TIMEOUT)
-        first = time.perf_counter() - start
-        report = await whole_report(client, file.as_uri(), 1)
-        started = time.perf_counter() - start
-        session = Session(client, file.as_uri(), text, main_forward(text, report))
+@dataclass(frozen=True)
+class Opened:
+    """A file that is opened in an editor: the workspace folder, the text, and what servers see of the environment."""
+
+    file: Path
+    folder: Path
+    text: str
+    environ: dict[str, str]
+
+    @classmethod
+    def of(cls, file: Path) -> "Opened":
+        """Return a file in the folder of its library, or in its own."""
+        folder = CORPUS if file.is_relative_to(CORPUS) else file.parent
+        return cls(file, folder, file.read_text("utf-8"), {"PYTHONPATH": str(CORPUS)} if folder == CORPUS else {})
+
+    async def measure_starts(self, count: int) -> None:
+        """Measure starts of servers, each beside bare processes that import what it has to import, and print them."""
+        bare, whole, first, again = ([] for _ in range(4))
+        for _ in range(count):
+            bare.append(self.imported("torch"))
+            whole.append(self.imported("file"))
+            with tempfile.TemporaryDirectory(prefix="fxls-latency-", ignore_cleanup_errors=True) as cache:
+                first.append(await self.started(cache, WRITTEN))
+                again.append(await self.started(cache))
+        if count:
+            print(f"  a process that imports torch       {spread(bare)}")
+            print(f"  a process that imports the file    {spread(whole)}")
+            print(f"  start → first diagnostics          {spread(first)}")
+            over = [1000 * (statistics.median(first) - statistics.median(each)) for each in (bare, whole)]
+            print(f"    more than the import of torch    {over[0]:8.1f} ms, of the file {over[1]:.1f} ms")
+            print(f"  restart → first diagnostics        {spread(again)}")
+
+    def imported(self, what: str) -> float:
+        """Return what a bare process takes that imports torch alone, or this file."""
+        start = time.perf_counter()
+        command = [sys.executable, "-c", "import torch"]
+        if what == "file":
+            command = [sys.executable, str(BARE), "--import", str(self.file)]
+        subprocess.run(command, env={**os.environ, **self.environ}, check=True)
+        return time.perf_counter() - start
+
+    async def started(self, cache: str, stay: float = 0.0) -> float:
+        """Return what a server takes from its start to the first diagnostics; it stays for a while after that."""
+        start = time.perf_counter()
+        async with served(self.folder, {**self.environ, "XDG_CACHE_HOME": cache}) as client:
+            client.open(self.file.as_uri(), self.text)
+            await client.diagnostics(self.file.as_uri(), 1, TIMEOUT)
+            took = time.perf_counter() - start
+            if stay:
+                await whole_report(client, self.file.as_uri(), 1)
+                await asyncio.sleep(stay)
+            return took
+
+
+async def measure(opened: Opened, edits: int, typing: float) -> None:
+    """Measure what happens in one file that is open, and print it."""
+    file, text, uri = opened.file, opened.text, opened.file.as_uri()
+    environ = {**opened.environ, "XDG_CACHE_HOME": tempfile.mkdtemp(prefix="fxls-latency-")}
+    async with served(opened.folder, environ) as client:
+        client.open(uri, text)
+        report = await whole_report(client, uri, 1)
+        session = Session(client, uri, text, main_forward(text, report))
         built = [each["construct"] for each in report["targets"] if each["construct"] and each["nodes"]]
         async with Bare({"file": str(file), "text": text, "at": session.at, "built": built}, environ) as bare:
             await session.edits(3)
@@ -88,8 +144,7 @@ async def measure(file: Path, text: str, edits: int, typing: float) -> None:
         commented = await session.comments(edits)
         idle = [await session.hover() for _ in range(50)]
         busy = await session.hovers_while_tracing(100)
-        print(f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file} · {len(built)} models built")
-        print(f"  start → first diagnostics          {first * 1000:8.0f} ms, first report {started * 1000:.0f} ms")
+        print(f"  models built                       {len(built):8}")
         print(f"  edit → diagnostics                 {spread(traced)}")
         print(f"  edit → whole report                {spread(whole)}")
         stops = f"   torch.fx stops: {bare.stopped}" if bare.stopped else ""
@@ -103,21 +158,7 @@ async def measure(file: Path, text: str, edits: int, typing: float) -> None:
         if typing:
             print(f"  typing for {typing:.0f} s: {await session.typing(typing)}")
         print(f"  memory: {memory(client.process.pid)}")
-    print(f"  restart → first diagnostics        {await restarted(folder, file, text, environ) * 1000:8.0f} ms\n")
-    shutil.rmtree(environ["XDG_CACHE_HOME"])
-
-
-async def restarted(folder: Path, file: Path, text: str, environ: dict[str, str]) -> float:
-    """Return what a second server takes from its start to the diagnostics of a file that a first one has traced."""
-    async with served(folder, environ) as client:
-        client.open(file.as_uri(), text)
-        await whole_report(client, file.as_uri(), 1)
-        await asyncio.sleep(WRITTEN)
-    start = time.perf_counter()
-    async with served(folder, environ) as client:
-        client.open(file.as_uri(), text)
-        await client.diagnostics(file.as_uri(), 1, TIMEOUT)
-        return time.perf_counter() - start
+    shutil.rmtree(environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 
 class Session:
@@ -292,12 +333,6 @@ def edited(text: str, at: tuple[int, int], statement: str) -> str:
     lines = text.splitlines(keepends=True)
     line, column = at
     return "".join([*lines[: line - 1], " " * column + statement + "\n", *lines[line - 1 :]])
-
-
-def import_torch() -> float:
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import torch"], check=True)
-    return time.perf_counter() - start
 
 
 # What processes hold.
