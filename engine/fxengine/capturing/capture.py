@@ -158,7 +158,7 @@ class _Capturing:
         site = ModuleSite("", type(root) if is_module else None, None, ())
         tracer._site = site
         args, kwargs = self._inputs(site)
-        called = call_as_torch_does if is_module else self._function
+        called = _call_of(root) if is_module else self._function
         output = tracer.capture(called, (root, *args) if is_module else args, kwargs, site)
         tracer._site = site
         self._recording.end()
@@ -252,6 +252,12 @@ def _device_of(root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torc
         if isinstance(value, Tensor) and not value.is_meta:
             return value.device
     return torch.device("cpu")
+
+
+def _call_of(root: nn.Module) -> Callable[..., Any]:
+    """Return what calls a module: its class may prepare the arguments in a `__call__` of its own."""
+    own = next(vars(cls)["__call__"] for cls in type(root).__mro__ if "__call__" in vars(cls))
+    return call_as_torch_does if own is vars(nn.Module)["__call__"] else own
 
 
 def _eagerly() -> AbstractContextManager[object]:

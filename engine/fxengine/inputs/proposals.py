@@ -47,6 +47,13 @@ _MAP = 32
 """What is called so may be pictures of features; the side of these."""
 
 
+_NODES = 16
+_EDGES = 32
+_OF_NODES = re.compile(r"x(_\d)?|h|feats?|features?|(n|node)_?(feats?|features?|attrs?|embs?)")
+_COORDINATES = re.compile(r"pos|coords?|xyz")
+"""A graph: how large it is, and what its nodes have."""
+
+
 class _NameRule(NamedTuple):
     pattern: re.Pattern[str]
     make: _Maker
@@ -62,6 +69,7 @@ class Proposer:
         said: Mapping[str, list[str]],
         *,
         in_tokens: bool = False,
+        of_graph: bool = False,
     ) -> None:
         """Prepare.
 
@@ -70,8 +78,10 @@ class Proposer:
             wishes: What the layers want that take the parameters, where that is known from a graph.
             said: What the source says of the parameters' shapes, as patterns.
             in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
+            of_graph: Whether another parameter says how nodes are joined, so that the input has a row for each node.
         """
         self.in_tokens = in_tokens
+        self.of_graph = of_graph
         self.clues = clues
         self.wishes = wishes
         self.said = said
@@ -88,6 +98,8 @@ class Proposer:
         patterns = list(self._by_source(parameter, by_name, wish))
         wishes = _like_named(list(wish.recipes), by_name) if wish else []
         recipes: list[Recipe] = [*self._by_annotation(parameter, by_name)]
+        if self.of_graph and not isinstance(next(iter(recipes), None), Constant):
+            recipes += self._of_nodes(parameter.name, wish, is_first=is_first)
         if by_name and isinstance(by_name[0], Verbatim):  # Its values matter, and no layer or comment knows them.
             recipes += by_name
         # A layer for tensors of one rank knows better than what is said of a parameter.
@@ -137,6 +149,18 @@ class Proposer:
             if rule.pattern.search(name.lower()):
                 for recipe in rule.make(self.clues):
                     yield replace(recipe, because=because)
+
+    def _of_nodes(self, name: str, wish: LayerWish | None, *, is_first: bool) -> Iterator[Recipe]:
+        """Yield a row for each node of a graph: of features, of an index, or of coordinates."""
+        because = "a row for each node of the graph"
+        if _COORDINATES.fullmatch(name):
+            yield TensorRecipe((_NODES, 3), because=because)
+        elif is_first or _OF_NODES.fullmatch(name):
+            wanted = wish.recipes[0] if wish is not None else None
+            if wanted is not None and wanted.fill == "integers":
+                yield wanted.with_shape((_NODES,), because)
+            width = wanted.shape[-1] if wanted is not None else self.clues.channels[0]
+            yield TensorRecipe((_NODES, width), because=because)
 
     def _by_source(self, parameter: Parameter, by_name: list[Recipe], wish: LayerWish | None) -> Iterator[Recipe]:
         """Yield tensors of the shapes that comments, docstrings and statements speak of."""
@@ -368,15 +392,15 @@ def _points(_clues: Clues) -> list[Recipe]:
 
 
 def _edges(_clues: Clues) -> list[Recipe]:
-    return [_integers((2, 32), 16)]
+    return [_integers((2, _EDGES), _NODES)]
 
 
 def _edge_attributes(clues: Clues) -> list[Recipe]:
-    return [TensorRecipe((32, clues.widths[0])), TensorRecipe((32,), "uniform")]
+    return [TensorRecipe((_EDGES, clues.widths[0])), TensorRecipe((_EDGES,), "uniform")]
 
 
 def _graph_index(_clues: Clues) -> list[Recipe]:
-    return [TensorRecipe((16,), "zeros", torch.int64)]
+    return [TensorRecipe((_NODES,), "zeros", torch.int64)]
 
 
 def _adjacency(clues: Clues) -> list[Recipe]:

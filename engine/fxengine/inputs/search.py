@@ -76,6 +76,9 @@ _MANY_CALLS = 4000
 _BATCHES = (3, 1)
 """Sizes of a batch that are tried beside the one that was proposed."""
 
+_JOINS = re.compile(r"edge_?(index|idx|list)$|edges$|adj_t$")
+"""What says how the nodes of a graph are joined."""
+
 _MAIN_INPUTS = re.compile(
     r"^(x|input_ids|pixel_values|inputs?_embeds|input_values|input_features|inputs?|images?|img|tokens?|sample|hidden_states)$"
 )
@@ -173,9 +176,10 @@ class _Search:
         self.needed = read.needed
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
         said = patterns_said(root, names)
-        self.proposer = Proposer(self.clues, wishes, said)
+        of_graph = any(_JOINS.match(name) for name in names)
+        self.proposer = Proposer(self.clues, wishes, said, of_graph=of_graph)
         if not any(_is_picture(recipe) for recipe in self._first_choice().values()):
-            self.proposer = Proposer(self.clues, wishes, said, in_tokens=True)
+            self.proposer = Proposer(self.clues, wishes, said, in_tokens=True, of_graph=of_graph)
         self.queue: list[_Candidate] = []
         self.serials = itertools.count()
         self.seen: set[str] = set()
