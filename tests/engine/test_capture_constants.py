@@ -181,3 +181,47 @@ def test_what_is_scripted_is_not_compiled_for_tensors_without_data():
 
     assert seen[0] is False
     assert torch._C._get_graph_executor_optimize()
+
+
+def test_what_is_filled_after_a_shape_is_known():
+    def f(x, index=None):
+        index = x.new_zeros(x.shape[0], dtype=torch.long) if index is None else index
+        return x.new_zeros(int(index.max()) + 1, x.shape[1]).index_add(0, index, x)
+
+    found = captured(f, X)
+
+    assert {guard.kind for guard in found.guards} == {"shape"}
+
+
+@pytest.mark.parametrize("change", ["item", "view"])
+def test_what_was_filled_and_changed_is_not_known(change):
+    def f(x):
+        filled = torch.ones_like(x)
+        if change == "item":
+            filled[0] = x[0]
+        else:
+            filled.view(-1)[:2].add_(1)
+        return x * 2 if filled.sum() > x.numel() else x
+
+    found = fxengine.capture(f, X)
+
+    assert found.rest is not None
+    assert torch.equal(found.graph_module(X), f(X))
+
+
+class _Prepared(nn.Module):
+    """Makes an argument in a `__call__` of its own, as aggregations of graphs do."""
+
+    def __call__(self, x, index=None):
+        return super().__call__(x, index=x.new_ones(4) if index is None else index)
+
+    def forward(self, x, index=None):
+        if index is None:
+            raise ValueError("index is required")
+        return x * index
+
+
+def test_a_class_may_prepare_the_arguments_of_its_forward():
+    found = captured(_Prepared(), X)
+
+    assert "mul" in targets(found)

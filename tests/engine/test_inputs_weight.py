@@ -195,3 +195,23 @@ class CheckingElsewhere(nn.Module):
 
 def test_lines_count_where_nothing_was_called():
     assert [tuple(each.shape[1:]) for each in fed(CheckingElsewhere(), budget_s=20.0).args] == [(2, 2), (5, 2), (1, 7)]
+
+
+class OfGraph(nn.Module):
+    """Adds to each node what its neighbours have."""
+
+    def __init__(self):
+        super().__init__()
+        self.in_channels = 5
+        self.weight = nn.Parameter(torch.ones(5, 3))
+
+    def forward(self, x: Tensor, edge_index: Tensor, pos: Tensor):
+        source, target = edge_index[0], edge_index[1]
+        return (x + torch.zeros_like(x).index_add(0, target, x[source])) @ self.weight + pos
+
+
+def test_inputs_of_a_graph_have_a_row_for_each_node():
+    x, edges, places = fed(OfGraph()).args
+    assert x.shape == (16, 5)
+    assert edges.shape == (2, 32)
+    assert places.shape == (16, 3)

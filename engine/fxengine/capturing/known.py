@@ -1,9 +1,11 @@
-"""What follows from a model's own tensors alone: computed for real at the moment when code asks for it.
+"""What follows from a model's own tensors, or from shapes, alone: computed for real when code asks for it.
 
-A learned threshold may decide which way code goes. The graph has computed with it what it computes with all
-parameters, without data; the few nodes that lead to the question are carried out here.
+A learned threshold may decide which way code goes, or the largest index of those that `x.new_zeros(n)` stands for. The
+graph has computed with it what it computes with all tensors, without data; the few nodes that lead to the question are
+carried out here.
 """
 
+import math
 import operator
 from collections.abc import Callable
 from functools import reduce
@@ -19,6 +21,9 @@ from fxengine.node import Node, map_arg
 __all__ = ["computed"]
 
 _MOST_NODES: Final = 100
+_MOST_ELEMENTS: Final = 1 << 20
+_FILLED: Final = frozenset({"new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like"})
+"""Functions whose first argument says only of what shape and type a tensor is."""
 
 
 def computed(node: Node, root: nn.Module) -> Tensor | None:
@@ -27,7 +32,8 @@ def computed(node: Node, root: nn.Module) -> Tensor | None:
     pending = [node]
     while pending:
         current = pending[-1]
-        missing = [each for each in current.all_input_nodes if each not in values]
+        model = _model_of(current)
+        missing = [each for each in current.all_input_nodes if each not in values and each is not model]
         if missing:
             pending += missing
             if len(pending) > _MOST_NODES:
@@ -51,9 +57,41 @@ def _value(node: Node, root: nn.Module, values: dict[Node, Any]) -> Any:
     function = _function(node)
     if function is None or function in RANDOM or function is operator.setitem or mutates(function, node.kwargs):
         return None
+    model = _model_of(node)
+    if model is not None:
+        facts = model.tensor
+        if facts is None or math.prod(facts.shape) > _MOST_ELEMENTS or _is_changed(node):
+            return None
+        values = {**values, model: torch.empty(facts.shape, dtype=facts.dtype)}
     args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
     with torch.no_grad():
         return function(*args, **kwargs)
+
+
+def _model_of(node: Node) -> Node | None:
+    """Return the node after whose shape and type a tensor is made and filled, None where that is not what is done."""
+    name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
+    if name not in _FILLED or not node.args or not isinstance(node.args[0], Node):
+        return None
+    others = (*node.args[1:], *node.kwargs.values())
+    return node.args[0] if not any(each is node.args[0] for each in others) else None
+
+
+def _is_changed(node: Node) -> bool:
+    """Whether a tensor, or what was made of it, was changed in place since, as far as the graph has come."""
+    seen = {node}
+    pending = [node]
+    while pending:
+        for user in pending.pop().users:
+            function = _function(user)
+            if function is None or function is operator.setitem or mutates(function, user.kwargs):
+                return True
+            if user not in seen:
+                seen.add(user)
+                pending.append(user)
+                if len(seen) > _MOST_NODES:
+                    return True
+    return False
 
 
 def _function(node: Node) -> Callable[..., Any] | None:

@@ -142,11 +142,11 @@ class Recording(TorchFunctionMode):
             has_data = not tensor.is_meta and (held is None or held.constant or isinstance(tensor, nn.Parameter))
             if has_data and (held is None or held.constant or held.tensor is tensor):
                 return tensor
-            found = None
-            if held is not None and not held.sources:
-                found = computed(self.values.node_of(tensor), self._tracer.root)
-            if found is None:
+            found = computed(self.values.node_of(tensor), self._tracer.root) if held is not None else None
+            if held is None or found is None:
                 raise self.refusal(func)
+            if held.sources:  # Only shapes and types of the inputs were looked at.
+                self._ask((held.sources, "shape"))
             return found
 
         try:
