@@ -46,8 +46,8 @@ _REPLENISHED: Final = 0.02
 """Seconds after a request was taken up when the next child is forked: most edits are answered by then, and a person who
 types on finds it ready."""
 
-_PAUSE: Final = 0.1
-"""Seconds without a request after which work is done ahead: who types without pause has no use for it."""
+_PAUSE: Final = 0.05
+"""Seconds after an answer when work is begun ahead of the next request; by then the child is ready that does none."""
 
 _SHORTEST: Final = 0.5
 """Seconds that another attempt, without the models that hung, must have left."""
@@ -241,12 +241,14 @@ class DocumentTemplate:
             case Kind.BUILT:
                 self._built = frozenset(frame.payload.decode().split("\n")) - {""}
             case Kind.DECLINED:
+                # What was done for the last text is of no use to the next one, either.
+                self._last = None
+                self._drop_prepared()
                 self._start_anew(job)
             case Kind.ANSWER:
                 if job.request.early:
                     # A person edits this text, and what they do next is mostly close to it.
                     self._last = handlers.Last(job.left, self._built) if self._built else None
-                    self._drop_prepared()
                 self._finish(job)
                 self._answer(job, frame.payload, child.printed())
             case _:
@@ -365,16 +367,16 @@ class DocumentTemplate:
             dependence.read_ahead(self._document.statements)
             self._traced = None
         self._replenish()
-        last = self._last
-        self._loop.after(_PAUSE, lambda: self._prepare_for(last) if last is not None and last is self._last else None)
+        self._loop.after(_PAUSE, self._work_ahead)
 
     def _replenish(self) -> None:
         if self._spare is None:
             self._spare = self._fork()
 
-    def _prepare_for(self, last: handlers.Last) -> None:
+    def _work_ahead(self) -> None:
         """Fork a child that does ahead of need what the next request, if it changes little, would have to do again."""
-        if self._job is not None or self._prepared is not None:
+        last = self._last
+        if last is None or self._prepared is not None:
             return
         child = self._fork(last)
         prepared = self._prepared = _Prepared(child)
