@@ -138,7 +138,10 @@ def outcome(options: Options, case: Case) -> Outcome | str:
             reason += f", captured up to there ({wrong or 'outputs equal'})"
             is_partial = not wrong
     else:
-        reason = difference(root, captured.graph_module, make, real=real)
+        try:
+            reason = difference(root, captured.graph_module, make, real=real)
+        except Exception as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
+            return Outcome("", f"eager, on other numbers: {told(error)}")
     fx = export = None
     if options.fx:
         fx = asked(lambda: difference(root, torch.fx.symbolic_trace(root), make, real=real))
