@@ -153,10 +153,12 @@ def _transformers() -> list[Case]:
 
 
 def _shallow(configuration: Any) -> None:
-    """Give a configuration, and those inside it, two layers, unless it says something of each."""
+    """Give a configuration, and those inside it, two layers, unless it says something of each, or of later ones."""
     lists = {key: value for key, value in vars(configuration).items() if isinstance(value, list | tuple)}
     counts = {len(value) for key, value in lists.items() if key != "layer_types"}
-    for name in _DEPTHS:
+    chosen = [each for key, value in lists.items() if re.search(r"ind(ices|exes)$", key) for each in value]
+    names = () if any(type(each) is int and each > _LAYERS for each in chosen) else _DEPTHS
+    for name in names:
         # Some configurations compute their depth from the widths of the stages.
         with contextlib.suppress(AttributeError, NotImplementedError, TypeError, ValueError):
             depth = getattr(configuration, name, None)

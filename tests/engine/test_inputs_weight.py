@@ -215,3 +215,37 @@ def test_inputs_of_a_graph_have_a_row_for_each_node():
     assert x.shape == (16, 5)
     assert edges.shape == (2, 32)
     assert places.shape == (16, 3)
+
+
+class Listening(nn.Module):
+    """Halves sound so often that only a long one is left with something."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Conv1d(1, 1, 8, stride=4) for _ in range(4)))
+
+    def forward(self, hidden_states: Tensor):
+        return self.layers(hidden_states.float())
+
+
+def test_sound_is_long_enough():
+    assert fed(Listening()).args[0].shape[-1] >= 1024
+
+
+class Sides(nn.Module):
+    """Knows as many rows and columns as it has tables for, channels last, and the time besides."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(6, 4)
+        self.register_buffer("table", torch.randn(128, 4))
+
+    def forward(self, hidden_states: Tensor, timestep: Tensor):
+        """Hidden states: (B, H, W, C)."""
+        x = self.embed(hidden_states)
+        _, h, w, _ = hidden_states.shape
+        return x + self.table[torch.arange(h)][:, None] + self.table[torch.arange(w)] + timestep[:, None, None, None]
+
+
+def test_pictures_with_channels_last_are_as_small_as_a_table():
+    assert max(fed(Sides()).args[0].shape) <= 128

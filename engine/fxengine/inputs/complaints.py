@@ -171,8 +171,8 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
         if last:
             yield moves.change(last, 0.1)
         yield from moves.resize(blamed, numbers[1], numbers[0] + 1, 0.2)
-    if not any(recipe.fill == "integers" for _, recipe in moves.tensors()):
-        yield from moves.shrink(0.5)  # Positions are made of the sizes.
+    # Positions are made of the sizes.
+    yield from moves.shrink(1.0 if any(recipe.fill == "integers" for _, recipe in moves.tensors()) else 0.5)
     for place, recipe in moves.among(_all(moves)):
         if recipe.fill == "integers":
             for high in dict.fromkeys([*numbers[-1:], 2, 1]):

@@ -22,6 +22,7 @@ __all__ = ["Assignment", "Change", "Moves"]
 Assignment: TypeAlias = Mapping[str, Recipe]
 
 _MAX_SIDE = 2048
+_LONGEST = 1 << 16
 _MAX_RANK = 7
 _ADDED = 2
 _MOST_HALVINGS = 4
@@ -203,8 +204,10 @@ class Moves:
             yield from self.rank(place, recipe, len(recipe.shape) + wanted - got, cost)
 
     def grow(self, places: Sources, cost: float = 2.0) -> Iterator[Change]:
-        """Double the spatial dimensions: the input was too small for the kernels."""
+        """Double the spatial dimensions, or make sequences far longer: the input was too small for the kernels."""
         for place, recipe in self.among(places):
+            if len(recipe.shape) == 3 and recipe.shape[2] < _LONGEST:
+                yield self.reshape(place, (*recipe.shape[:2], 8 * recipe.shape[2]), cost + 0.1)
             if len(recipe.shape) >= 3 and max(recipe.shape[2:]) < _MAX_SIDE:
                 yield self.reshape(place, (*recipe.shape[:2], *(2 * size for size in recipe.shape[2:])), cost)
 
@@ -214,7 +217,8 @@ class Moves:
             parts: dict[Place, Recipe] = {}
             for place, recipe in self.tensors():
                 shape = recipe.shape
-                first, last = (len(shape) - 2, len(shape)) if shape[2:] and shape[-1] == shape[-2] else (1, 2)
+                pairs = [each for each in range(1, len(shape) - 1) if shape[each] == shape[each + 1]]
+                first, last = (pairs[-1], pairs[-1] + 2) if pairs else (1, 2)
                 sizes = [size >> exponent for size in shape[first:last]]
                 if sizes and min(sizes) > 0:
                     parts[place] = recipe.with_shape((*shape[:first], *sizes, *shape[last:]))

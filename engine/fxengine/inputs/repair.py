@@ -24,6 +24,9 @@ from fxengine.inputs.scenes import by_scene
 
 __all__ = ["Change", "repairs"]
 
+_SOUND = 16000
+"""Samples of sound, which is what sequences of one or two channels mostly are."""
+
 _CONVOLUTIONS: Mapping[Callable[..., Any], int] = {
     torch.conv1d: 1,
     torch.conv2d: 2,
@@ -85,7 +88,8 @@ def _convolution(moves: Moves, operation: Operation) -> Iterator[Change]:
     places = operation.sources[0]
     if given.dim() != spatial + 2:
         height, width = moves.clues.image_sizes[0]
-        sides = {1: (64,), 2: (height, width), 3: (moves.clues.frames, height, width)}[spatial]
+        length = 64 if wanted > 2 else _SOUND
+        sides = {1: (length,), 2: (height, width), 3: (moves.clues.frames, height, width)}[spatial]
         for place, _ in moves.among(places):
             yield moves.put(place, TensorRecipe((BATCH, wanted, *sides)), 0.5)
         yield from moves.rerank(places, given.dim(), spatial + 2)
