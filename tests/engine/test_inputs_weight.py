@@ -249,3 +249,25 @@ class Sides(nn.Module):
 
 def test_pictures_with_channels_last_are_as_small_as_a_table():
     assert max(fed(Sides()).args[0].shape) <= 128
+
+
+class SteppingUp(nn.Module):
+    """A step up of a network that went down: what comes from below is joined with what was there before."""
+
+    def __init__(self, transposed: bool):
+        super().__init__()
+        self.up = nn.ConvTranspose2d(24, 12, 2, stride=2) if transposed else nn.Upsample(scale_factor=2)
+        self.conv = nn.Conv2d(24, 4, 3, padding=1)
+
+    def forward(self, x1: Tensor, x2: Tensor):
+        x1 = self.up(x1)
+        rows, columns = x2.shape[2] - x1.shape[2], x2.shape[3] - x1.shape[3]
+        x1 = F.pad(x1, [columns // 2, columns - columns // 2, rows // 2, rows - rows // 2])
+        return self.conv(torch.cat([x2, x1], dim=1))
+
+
+@pytest.mark.parametrize(("transposed", "channels"), [(False, [12, 12]), (True, [24, 12])])
+def test_what_takes_several_tensors_at_once_is_shared_out(transposed: bool, channels: list[int]):
+    inferred = fed(SteppingUp(transposed))
+    assert [each.shape[1] for each in inferred.args] == channels
+    assert len(inferred.failures) < 8

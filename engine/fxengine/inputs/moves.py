@@ -128,8 +128,15 @@ class Moves:
             yield self.change(direct, cost + 0.3)
 
     def joined(self, places: Sources, got: int, wanted: int, dimension: int, cost: float) -> Iterator[Change]:
-        """Let one of several tensors that were joined along a dimension make up for what is missing, or too much."""
+        """Let tensors that were joined along a dimension, or one of them, make up for what is missing, or too much."""
         found = self.among(places)
+        if len(found) > 1 and all(-len(recipe.shape) <= dimension < len(recipe.shape) for _, recipe in found):
+            sizes = [recipe.shape[dimension] for _, recipe in found]
+            if sum(sizes) == got and all(size * wanted % got == 0 for size in sizes):
+                yield self.change(
+                    {place: recipe.with_shape(_with(recipe.shape, dimension, wanted, got)) for place, recipe in found},
+                    0.2 * cost,
+                )
         for place, recipe in found if len(found) > 1 else ():
             index = dimension % len(recipe.shape) if -len(recipe.shape) <= dimension < len(recipe.shape) else 0
             size = recipe.shape[index] + wanted - got if index else 0
@@ -281,6 +288,13 @@ class Moves:
                 return None
             return place
         return None
+
+
+def _with(shape: Sequence[int], dimension: int, wanted: int, got: int) -> tuple[int, ...]:
+    """Return a shape with one size in proportion."""
+    sizes = list(shape)
+    sizes[dimension] = sizes[dimension] * wanted // got
+    return tuple(sizes)
 
 
 def _rounded(side: float) -> list[int]:
