@@ -11,6 +11,7 @@ import contextlib
 import importlib.machinery
 import linecache
 import opcode
+import os
 import re
 import sys
 import types
@@ -41,7 +42,7 @@ class StandIns(Loader):
     """Gives modules to packages that are not installed. Mutable; one in a process, last on `sys.meta_path`.
 
     Attributes:
-        names: The packages that it stands in for, and compiled parts of others.
+        names: The packages that it stands in for, compiled parts of others, and parts of those that several fill.
         found: How each of them was asked for that nobody has asked about yet.
         permissive: Whether something is being imported.
     """
@@ -57,8 +58,8 @@ class StandIns(Loader):
         """Return the specification of a module of a package that is stood in for, from now on if it must be."""
         del path, target
         if not self.absent_in(fullname):
-            is_asked_for = "." not in fullname or _COMPILED.search(fullname) is not None
-            if not is_asked_for or not self.permissive or not (way := _unguarded()):
+            is_separate = "." not in fullname or _COMPILED.search(fullname) is not None or _is_shared(fullname)
+            if not is_separate or not self.permissive or not (way := _unguarded()):
                 return None
             self.names.add(fullname)
             self.found.append(_not_found(fullname).with_traceback(way))
@@ -109,6 +110,14 @@ def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
 def is_still_absent() -> bool:
     """Whether none of the packages that are stood in for was installed in the meantime."""
     return all(importlib.machinery.PathFinder.find_spec(name, _place_of(name)) is None for name in _STAND_INS.names)
+
+
+def _is_shared(name: str) -> bool:
+    """Whether a module would be in a package that several distributions fill, and that is none of the project's."""
+    around = sys.modules.get(name.rpartition(".")[0])
+    if around is None or getattr(around, "__file__", None) is not None:
+        return False
+    return not any(str(each).startswith(os.getcwd()) for each in getattr(around, "__path__", ()))
 
 
 def _place_of(name: str) -> Sequence[str] | None:

@@ -9,13 +9,14 @@ import ast
 import heapq
 import itertools
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from torch import nn
 
-from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, without, written
+from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, without, written
 from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated
 from fxworker.packages import with_packages
 from fxworker.patience import patience
@@ -27,6 +28,10 @@ _DEEPEST: Final = 4
 """How many groups may be inside each other."""
 _ITEMS: Final = 2
 """How many items a list of objects has."""
+_APART: Final = 0.5
+"""What it costs more to change one of several like places alone."""
+_DEGENERATE: Final = 2.0
+"""What it costs more to take away items that something may be made for."""
 _IN_LIST: Final = re.compile(r"(.+?)\.\d+(|\..+)")
 
 
@@ -141,7 +146,7 @@ class Search:
             unasked = 1.0 if path in blamed else 3.0
             asked = self._asked(choice, path, complaint) if path in blamed else []
             for step, value in enumerate(asked):
-                yield 0.6 + 0.1 * rank + 0.2 * step, self._everywhere(choice, path, value)
+                yield from self._changed(choice, path, value, 0.6 + 0.1 * rank + 0.2 * step)
             proposals = self._proposed(choice, path)
             now = choice.get(path)
             start = proposals.index(now) + 1 if now in proposals else 0
@@ -149,7 +154,23 @@ class Search:
             # An error of type asks for another kind of value, not for the next of the same kind.
             width = 0.1 if isinstance(error, TypeError) else 1.0
             for step, value in enumerate(following):
-                yield unasked + 0.1 * rank + width * step, self._everywhere(choice, path, value)
+                yield from self._changed(choice, path, value, unasked + 0.1 * rank + width * step)
+
+    def _changed(
+        self, choice: Choice, path: str, value: Value, cost: float
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield a choice with another value in a place, first also in the same place of other calls of that class."""
+        # Of what has hardly any items hardly anything is built.
+        cost += _DEGENERATE * (_length(value) < min(_ITEMS, _length(choice.get(path))))
+        changed = self._everywhere(choice, path, value)
+        twins = _twins(choice, path)
+        if twins:
+            together = changed
+            for each in twins:
+                together = self._everywhere(together, each, value)
+            yield cost, together
+            cost += _APART
+        yield cost, changed
 
     def _everywhere(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
         """Return a choice with another value in a place, and in the same place of the other items of its list."""
@@ -165,7 +186,11 @@ class Search:
         ]
         # A constructor may hand on what it does not know itself to one that misses it.
         passing = [path for cls in complaint.within for path, each in choice.items() if path and _makes(each, cls)]
-        spread = [path for path, each in choice.items() if _is_spread(path, each, complaint)]
+        mappings = [path for path, each in choice.items() if isinstance(each, Group) and each.style == "mapping"]
+        spread = [path for path in mappings if path.rpartition(".")[2] in complaint.spread]
+        if complaint.spread and not spread:
+            # It has another name where it is handed on.
+            spread = mappings
         for rank, path in enumerate(dict.fromkeys((*spread, *called, *passing, ""))):
             changed = dict(choice)
             for name in complaint.missing:
@@ -179,6 +204,7 @@ class Search:
 
     def _with_field(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with a field more, in the group that an error misses it in."""
+        choice = {path: Group("mapping") if path and each == "{}" else each for path, each in choice.items()}
         groups = [path for path, each in choice.items() if path and isinstance(each, Group) and each.style != "call"]
         fitting = [path for path in groups if complaint.owner == frozenset(fields_in(choice, path))]
         if complaint.got == "Module":
@@ -200,6 +226,12 @@ class Search:
         lists = [path for path in blamed if _holds(choice.get(path), complaint)]
         if not lists:
             return
+        if complaint.kind == "tensor":
+            # Their items lack what only tensors have.
+            changed = dict(choice)
+            for path in lists:
+                changed = self._with(changed, path, "[torch.ones(64, 64), torch.ones(64, 64)]")
+            yield 0.2, changed
         wanted = [*complaint.classes, *complaint.records]
         known = [each for each in wanted if self._proposals.instances_of(each)]
         fields = {each for path in lists for each in self._proposals.item_fields(choice, path)}
@@ -207,7 +239,7 @@ class Search:
         # Where the items are of several classes, none of them has all that is read.
         kinds = [*(whole or [None] * bool(complaint.lacks)), *(each for each in known if each not in whole)]
         for step, cls in enumerate(kinds):
-            changed: dict[str, Value] = dict(choice)
+            changed = dict(choice)
             for path in lists:
                 changed = self._with(changed, path, Group("list", cls=cls, size=_ITEMS))
             yield 0.3 + 0.2 * step, changed
@@ -225,7 +257,9 @@ class Search:
                 inner = joined(path, name)
                 if inner not in choice:
                     places.setdefault(name, []).append(inner)
-        named = [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
+        # What was looked up somewhere in vain, then what is named.
+        named = [path for path, each in choice.items() if complaint.lacks and each == repr(complaint.lacks)]
+        named += [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
         suspects = [path for path in choice if path and complaint.got and _type_name(choice[path]) == complaint.got]
         if complaint.got:
             named.sort(key=lambda path: path not in suspects)
@@ -256,10 +290,20 @@ def _is_called(group: Group, callee: str) -> bool:
     return callee == group.head or any(each.__name__ == callee for each in lineage)
 
 
-def _is_spread(path: str, value: Value, complaint: Complaint) -> bool:
-    """Whether a value is a mapping whose items were handed on to what complains."""
-    is_mapping = isinstance(value, Group) and value.style == "mapping"
-    return is_mapping and path.rpartition(".")[2] in complaint.spread
+def _length(value: Value | None) -> int:
+    """Return how many items an expression has; those that have none count as long ones."""
+    found = literal(value) if isinstance(value, str) else None
+    return len(found) if isinstance(found, list | tuple | dict) else sys.maxsize
+
+
+def _twins(choice: Choice, path: str) -> list[str]:
+    """Return the paths of the same field in other calls of the class that a field belongs to."""
+    around, name = owner_of(path)
+    group = choice.get(around)
+    if not around or not isinstance(group, Group) or group.style != "call":
+        return []
+    others = [each for each, value in choice.items() if each not in {"", around} and value == group]
+    return [joined(each, name) for each in others if joined(each, name) not in _alike(choice, path)]
 
 
 def _makes(value: Value, cls: type) -> bool:

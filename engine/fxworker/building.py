@@ -312,7 +312,7 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
         return error.filename in defaults
     if isinstance(error, IndexError):
         return () in defaults or [] in defaults
-    if isinstance(error, KeyError):
+    if isinstance(error, KeyError | AttributeError):
         return bool(complaint_of(error).missing)
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
     if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":

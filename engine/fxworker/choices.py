@@ -20,7 +20,7 @@ class Group:
         style: How it is made.
         head: The name of the class that is called.
         cls: That class, or that of a list's items.
-        size: How many items a list has.
+        size: How many items a list has, and what a namespace says of its length, if it has one.
     """
 
     style: Literal["call", "namespace", "mapping", "module", "list"]
@@ -66,7 +66,9 @@ def written(choice: Choice, path: str = "") -> str:
         case "call":
             return f"{value.head}({', '.join(_argument(value.cls, name, each) for name, each in parts.items())})"
         case "namespace":
-            return f"SimpleNamespace({', '.join(f'{name}={each}' for name, each in parts.items())})"
+            sized = f"type('Sized', (SimpleNamespace,), {{'__len__': lambda self: {value.size}}})"
+            head = sized if value.size else "SimpleNamespace"
+            return f"{head}({', '.join(f'{name}={each}' for name, each in parts.items())})"
         case "mapping":
             return f"{{{', '.join(f'{name!r}: {each}' for name, each in parts.items())}}}"
         case "module":

@@ -251,8 +251,10 @@ def _about_absent(
             return Complaint(words, missing=(key,), callee=callee)
         return Complaint(words, lacks=key, owner=_keys(moments, key), values=tuple(dict.fromkeys(tables))[:_MOST])
     if isinstance(error.obj, ModuleType):
-        return Complaint(words, "string", "str", values=tuple(_members(error.obj, moments)))
+        return Complaint(words, got="str", values=tuple(_members(error.obj, moments)))
     got, name = _lacked(error)
+    if callee := _lacking_attribute(moments, error):
+        return Complaint(words, missing=(name,), callee=callee)
     kind, records = kind_of_attribute(name), tuple(_records(moments, name))
     return Complaint(words, kind or "object", got, name, _attributes(error.obj), records=records)
 
@@ -433,6 +435,15 @@ def _keys(moments: list[tuple[str, FrameType, str]], key: str) -> frozenset[str]
     return None
 
 
+def _lacking_attribute(moments: list[tuple[str, FrameType, str]], error: AttributeError) -> str:
+    """Return the class whose constructor looks for an attribute in itself, and may make some of `**kwargs`; else ""."""
+    for name, frame, _ in moments:
+        takes_any = frame.f_code.co_flags & inspect.CO_VARKEYWORDS
+        if name == "__init__" and takes_any and error.obj is not None and error.obj is frame.f_locals.get("self"):
+            return type(error.obj).__name__
+    return ""
+
+
 def _lacked(error: AttributeError) -> tuple[str, str]:
     """Return the type of what lacks an attribute, and its name; "" where the error does not say."""
     if isinstance(error.name, str):
@@ -444,13 +455,13 @@ def _lacked(error: AttributeError) -> tuple[str, str]:
 
 def _lacking_keyword(moments: list[tuple[str, FrameType, str]], key: str) -> str:
     """Return what was called, by the name of its class, if the key was looked for in its `**kwargs`; else ""."""
-    name, frame, _ = moments[0]
+    name, frame, line = moments[0]
     code = frame.f_code
     if not code.co_flags & inspect.CO_VARKEYWORDS:
         return ""
     at = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
     table = frame.f_locals.get(code.co_varnames[at])
-    if type(table) is not dict or key in table:
+    if type(table) is not dict or key in table or not re.search(rf"\b{code.co_varnames[at]}\s*[.\[]", line):
         return ""
     return type(frame.f_locals["self"]).__name__ if name == "__init__" and "self" in frame.f_locals else name
 

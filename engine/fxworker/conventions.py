@@ -12,6 +12,7 @@ def usual_values(name: str) -> tuple[str, ...]:
 _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
     (re.compile(pattern), values)
     for pattern, values in (
+        (r"(layer|block|stage)_?(id|number|no|i)|(.*_)?(idx|index)", ("0", "1")),
         (
             r"(in|input)_?(ch|channels?|chans?|planes|c)|channels_in|c_in|nc|inplanes|image_channels|img_channels",
             ("3", "64", "1"),

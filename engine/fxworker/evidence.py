@@ -12,7 +12,22 @@ METHODS: Final[dict[str, Kind]] = {
     **dict.fromkeys(("lower", "upper", "startswith", "endswith", "split", "strip", "partition", "format"), "string"),
     **dict.fromkeys(("get", "items", "keys", "values", "setdefault"), "mapping"),
     **dict.fromkeys(("append", "extend", "index", "insert"), "sequence"),
-    **dict.fromkeys(("size", "dim", "view", "clone", "detach", "unsqueeze", "numel"), "tensor"),
+    **dict.fromkeys(
+        (
+            "size",
+            "dim",
+            "view",
+            "clone",
+            "detach",
+            "unsqueeze",
+            "numel",
+            "ndimension",
+            "permute",
+            "transpose",
+            "unbind",
+        ),
+        "tensor",
+    ),
     **dict.fromkeys(("bit_length", "is_integer"), "number"),
 }
 """What has an attribute of such a name; `copy`, `pop` and `update` are left out, since several kinds have them."""
@@ -26,7 +41,7 @@ class Use:
         kinds: What it is treated as, with how often.
         literals: Expressions that it is compared with, or that a table has as keys.
         count: Into how many variables it is unpacked.
-        least: How many items it has at least.
+        least: How many items it has at least; of a mapping, whether it has any.
         names: What it is called elsewhere: parameters that it is handed to.
         defaults: What those have as default.
         optional: It may be None.

@@ -7,6 +7,7 @@ downloaded (`fxworker.offline`).
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -69,6 +70,10 @@ _UNCHANGING: Final = frozenset(getattr(torch.Tensor, name) for name in _UNCHANGI
 """Methods that change nothing but the values of a tensor, or its device, and so nothing of one on meta."""
 
 
+_SETTING_DATA: Final[Any] = inspect.getattr_static(torch.Tensor, "data").__set__
+"""What `parameter.data = values` calls, which takes no values from another device."""
+
+
 class OnMeta(TorchFunctionMode):
     """Makes tensors on the meta device, whatever device is asked for, and lets them stay there.
 
@@ -96,6 +101,8 @@ class OnMeta(TorchFunctionMode):
             kwargs["device"] = "cpu"
         elif func in _UNCHANGING and args and args[0].is_meta:
             return args[0]
+        elif func == _SETTING_DATA and args[0].is_meta:
+            args = (args[0], args[1].to("meta"))
         elif func is torch.Tensor.to and args[0].is_meta:
             kwargs.pop("device", None)
             args = (args[0], *(each for each in args[1:] if not isinstance(each, str | int | torch.device)))

@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from torch import nn
+from torch import Tensor, nn
 
-from fxworker.choices import Choice, Group, Value, attribute_of, literal, owner_of, parameters_of
+from fxworker.choices import Choice, Group, Value, attribute_of, fields_in, literal, owner_of, parameters_of
 from fxworker.conventions import usual_values
 from fxworker.evidence import Kind, Usage, Use, fields_of
 from fxworker.lineages import is_template, standing_for
@@ -34,6 +34,7 @@ PLAIN: Final[dict[Any, tuple[str, ...]]] = {
     dict: ("{}",),
     set: ("set()",),
     type(None): ("None",),
+    Tensor: ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)"),
 }
 _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "number": ("64", "4", "2", "1", "8", "0.1"),
@@ -43,7 +44,7 @@ _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "object": (Group("namespace"), Group("module"), Group("mapping")),
     "callable": ("torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", Group("module")),
     "class": ("torch.nn.Identity", "torch.nn.BatchNorm2d", "torch.nn.LayerNorm", "torch.nn.GELU"),
-    "tensor": ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(1, 64, 64)"),
+    "tensor": ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)"),
     "flag": ("False", "True"),
 }
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
@@ -60,6 +61,11 @@ _MODULE: Final = re.compile(
 _NAME: Final = re.compile(r"name|key|id|label|.*_name")
 _ITEM: Final = re.compile(r"\.\d+(?=\.|$)")
 _LENGTHS: Final = (2, 4, 3, 5, 8, 1)
+_MISSING: Final = "???"
+"""What omegaconf's configurations have where whoever uses them must say something."""
+
+_SIZE: Final = 1000
+"""How long an object is that is none of Python's own: mostly it is a vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,11 @@ class Proposals:
         said = [*self._said(slot)]
         far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
         near = [each for each in said if each not in far]
-        found: list[Value] = [*_told_apart(path, slot), *near, *_of_owner(choice, path, slot.name)]
+        found: list[Value] = [*_told_apart(path, slot), *self._of_table(choice, path)]
+        if slot.kind == "object" and slot.fields and _has_none(said, slot.fields):
+            # It is annotated with what stands for any object, or with a class that gives attributes by itself.
+            found.append(_namespace(slot.use))
+        found += [*near, *_of_owner(choice, path, slot.name)]
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
         is_structured = slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"}
@@ -122,8 +132,11 @@ class Proposals:
         found += [each for each in known if (not plain or _is_of(each, slot.hint)) and fits(kind, each)]
         found += [each for each in self._defaults.get(slot.name, ()) if fits(kind, each)]
         found += [each for each in slot.use.defaults if fits(kind, each)]
-        if kind == "mapping" and slot.fields:
-            found.append(Group("mapping"))
+        if kind == "mapping" and (slot.fields or slot.use.least):
+            # What is gone over has something in it.
+            found.append(Group("mapping") if slot.fields else "{'a': 64, 'b': 64}")
+        if kind == "object" and slot.use.kinds.get("sequence"):
+            found.append(_namespace(slot.use))
         found += plain
         if kind == "sequence":
             found += self._sequences(slot, choice)
@@ -148,7 +161,7 @@ class Proposals:
                 for each in fields_of(self._usage_around(choice, path), "")
                 if group.style != "module" or not hasattr(nn.Module, each)
             ]
-        return [name for name, each in parameters_of(group.cls).items() if each.default is each.empty]
+        return [name for name, each in parameters_of(group.cls).items() if _is_wanted(each)]
 
     def slot(self, choice: Choice, path: str) -> Slot:
         """Return what is known of a place."""
@@ -187,6 +200,16 @@ class Proposals:
     def instances_of(self, cls: type) -> list[Value]:
         """Return values that are instances of a class, for a place that turned out to need one."""
         return [*PLAIN.get(cls, ())] or [*self._of_class(cls)]
+
+    def _of_table(self, choice: Choice, path: str) -> Iterator[Value]:
+        """Yield the position of an item in a table such as a vocabulary, whose length is asked for."""
+        around, name = owner_of(path)
+        group = choice.get(around)
+        if isinstance(group, Group) and group.style == "mapping":
+            kinds = self._usage_around(choice, around).get("", Use()).kinds
+            if "sequence" in kinds or not name.isidentifier():
+                names = fields_in(choice, around)
+                yield str(names.index(name) if name in names else len(names))
 
     def _usage(self, cls: Any) -> Usage:
         if id(cls) not in self._usages:
@@ -353,13 +376,15 @@ class Proposals:
 
     def _sequences(self, slot: Slot, choice: Choice) -> list[Value]:
         """Return lists of what the items must be, of the lengths that are needed most."""
-        items = self._usage_around(choice, slot.path).get("[]", Use())
+        usage = self._usage_around(choice, slot.path)
+        items = usage.get("[]", Use())
         lengths = (slot.use.count,) if slot.use.count else tuple(each for each in _LENGTHS if each >= slot.use.least)
         known = [each for name in (slot.name, *slot.use.names) for each in usual_values(name)]
         numbers = [each for each in known if fits("number", each)]
         match items.kind:
             case "sequence":
-                inner = ", ".join(["2"] * (items.count or 2))
+                one = "'a'" if usage.get("[][]", Use()).kind == "string" else "2"
+                inner = ", ".join([one] * (items.count or 2))
                 values = [f"({inner})"]
             case "string":
                 values = [*items.literals[:2], "'relu'"]
@@ -412,6 +437,23 @@ def _of_owner(choice: Choice, path: str, name: str) -> Iterator[Value]:
             found = inspect.getattr_static(owner.cls, attribute, None)
             if attribute.lower().startswith(f"{name}_cl") and isinstance(found, type):
                 yield Group("call", f"{owner.head}.{attribute}", found)
+
+
+def _is_wanted(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter has no default, or the one that says in configurations that it is missing."""
+    default = parameter.default
+    return default is parameter.empty or (isinstance(default, str) and default == _MISSING)
+
+
+def _has_none(values: Iterable[Value], fields: Iterable[str]) -> bool:
+    """Whether calls of classes are among some values, and none of these has one of some attributes."""
+    classes = [each.cls for each in values if isinstance(each, Group) and each.style == "call"]
+    return bool(classes) and not any(has_field(each, name) for each in classes for name in fields)
+
+
+def _namespace(use: Use) -> Group:
+    """Return an object with attributes, with a length where that is asked for."""
+    return Group("namespace", size=_SIZE if "sequence" in use.kinds else 0)
 
 
 def _is_other_literal(value: Value, kind: Kind) -> bool:

@@ -356,7 +356,9 @@ class _Reader(ast.NodeVisitor):
                 if values.func.id != "range":  # pyright: ignore[reportAttributeAccessIssue] — The pattern says a name.
                     self._loop(target, inner)
             case ast.Call(func=ast.Attribute(value=inner, attr="items" | "values" | "keys")) if self._path(inner):
-                self._use(self._path(inner)).note("mapping")
+                use = self._use(self._path(inner))
+                use.note("mapping")
+                use.least = max(use.least, 1)
             case _:
                 pass
 
@@ -461,6 +463,10 @@ class _Reader(ast.NodeVisitor):
             for _, path in mine:
                 self._use(path).note("sequence")
                 self._use(f"{path}[]").note("callable")
+        elif name.endswith(".join"):
+            for _, path in mine:
+                self._use(path).note("sequence")
+                self._use(f"{path}[]").note("string")
         elif name == "self.register_buffer" or name.endswith(_TAKING_TENSORS):
             for at, path in mine:
                 if at in {"tensor", "data"} or at == int(name == "self.register_buffer"):

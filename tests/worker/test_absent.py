@@ -150,3 +150,19 @@ def test_it_can_be_computed_with_while_something_is_imported(tmp_path):
         module.no_such_thing.A + 1
     with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
         assert module.no_such_thing.A < 1
+
+
+def test_a_part_of_a_package_that_several_fill_may_be_absent(tmp_path, monkeypatch):
+    (tmp_path / "installed" / "shared" / "one").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(tmp_path / "installed"))
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    _, missing = imported(tmp_path, "import shared.one\nfrom shared.two.deeper import thing\n")
+    assert missing == ["shared.two"]
+
+
+def test_a_part_of_the_projects_own_packages_may_not(tmp_path, monkeypatch):
+    (tmp_path / "own" / "one").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match=r"own\.two"):
+        imported(tmp_path, "import own.one\nimport own.two\n")

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fxworker.arguments import Search
 from fxworker.building import attempt
@@ -530,3 +530,86 @@ def test_a_subclass_is_given_for_a_class_that_is_only_there_to_be_inherited_from
 def test_what_a_mapping_is_handed_on_to_says_what_is_in_it():
     expression, _ = searched(Spreading).run()
     assert expression == "Spreading(options={'width': 64})"
+
+
+class Tagger(nn.Module):
+    def __init__(self, tokenizer, vocab):
+        super().__init__()
+        self.emb = nn.Embedding(len(tokenizer), 8, padding_idx=tokenizer.pad_token_id)
+        self.out = nn.Embedding(len(vocab), 8, padding_idx=vocab["<pad>"])
+
+
+class Updated(nn.Module):
+    def __init__(self, **kwargs):
+        super().__init__()
+        self.__dict__.update(kwargs)
+        self.fc = nn.Linear(self.wide, self.deep)
+
+
+class Process(nn.Module):
+    def __init__(self, train_x: Tensor, train_y: Tensor):
+        super().__init__()
+        if train_x.dim() != 2 or train_y.shape[-1] != 1:
+            raise ValueError("Expected train_x of shape n x d and train_y of shape n x 1.")
+        self.register_buffer("x", train_x)
+
+
+class Relations(nn.Module):
+    def __init__(self, edge_types, sizes: dict):
+        super().__init__()
+        self.relations = nn.ModuleDict({"_".join(each): nn.Linear(2, 2) for each in edge_types})
+        self.sizes = nn.ModuleDict({name: nn.Linear(size, 2) for name, size in sizes.items()})
+
+
+BLOCKS = {}
+
+
+def made(options, **kwargs):
+    options = dict(options)
+    return BLOCKS[options.pop("type")](**options, **kwargs)
+
+
+class Registered(nn.Module):
+    def __init__(self, block, others):
+        super().__init__()
+        self.first = made(block)
+        self.others = nn.ModuleList([made(others, width=each) for each in (2, 3)])
+
+
+BLOCKS["wide"] = WidePart
+
+
+@dataclass
+class Missing:
+    width: int = "???"
+    depth: int = 2
+
+
+class Configured(nn.Module):
+    def __init__(self, config: Missing):
+        super().__init__()
+        self.fc = nn.Linear(config.width, config.depth)
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (
+            Tagger,
+            (
+                "Tagger(tokenizer=type('Sized', (SimpleNamespace,), {'__len__': lambda self: 1000})(pad_token_id=0), "
+                "vocab={'<pad>': 0})"
+            ),
+        ),
+        (Updated, "Updated(wide=64, deep=64)"),
+        (Process, "Process(train_x=torch.ones(64, 64), train_y=torch.ones(64, 1))"),
+        (Relations, "Relations(edge_types=[('a', 'a'), ('a', 'a')], sizes={'a': 64, 'b': 64})"),
+        (Registered, "Registered(block={'type': 'wide', 'width': 64}, others={'type': 'wide'})"),
+        (Configured, "Configured(config=Missing(width=64))"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_what_files_of_researchers_take(cls, expression):
+    result = searched(cls).run()
+    assert result is not None
+    assert result[0] == expression
