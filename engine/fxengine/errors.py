@@ -8,7 +8,7 @@ something else than the model.
 
 import sys
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 Severity = Literal["error", "warning", "information", "hint"]
 """How much a problem matters to whoever has not said otherwise."""
@@ -205,9 +205,17 @@ class Refusal:
     error: BaseException
 
 
+_READABLE: Final = 20_000
+"""Characters of a message."""
+
+
 def text_of(error: BaseException) -> str:
-    """Return an exception's message; the class may be the user's own, and asking for its text may raise anything."""
+    """Return an exception's message; the class may be the user's own, and asking for its text may raise anything.
+
+    The middle of a text that nobody could read is left out: what looks through messages would take its time.
+    """
     try:
-        return str(error)
+        text = str(error)
+        return text if len(text) <= _READABLE else f"{text[: _READABLE // 2]} … {text[-_READABLE // 2 :]}"
     except BaseException as second:  # noqa: BLE001 — It is the user's code that runs here.
         return f"<its text cannot be had: {type(second).__name__}>"

@@ -42,13 +42,15 @@ class Entry:
 class Record:
     """What the box holds: the last known stack of the thread that matters, innermost first, and how it ended.
 
-    `at` is the last line of the file that `passing` was told, 0 if none. `cause` is what faulthandler or a patched
-    function said, such as `Fatal Python error: Segmentation fault` or `os._exit(3)`; "" when only the limit passed.
+    `main` is the stack of the main thread where another one failed. `at` is the last line of the file that `passing`
+    was told, 0 if none. `cause` is what faulthandler or a patched function said, such as
+    `Fatal Python error: Segmentation fault` or `os._exit(3)`; "" when only the limit passed.
     """
 
     stack: tuple[Entry, ...] = ()
     cause: str = ""
     at: int = 0
+    main: tuple[Entry, ...] = ()
 
 
 class BlackBox:
@@ -114,13 +116,14 @@ def parse(text: str) -> Record:
     """Return the record that faulthandler's output holds: the last stack of the failing or else the main thread."""
     main, cause, at = "", "", 0
     stack: list[Entry] = []
+    other: list[Entry] = []
     current: list[Entry] | None = None
     failing = False
     for line in text.splitlines():
         if line.startswith("Main 0x"):
             main = line[7:]
         elif line.startswith(("Cause ", "Fatal Python error: ", "Timeout ")):
-            failing = False
+            failing, other = False, []
             cause = "" if line.startswith("Timeout ") else line.partition(" error: " if line[0] == "F" else " ")[2]
         elif line.startswith("At ") and line[3:].isdecimal():
             at = int(line[3:])
@@ -130,9 +133,11 @@ def parse(text: str) -> Record:
                 stack, failing = current, True
             elif section["thread"] == main and not failing:
                 stack = current
+            elif section["thread"] == main:
+                other = current
         elif (entry := _ENTRY.match(line)) is not None and current is not None:
             current.append(Entry(_unescaped(entry["path"]), int(entry["line"]), entry["function"]))
-    return Record(tuple(stack), cause, at)
+    return Record(tuple(stack), cause, at, tuple(other))
 
 
 def _unescaped(path: str) -> str:

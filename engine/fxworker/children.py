@@ -252,8 +252,9 @@ def hold_standard_descriptors() -> None:
 
 def disarm_timers() -> None:
     """Let no alarm that user code has set end this process."""
-    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
-        signal.setitimer(timer, 0.0)
+    if hasattr(signal, "setitimer"):
+        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+            signal.setitimer(timer, 0.0)
 
 
 def flush_output() -> None:

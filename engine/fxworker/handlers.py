@@ -1,11 +1,14 @@
 """What a process does with its one request: it takes it, bounds itself, answers, and is gone."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import traceback
 from dataclasses import dataclass
+from typing import Final
 
+from fxengine.errors import text_of
 from fxengine.syntax import known_files
 from fxworker import sandbox, spans, tampering
 from fxworker.channel import Frame, Kind
@@ -39,6 +42,10 @@ _LATE_MILLISECONDS = 10.0
 always, which its kernels do when they are called first, and which may take longer than everything else."""
 
 
+_getpid: Final = os.getpid
+"""As it is before user code runs, which may put something else in its place."""
+
+
 @dataclass(frozen=True, slots=True)
 class Last:
     """A request that was answered, and the targets for which models were built."""
@@ -67,7 +74,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
         return
     request = decode(frame.payload)
     assert isinstance(request, TraceRequest)
-    mine = os.getpid()
+    mine = _getpid()
     ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds)
     bound(request.limits)
@@ -80,12 +87,13 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
         ends.send(Frame(Kind.DECLINED))
         return
     report = _traced(request, document, ends, prepared, loaded)
-    if os.getpid() != mine:
+    if _getpid() != mine:
         return  # User code forked, and its child came back here as well.
+    frames = _packed(request, report, document, ends)
     # The answer goes out with what was printed before it.
     flush_output()
-    ends.send(Frame(Kind.HINTS, pack_hints(document.hints)))
-    ends.send(Frame(Kind.ANSWER, encode(report)))
+    for each in frames:
+        ends.send(each)
     late = [name for name in modules_since(newest) if name != document.name]
     if late and (report.timings.load > _LATE_MILLISECONDS or any(each.startswith("torch.") for each in late)):
         ends.send(Frame(Kind.LATE, "\n".join(late).encode()))
@@ -143,8 +151,20 @@ def _traced(
             return sample(request, document)
         return trace(request, document, on_target, on_traced, prepared=prepared, loaded=loaded)
     except BaseException as error:  # noqa: BLE001 — The request loop of a worker: a fault of ours is told like any other.
-        fault = _fault(request, error, ends.box.read().at)
-        return TraceReport(request.id, request.path, digest(request.text), "not traced", problems=(fault,))
+        return _failed(request, error, ends)
+
+
+def _packed(request: TraceRequest, report: TraceReport, document: Document, ends: Ends) -> tuple[Frame, ...]:
+    """Return what a trace found out as it is sent, or why it cannot be: the file may have broken what that needs."""
+    try:
+        return Frame(Kind.HINTS, pack_hints(document.hints)), Frame(Kind.ANSWER, encode(report))
+    except BaseException as error:  # noqa: BLE001 — As above.
+        return (Frame(Kind.ANSWER, encode(_failed(request, error, ends))),)
+
+
+def _failed(request: TraceRequest, error: BaseException, ends: Ends) -> TraceReport:
+    fault = _fault(request, error, ends)
+    return TraceReport(request.id, request.path, digest(request.text), "not traced", problems=(fault,))
 
 
 def _measured(request: ProfileRequest, ends: Ends) -> ProfileReport:
@@ -158,28 +178,30 @@ def _measured(request: ProfileRequest, ends: Ends) -> ProfileReport:
         return failed(request, _fault(request, error))
 
 
-def _fault(request: TraceRequest | ProfileRequest, error: BaseException, at: int = 0) -> Problem:
-    """Return the problem of an exception that nobody expected: the file has broken what all share, or it is ours."""
+def _fault(request: TraceRequest | ProfileRequest, error: BaseException, ends: Ends | None = None) -> Problem:
+    """Return the problem of an exception that nobody expected: the file has broken what all share, or it is ours.
+
+    What is known best is said of the place: the line of the file that ran, else the last one that was executed.
+    """
     replaced = tampering.undo()
-    if not replaced:
-        return _own_fault(request.path, error)
-    return Problem(
-        WorkerDied.code,
-        "error",
-        f"the file or what it imports has replaced `{replaced}`, without which nothing can be traced",
-        Location(request.path, spans.of_running(request.text, at) if at else Span(1, 0, 1, 0)),
-        original=f"{type(error).__name__}: {error}",
-    )
-
-
-def _own_fault(path: str, error: BaseException) -> Problem:
-    traceback.print_exception(error)
     frames = traceback.extract_tb(error.__traceback__)
+    lines = [each.lineno for each in frames if each.filename == request.path and each.lineno is not None]
+    at = lines[-1] if lines else ends.box.read().at if ends is not None and replaced else 0
+    location = Location(request.path, spans.of_running(request.text, at) if at else Span(1, 0, 1, 0))
+    original = f"{type(error).__name__}: {text_of(error)}"
+    if replaced:
+        message = f"the file or what it imports has replaced `{replaced}`, without which nothing can be traced"
+        return Problem(WorkerDied.code, "error", message, location, original=original)
+    if lines and frames[-1].filename == request.path:
+        message = "the file's own code raised this where fxls asked something of an object: " + original
+        return Problem(WorkerDied.code, "error", message, location, original=original)
+    with contextlib.suppress(Exception):  # The exception may be the user's own, and anything about it may raise.
+        traceback.print_exception(error)
     where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
     return Problem(
         WorkerDied.code,
         "error",
-        f"fxls failed on this file: {type(error).__name__}: {error}{where}",
-        Location(path, Span(1, 0, 1, 0)),
+        f"fxls failed on this file: {original}{where}",
+        location,
         hint="this is a fault of fxls; the log of the server holds the traceback",
     )

@@ -76,7 +76,8 @@ def profile_report(request: ProfileRequest, end: End) -> ProfileReport:
 def _problem(request: TraceRequest | ProfileRequest, end: End, target: TraceTarget | None) -> Problem:
     """Return the problem at the innermost recorded line of the file, with the library line it waits in."""
     stack = end.record.stack
-    own = next((entry for entry in stack if _same(entry.path, request.path)), None)
+    around = (*stack, *end.record.main)
+    own = next((entry for entry in around if _same(entry.path, request.path)), None)
     what = "importing" if target is None else f"building or tracing `{target.qualname}`"
     if end.timed_out:
         code, message = TIMED_OUT, f"did not finish within {end.seconds:g} s"

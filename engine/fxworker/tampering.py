@@ -14,10 +14,13 @@ import torch
 from torch import nn
 
 _BUILTINS: Final = dict(vars(builtins))
+_METHODS: Final = """
+__call__ __getattr__ __setattr__ buffers children modules named_buffers named_children named_modules named_parameters
+parameters
+"""
 _TORCH: Final = (
     ("torch.nn.Module", nn, "Module", nn.Module),
-    ("torch.nn.Module.__call__", nn.Module, "__call__", nn.Module.__call__),
-    ("torch.nn.Module.__setattr__", nn.Module, "__setattr__", nn.Module.__setattr__),
+    *((f"torch.nn.Module.{name}", nn.Module, name, vars(nn.Module)[name]) for name in _METHODS.split()),
     ("torch.Tensor", torch, "Tensor", torch.Tensor),
     (
         "torch.Tensor.__torch_function__",
@@ -25,6 +28,16 @@ _TORCH: Final = (
         "__torch_function__",
         torch.Tensor.__dict__["__torch_function__"],
     ),
+)
+_WATCHED: Final = ("ast", "dataclasses", "itertools", "json", "json.decoder", "json.encoder", "linecache", "re", "time")
+"""Modules that nobody can do without, and whose functions are replaced by nobody else here."""
+
+_FUNCTIONS: Final = tuple(
+    (name, vars(sys.modules[name]), attribute, value)
+    for name in _WATCHED
+    if name in sys.modules
+    for attribute, value in vars(sys.modules[name]).items()
+    if callable(value)
 )
 _MODULES: Final = ("builtins", "json", "os", "re", "sys", "torch", "torch.nn", "warnings", "fxengine", "fxworker")
 _LOADED: Final = {name: sys.modules.get(name) for name in _MODULES}
@@ -43,6 +56,10 @@ def undo() -> str:
         if holder.__dict__.get(attribute) is not value:
             setattr(holder, attribute, value)
             found = found or name
+    for name, attributes, attribute, value in _FUNCTIONS:
+        if attributes.get(attribute) is not value:
+            attributes[attribute] = value
+            found = found or f"{name}.{attribute}"
     for name, module in _LOADED.items():
         if module is not None and _module_table.get(name) is not module:
             _module_table[name] = module

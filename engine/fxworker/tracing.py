@@ -19,8 +19,10 @@ from fxengine.capturing import Capture
 from fxengine.codegen import node_lines
 from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxworker import sandbox
+from fxworker.blackbox import passing
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, misbuilt
 from fxworker.capturing import captured_with
+from fxworker.children import disarm_timers
 from fxworker.compiling import leave_compiler_alone
 from fxworker.dependence import Dependence
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
@@ -77,9 +79,15 @@ def trace(
     """
     clock = _Clock()
     loaded = loaded or load(request, document)
+    # A timer that the file has set would end what is not the file's.
+    disarm_timers()
     load_ms = clock.lap()
     reporter = Reporter(document.path, request.text)
-    problems = [reporter.import_failed(failure) for failure in loaded.failures]
+    problems: list[Problem] = []
+    for failure in loaded.failures:
+        # What an exception says of itself may be the user's code, too.
+        passing(failure.statement.node.lineno if failure.statement is not None else 1)
+        problems.append(reporter.import_failed(failure))
     problems += [reporter.not_installed(missing) for missing in loaded.missing]
     session = _Session(
         request, loaded, reporter, document.hints, on_target, prepared, Dependence(request, loaded, document)

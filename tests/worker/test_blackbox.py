@@ -40,6 +40,7 @@ def test_a_crash_is_the_stack_of_the_thread_that_failed():
     record = parse(CRASH)
     assert record.cause == "Segmentation fault"
     assert record.stack == (Entry("/p/nä€.py", 3, "f"),)
+    assert record.main == (Entry("/p/net.py", 8, "forward"),)
 
 
 def test_paths_are_unescaped():

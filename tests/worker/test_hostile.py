@@ -279,6 +279,30 @@ def test_monkey_patched_torch_is_forgotten(worker, model):
     assert_next_edit_is_answered(worker, path)
 
 
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("__import__('json').dumps = None", "json.dumps"),
+        ("__import__('dataclasses').fields = None", "dataclasses.fields"),
+        ("nn.Module.named_modules = None", "torch.nn.Module.named_modules"),
+    ],
+)
+def test_what_was_replaced_is_named(worker, model, code, name):
+    path = model(net(forward=code))
+    problem = only_problem(worker.trace(path))
+    assert (problem.code, f"`{name}`" in problem.message) == ("FX105", True), problem
+    assert_next_edit_is_answered(worker, path)
+
+
+def test_code_that_fails_where_it_is_asked_something_is_told_on_its_line(worker, model):
+    text = net(forward="raise Odd()").replace(
+        "class Net", "class Odd(Exception):\n    __class__ = property(lambda self: 1 / 0)\n\n\nclass Net", 1
+    )
+    problem = only_problem(worker.trace(model(text)))
+    assert (problem.code, "ZeroDivisionError" in problem.message) == ("FX105", True), problem
+    assert "1 / 0" in text.split("\n")[problem.location.span.line - 1]
+
+
 def test_a_fork_that_comes_back_answers_once(worker, model):
     path = model(net(forward="os.fork()"))
     assert worker.trace(path).status == "complete"

@@ -58,6 +58,7 @@ DEATHS = {
     "SIGSEGV": "os.kill(os.getpid(), signal.SIGSEGV)",
     "another program": "os.execv('/bin/true', ['true'])",
     "stack overflow in C": "sys.setrecursionlimit(10**9); f = lambda *a: max(a, key=f); f(1)",
+    "abort in a thread": "threading.Thread(target=os.abort).start(); time.sleep(1)",
     "C exit": "ctypes.CDLL(None).exit(4)",
     "C _exit": "ctypes.CDLL(None)._exit(4)",
 }
@@ -71,6 +72,9 @@ RAISED = {
     "200 GB": "bytearray(200 << 30)",
     "200 GB in pieces": "[bytearray(1 << 28) for _ in range(800)]",
     "recursion": "f = lambda: f(); f()",
+    "a long message": "raise ValueError('x' * 10**8)",
+    "half characters": r"raise ValueError('\udcff\ud800 \x00 \x1b[31m \u202e')",
+    "an error at no place": r"raise SyntaxError('x', ('\udcff', -5, 10**30, 7, 9, 9))",
 }
 PRANKS = {
     "threads": "[threading.Thread(target=time.sleep, args=(1000,)).start() for _ in range(200)]",
@@ -101,6 +105,9 @@ PRANKS = {
     "a profiler": "sys.setprofile(lambda *a: None); threading.setprofile(lambda *a: 1 / 0)",
     "other threads' switches": "sys.setswitchinterval(1000)",
     "no environment": "os.environ.clear()",
+    "an interval timer": "signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)",
+    "a stack that is written later": "__import__('faulthandler').dump_traceback_later(0.05, exit=True)",
+    "nothing written": "os.write = os.getpid = lambda *a: 0",
     "a mask": "os.umask(0o777)",
     "guessed descriptors": "[ctypes.CDLL(None).write(n, b'x' * 64, 64) for n in range(3, 64) "
     "if os.path.exists('/proc/self/fd/%d' % n) and not os.set_blocking(n, False)]",
@@ -116,6 +123,8 @@ SABOTAGE = {
     "a torch without its parts": "torch.relu = torch.nn.Module.__call__ = torch.Tensor.__torch_function__ = None",
     "nn.Module replaced": "torch.nn.Linear = torch.nn.Module = object",
     "no builtins": "builtins.len = builtins.isinstance = builtins.open = None",
+    "modules without their parts": "nn.Module.parameters = nn.Module.named_modules = nn.Module.__getattr__ = None",
+    "no JSON": "__import__('json').dumps = __import__('dataclasses').fields = __import__('linecache').getlines = None",
     "no modules": "sys.modules.clear()",
     "modules that are other things": "sys.modules['json'] = sys.modules['os'] = sys.modules['fxworker'] = 1",
     "no path": "sys.path.clear(); sys.meta_path.clear()",
