@@ -339,7 +339,8 @@ def _alike(choice: Choice, path: str) -> list[str]:
 def _type_name(value: Value) -> str:
     """Return the name of the type that an expression has, "" where it does not show."""
     if isinstance(value, Group):
-        return {"namespace": "SimpleNamespace", "mapping": "dict", "module": "Module"}.get(value.style, value.head)
+        kinds = {"namespace": "Sized" if value.size else "SimpleNamespace", "mapping": "dict", "module": "Module"}
+        return value.head.rpartition(".")[2] or kinds.get(value.style, "")
     found = literal(value)
     if found is not NotImplemented:
         return type(found).__name__

@@ -34,7 +34,7 @@ from fxworker.wire import LOCALS, Construct, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 
-_LACKING: Final = re.compile(r"'(Identity|Module|SimpleNamespace)' object has no attribute")
+_LACKING: Final = re.compile(r"'(?:types\.)?(Identity|Module|Namespace|SimpleNamespace|Sized)' object has no attribute")
 """What is said of the things that stand in for what a class wants."""
 
 _MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")

@@ -18,7 +18,7 @@ class Group:
 
     Attributes:
         style: How it is made.
-        head: The name of the class that is called.
+        head: The name of the class that is called, or that a namespace is of where that is not the usual one.
         cls: That class, or that of a list's items.
         size: How many items a list has, and what a namespace says of its length, if it has one.
     """
@@ -67,7 +67,7 @@ def written(choice: Choice, path: str = "") -> str:
             return f"{value.head}({', '.join(_argument(value.cls, name, each) for name, each in parts.items())})"
         case "namespace":
             sized = f"type('Sized', (SimpleNamespace,), {{'__len__': lambda self: {value.size}}})"
-            head = sized if value.size else "SimpleNamespace"
+            head = sized if value.size else value.head or "SimpleNamespace"
             return f"{head}({', '.join(f'{name}={each}' for name, each in parts.items())})"
         case "mapping":
             return f"{{{', '.join(f'{name!r}: {each}' for name, each in parts.items())}}}"

@@ -1,5 +1,6 @@
 """What an exception says about the arguments that led to it: which kind of value it wants, and what would do."""
 
+import argparse
 import ast
 import builtins
 import enum
@@ -11,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import CodeType, FrameType, ModuleType, TracebackType
+from types import CodeType, FrameType, ModuleType, SimpleNamespace, TracebackType
 from typing import Any, Final
 
 from torch import Tensor, nn
@@ -112,7 +113,8 @@ class Complaint:
 
 def complaint_of(error: BaseException) -> Complaint:
     """Return what an exception says."""
-    text = text_of(error)
+    # Errors of Python's own say `types.SimpleNamespace`.
+    text = text_of(error).replace("'types.", "'")
     moments = list(_moments(error.__traceback__))
     words = tuple(_words(text, moments))
     values = (*_quoted(text), *_numbers(text), *_compared(moments))
@@ -493,4 +495,4 @@ def _files(name: str, moments: list[tuple[str, FrameType, str]]) -> Iterator[str
 
 def _attributes(value: Any) -> frozenset[str] | None:
     """Return the attributes that a namespace has, None for another value."""
-    return frozenset(vars(value)) if type(value).__name__ == "SimpleNamespace" else None
+    return frozenset(vars(value)) if isinstance(value, SimpleNamespace | argparse.Namespace) else None

@@ -4,6 +4,7 @@ They come from what it is compared with, its annotation, what the constructor do
 classes of the file, its name, and what parameters of that name have as default elsewhere.
 """
 
+import argparse
 import ast
 import enum
 import inspect
@@ -24,6 +25,9 @@ from fxworker.lineages import is_template, standing_for
 from fxworker.packages import full_name
 from fxworker.usage import usage_of
 
+ARGUMENTS: Final = Group("namespace", "argparse.Namespace")
+"""What parsing a command line gives, which some libraries take where they take no other object."""
+
 PLAIN: Final[dict[Any, tuple[str, ...]]] = {
     int: ("64", "4", "2"),
     float: ("0.1", "1.0"),
@@ -41,7 +45,7 @@ _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "string": ("'relu'", "'default'", "'same'", "''"),
     "sequence": ("[64, 64]", "[2, 2, 2, 2]", "(2, 2)", "[64, 64, 64]", "[2, 2, 2, 2, 2]", "[]"),
     "mapping": (Group("mapping"),),
-    "object": (Group("namespace"), Group("module"), Group("mapping")),
+    "object": (Group("namespace"), Group("module"), ARGUMENTS, Group("mapping")),
     "callable": ("torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", Group("module")),
     "class": ("torch.nn.Identity", "torch.nn.BatchNorm2d", "torch.nn.LayerNorm", "torch.nn.GELU"),
     "tensor": ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)"),
@@ -298,6 +302,8 @@ class Proposals:
             member = next(iter(hint), None)
             if member is not None and name:
                 yield f"{name}.{member.name}"
+        elif hint is argparse.Namespace:
+            yield ARGUMENTS
         elif hint is nn.Module:
             yield "torch.nn.Identity()"
         elif hint not in PLAIN and hint is not self._root:

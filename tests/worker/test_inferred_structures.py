@@ -1,6 +1,7 @@
 """Arguments that are more than a number: configurations, modules, classes, lists, tables, and what errors ask for."""
 
 import abc
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -613,3 +614,22 @@ def test_what_files_of_researchers_take(cls, expression):
     result = searched(cls).run()
     assert result is not None
     assert result[0] == expression
+
+
+class Parsed(nn.Module):
+    def __init__(self, hparams, args: argparse.Namespace):
+        super().__init__()
+        if not isinstance(hparams, argparse.Namespace | dict):
+            raise ValueError(f"Unsupported config type of {type(hparams)}.")  # noqa: TRY004 — As a library does it.
+        self.fc = nn.Linear(hparams.n_channels, args.n_classes)
+
+
+def test_what_a_command_line_gives_is_given():
+    expression, _ = searched(Parsed).run()
+    given = "hparams=argparse.Namespace(n_channels=64), args=argparse.Namespace(n_classes=10)"
+    assert expression == f"Parsed({given})"
+
+
+def test_an_error_about_a_namespace_says_what_it_got():
+    complaint = raised(lambda: len(SimpleNamespace()))
+    assert (complaint.kind, complaint.got) == ("sequence", "SimpleNamespace")
