@@ -83,6 +83,8 @@ class Hierarchy:
     def _find(self, kind: str, wanted: object) -> str | None:
         table = self._tables.get(kind)
         entry = table.get(id(wanted)) if table is not None else None
+        if table is None:
+            self._look_again()
         if entry is None and (table is None or self._is_registered(kind, wanted)):
             table = self._tables[kind] = self._table_of(kind)
             entry = table.get(id(wanted))
@@ -93,12 +95,15 @@ class Hierarchy:
 
     def _is_registered(self, kind: str, wanted: object) -> bool:
         """Whether a module of the root has an object among its parameters or buffers; much quicker than to name it."""
-        if sum(map(len, self._registries["_modules"])) != self._survey.children:
-            # There are new modules.
-            self._survey = survey(self.root)
-            del self._registries
+        self._look_again()
         registered = chain.from_iterable(registry.values() for registry in self._registries[kind] if registry)
         return id(wanted) in set(map(id, registered))
+
+    def _look_again(self) -> None:
+        """Walk through the hierarchy once more if it has new modules."""
+        if sum(map(len, self._registries["_modules"])) != self._survey.children:
+            self._survey = survey(self.root)
+            del self._registries
 
     def _table_of(self, kind: str) -> dict[int, tuple[str, str, object]]:
         """The places of all parameters or buffers, as torch names them: the first of those that an object has."""

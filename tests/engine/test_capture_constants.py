@@ -225,3 +225,23 @@ def test_a_class_may_prepare_the_arguments_of_its_forward():
     found = captured(_Prepared(), X)
 
     assert "mul" in targets(found)
+
+
+class _Marking(nn.Module):
+    """Calls a module that it makes, and then changes a tensor for which it is asked whether it is a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        smooth = nn.AvgPool1d(2, stride=1)(x * self.scale)
+        marks = torch.zeros(2, 3)
+        marks[:, 1:] = smooth[:, 1:]
+        return marks + smooth
+
+
+def test_tensors_are_changed_beside_modules_that_the_code_makes():
+    found = captured(_Marking(), torch.randn(2, 4))
+
+    assert "setitem" in targets(found)
