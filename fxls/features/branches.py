@@ -5,13 +5,12 @@ node comes from it although nodes come from what runs instead, or from around it
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 from fxls.discovery.branching import Branch, branches_at
 from fxls.discovery.syntax import parse
 from fxls.features import markdown as md
-from fxls.features.places import Site
 from fxls.features.wording import shortened
 from fxls.snapshot import Snapshot
 from fxworker.wire import Span
@@ -19,9 +18,11 @@ from fxworker.wire import Span
 _LONGEST_CONDITION: Final = 120
 
 
-def left_out(snapshot: Snapshot, point: tuple[int, int], sites: Iterable[Site]) -> tuple[str, Span] | None:
-    """Return why nothing in the graph comes from the branch around a point, and that branch; None where none is."""
-    known = {span for site in sites for span in site.spans}
+def left_out(snapshot: Snapshot, point: tuple[int, int], known: Collection[Span]) -> tuple[str, Span] | None:
+    """Return why nothing in the graph comes from the branch around a point, and that branch; None where none is.
+
+    `known` are the expressions that nodes come from.
+    """
     tree = _around(snapshot, point) if known else None
     # Outer branches come first: one that is left out decides for those inside it.
     for branch in branches_at(tree, point) if tree is not None else ():
@@ -34,22 +35,30 @@ def left_out(snapshot: Snapshot, point: tuple[int, int], sites: Iterable[Site]) 
 
 
 def _around(snapshot: Snapshot, point: tuple[int, int]) -> ast.Module | None:
-    """Return the syntax of the class around a line, or of what lies between two classes; it keeps its places.
+    """Return the syntax around a line, of a `forward`, else of a class or what lies between two; it keeps its places.
 
     A file may be long, and whoever hovers waits.
     """
     first, last = 1, snapshot.mapper.line_count
     for each in snapshot.index.classes:
+        forward = each.forward.span if each.forward is not None else None
+        if forward is not None and forward.column and forward.line <= point[0] <= forward.end_line:
+            # What is indented is so within something.
+            return _parsed(snapshot, forward.line, forward.end_line, "class _:\n")
         if each.span.column:
             continue
         if each.header <= point[0] <= each.span.end_line:
             first, last = each.header, each.span.end_line
-            break
-        if each.span.end_line < point[0]:
+        elif each.span.end_line < point[0]:
             first = max(first, each.span.end_line + 1)
         else:
             last = min(last, each.header - 1)
-    tree = parse(snapshot.path, "\n" * (first - 1) + "\n".join(snapshot.mapper.lines(first, last)))
+    return _parsed(snapshot, first, last)
+
+
+def _parsed(snapshot: Snapshot, first: int, last: int, head: str = "") -> ast.Module | None:
+    above = "\n" * (first - 1 - head.count("\n"))
+    tree = parse(snapshot.path, above + head + "\n".join(snapshot.mapper.lines(first, last)))
     return tree if isinstance(tree, ast.Module) else None
 
 

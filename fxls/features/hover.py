@@ -11,7 +11,7 @@ from fxls.discovery.syntax import contains
 from fxls.features import markdown as md
 from fxls.features.branches import left_out
 from fxls.features.listing import cut, listing
-from fxls.features.places import PlacedProblem, Site, extent, sites, target_reports
+from fxls.features.places import PlacedProblem, Site, extent, sites_from, spans, target_reports
 from fxls.features.problems import Tally, problems_at, problems_by_model
 from fxls.features.values import values
 from fxls.features.wording import (
@@ -268,19 +268,11 @@ def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Spa
     if parameter is not None:
         return parameter
     point = _value_of_assignment(snapshot.index, point)
-    smallest: Span | None = None
-    found: list[Site] = []
-    every = list(sites(snapshot))
-    for site in every:
-        for span in site.spans:
-            if not contains(span, point):
-                continue
-            if smallest is None or extent(span) < extent(smallest):
-                smallest, found = span, []
-            if span == smallest:
-                found.append(site)
+    known = spans(snapshot)
+    smallest = min((span for span in known if contains(span, point)), key=extent, default=None)
     if smallest is None:
-        return left_out(snapshot, point, every)
+        return left_out(snapshot, point, known)
+    found = list(sites_from(snapshot, known[smallest]))
     direct = [site for site in found if site.innermost == smallest]
     text = _nodes(snapshot, direct) if direct else _inside(snapshot, found, smallest)
     return (text if snapshot.fresh else f"{text}  \n{_OLD}"), smallest

@@ -1,6 +1,6 @@
 """Which nodes and targets of a report lie where in the current text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fxls.snapshot import Snapshot
@@ -37,14 +37,40 @@ class PlacedProblem:
 
 def sites(snapshot: Snapshot) -> Iterator[Site]:
     """Yield the nodes that come from expressions of this document; those that edits touched are left out."""
-    if snapshot.report is None:
-        return
     here = _Here(snapshot)
-    for target in snapshot.report.targets:
+    for target, node in _nodes(snapshot):
+        spans = here.spans(node.origin) if node.origin is not None else ()
+        if spans:
+            yield Site(target, node, spans)
+
+
+def spans(snapshot: Snapshot) -> dict[Span, list[Location]]:
+    """Return the expressions of this document that nodes come from, each with the places of the report that name it.
+
+    It is cheap beside `sites`: nodes that come from the same place share it.
+    """
+    frames = (frame for _, node in _nodes(snapshot) if node.origin is not None for frame in node.origin.frames)
+    found: dict[Span, list[Location]] = {}
+    for location in {id(frame.location): frame.location for frame in frames}.values():
+        span = snapshot.here(location)
+        if span is not None:
+            found.setdefault(span, []).append(location)
+    return found
+
+
+def sites_from(snapshot: Snapshot, locations: Iterable[Location]) -> Iterator[Site]:
+    """Yield the nodes that come from places of the report, which are told apart by identity."""
+    asked = {id(each) for each in locations}
+    here = _Here(snapshot)
+    for target, node in _nodes(snapshot):
+        if node.origin is not None and any(id(frame.location) in asked for frame in node.origin.frames):
+            yield Site(target, node, here.spans(node.origin))
+
+
+def _nodes(snapshot: Snapshot) -> Iterator[tuple[TargetReport, NodeInfo]]:
+    for target in snapshot.report.targets if snapshot.report is not None else ():
         for node in target.nodes:
-            spans = here.spans(node.origin) if node.origin is not None else ()
-            if spans:
-                yield Site(target, node, spans)
+            yield target, node
 
 
 def target_reports(snapshot: Snapshot) -> dict[str, TargetReport]:
