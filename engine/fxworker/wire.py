@@ -532,8 +532,10 @@ def digest(text: str) -> str:
 def program_of(text: str) -> str:
     """Return a text as Python reads it: lines that only a notebook understands, `%magic` and `!command`, are comments.
 
-    They are looked for only in a text that is no program as it stands.
+    They are looked for only in a text that is no program as it stands. The mark that a file's bytes may begin with is
+    none of the text.
     """
+    text = text.removeprefix("\ufeff")
     if _NOTEBOOK_LINE.search(text) is None:
         return text
     changed = _NOTEBOOK_LINE.sub(r"\1pass  # \2", text)

@@ -280,6 +280,35 @@ def test_monkey_patched_torch_is_forgotten(worker, model):
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "\r"),
+        lambda text: text.replace("class", "\x0cclass"),
+        lambda text: text + "# a\u2028b\nx = '\u2028\x85'\n",
+        lambda text: text + "x = '" + "x" * (1 << 22) + "'\n",
+    ],
+    ids=["byte order mark", "CRLF", "CR", "form feeds", "other separators", "a long line"],
+)
+def test_what_python_reads_is_traced(worker, model, change):
+    path = model(net())
+    report = worker.trace(path, change(net()))
+    assert (report.status, all_problems(report)) == ("complete", [])
+
+
+@pytest.mark.parametrize("what", ["directory", "pipe", "circle"])
+def test_an_import_of_what_is_no_file_is_told_until_it_is_one(worker, model, tmp_path, what):
+    odd = tmp_path / "odd.py"
+    {"directory": odd.mkdir, "pipe": lambda: os.mkfifo(odd), "circle": lambda: odd.symlink_to(odd)}[what]()
+    path = model("import odd\n" + net())
+    assert [problem.code for problem in all_problems(worker.trace(path, limits=SHORT))] == ["FX101"]
+    odd.rmdir() if what == "directory" else odd.unlink()
+    odd.write_text("")
+    assert all_problems(worker.trace(path)) == []
+
+
+@pytest.mark.parametrize(
     ("code", "name"),
     [
         ("__import__('json').dumps = None", "json.dumps"),
