@@ -271,3 +271,19 @@ def test_what_takes_several_tensors_at_once_is_shared_out(transposed: bool, chan
     inferred = fed(SteppingUp(transposed))
     assert [each.shape[1] for each in inferred.args] == channels
     assert len(inferred.failures) < 8
+
+
+class Beside(nn.Module):
+    """Very much to do for a batch of pictures and single ones that are as large."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(512, 512, 5, padding=2, device="meta")
+
+    def forward(self, x: Tensor, shortcuts: list[Tensor]):
+        return self.conv(x) + shortcuts[0]
+
+
+def test_single_pictures_beside_a_batch_become_smaller_with_it():
+    x, shortcuts = fed(Beside()).args
+    assert x.shape[-1] == shortcuts[0].shape[-1] < 224

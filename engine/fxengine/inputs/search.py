@@ -239,9 +239,12 @@ class _Search:
         """Return smaller pictures where those that fit are more than a machine does in a moment, if they fit too."""
         for factor in _SMALLER:
             moves = Moves(recipes, outcome, self.clues)
+            tensors = moves.tensors()
+            sides = {part.shape[-2:] for _, part in tensors if len(part.shape) >= 4}
             smaller = {
                 place: part.with_shape(shape)
-                for place, part in moves.tensors()
+                for place, part in tensors
+                if len(part.shape) >= 4 or part.shape[-2:] in sides  # A single picture, beside a batch of them.
                 if (shape := _smaller_picture(part.shape, factor)) is not None
             }
             if not smaller or time.process_time() > self.deadline or not self._is_heavy(recipes, outcome):
@@ -417,7 +420,7 @@ def _is_picture(recipe: Recipe) -> bool:
 
 def _smaller_picture(shape: tuple[int, ...], factor: int) -> tuple[int, ...] | None:
     """Return the shape of smaller pictures, channels first or last; None where it is none, or too small for that."""
-    if len(shape) < 4:
+    if len(shape) < 3:
         return None
     first, last = len(shape) - 2, len(shape)
     if len(shape) == 5 and shape[2] == shape[3] == shape[4]:  # Cubes.
