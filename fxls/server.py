@@ -453,6 +453,9 @@ def _guarded(handler: _Handler[_Result]) -> _Handler[_Result]:
 
     @functools.wraps(handler)
     async def guarded(*arguments: Any) -> _Result:
+        if cast("FxServer", arguments[0]).exited.done():
+            # What arrived with the end of the connection would begin anew what is being ended.
+            raise JsonRpcException("the client has gone", _REQUEST_FAILED)
         try:
             return await handler(*arguments)
         except JsonRpcException:
