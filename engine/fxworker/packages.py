@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from fxworker.absent import importing
 
-_RELATIVE: Final = re.compile(r"^\s*from\s+\.", re.MULTILINE)
+_RELATIVE: Final = re.compile(r"^\s*from\s+(\.+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,19 @@ def place_of(path: str, text: str, roots: Sequence[str]) -> Place:
     stem = os.path.splitext(file)[0]
     parts: list[str] = []
     top = folder
-    # A folder between two packages belongs to the outer one, though nothing in it says so.
-    while _is_package(top) or (parts and _is_package(os.path.dirname(top))):
+    upwards = max(map(len, _RELATIVE.findall(text)), default=0)
+    # A folder in a package belongs to it, though nothing in it says so, if what lies in it is imported as such.
+    while _is_package(top) or ((parts or upwards) and _is_package(os.path.dirname(top))):
         parts.insert(0, os.path.basename(top))
         top = os.path.dirname(top)
     if parts:
         package = ".".join(parts)
         return Place(path, package if stem == "__init__" else f"{package}.{stem}", package, top)
-    if _RELATIVE.search(text):
-        # A package without `__init__.py`: its name starts below the innermost root.
-        above = [each for each in map(os.path.abspath, roots) if folder.startswith(each + os.sep)]
-        root = max(above, key=len, default=os.path.dirname(folder))
+    if upwards:
+        # A package without `__init__.py`: its name starts below the innermost root that its imports do not lead out of.
+        highest = os.path.abspath(os.path.join(folder, *[os.pardir] * upwards))
+        above = [each for each in map(os.path.abspath, roots) if f"{highest}{os.sep}".startswith(f"{each}{os.sep}")]
+        root = max(above, key=len, default=highest)
         package = os.path.relpath(folder, root).replace(os.sep, ".")
         return Place(path, f"{package}.{stem}", package, root)
     # A file may be called like a module that Python itself needs, and must not stand in its place.

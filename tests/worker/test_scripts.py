@@ -111,6 +111,13 @@ LAYOUTS = {
         "from ..parts import W\n",
         "",
     ),
+    "two up from a folder that says nothing": (
+        {"a/__init__.py": "", "a/parts.py": "W = 5\n"},
+        "a/b/net.py",
+        "from ..parts import W\n",
+        "",
+    ),
+    "two up in folders that say nothing": ({"a/parts.py": "W = 5\n"}, "a/b/net.py", "from ..parts import W\n", "a"),
     "star": ({"parts.py": "__all__ = ['W']\nW = 5\n"}, "net.py", "from parts import *\n", ""),
     "circular": (
         {"a/__init__.py": "from .net import Net\n", "a/parts.py": "import a.net\nW = 5\n"},
