@@ -6,7 +6,9 @@ classes of the file, its name, and what parameters of that name have as default 
 
 import argparse
 import ast
+import dis
 import enum
+import functools
 import inspect
 import re
 import sys
@@ -454,7 +456,9 @@ def _is_wanted(parameter: inspect.Parameter) -> bool:
 def _has_none(values: Iterable[Value], fields: Iterable[str]) -> bool:
     """Whether calls of classes are among some values, and none of these has one of some attributes."""
     classes = [each.cls for each in values if isinstance(each, Group) and each.style == "call"]
-    return bool(classes) and not any(has_field(each, name) for each in classes for name in fields)
+    return bool(classes) and not any(
+        has_field(each, name) or _is_assigned(each, name) for each in classes for name in fields
+    )
 
 
 def _namespace(use: Use) -> Group:
@@ -478,6 +482,19 @@ def has_field(cls: type, name: str) -> bool:
     if hasattr(cls, name) or any(name in getattr(each, "__annotations__", {}) for each in cls.__mro__):
         return True
     return name in parameters_of(cls)
+
+
+def _is_assigned(cls: type, name: str) -> bool:
+    """Whether a method of a class, or one that it inherits, assigns an attribute."""
+    return any(name in _assigned_in(each) for each in cls.__mro__)
+
+
+@functools.lru_cache(maxsize=1024)
+def _assigned_in(cls: type) -> frozenset[str]:
+    """Return the attributes that a class's own methods assign."""
+    methods = (each for each in vars(cls).values() if inspect.isfunction(each))
+    instructions = (each for method in methods for each in dis.Bytecode(method))
+    return frozenset(each.argval for each in instructions if each.opname == "STORE_ATTR")
 
 
 def _is_module_name(name: str) -> bool:

@@ -562,6 +562,12 @@ class Relations(nn.Module):
         self.sizes = nn.ModuleDict({name: nn.Linear(size, 2) for name, size in sizes.items()})
 
 
+class Mirror(nn.Module):
+    def __init__(self, other: Relations):
+        super().__init__()
+        self.sizes, self.relations = other.sizes, other.relations
+
+
 BLOCKS = {}
 
 
@@ -605,6 +611,10 @@ class Configured(nn.Module):
         (Updated, "Updated(wide=64, deep=64)"),
         (Process, "Process(train_x=torch.ones(64, 64), train_y=torch.ones(64, 1))"),
         (Relations, "Relations(edge_types=[('a', 'a'), ('a', 'a')], sizes={'a': 64, 'b': 64})"),
+        (
+            Mirror,
+            "Mirror(other=Relations(edge_types=[('a', 'a'), ('a', 'a')], sizes={'a': 64, 'b': 64}))",
+        ),
         (Registered, "Registered(block={'type': 'wide', 'width': 64}, others={'type': 'wide'})"),
         (Configured, "Configured(config=Missing(width=64))"),
     ],
