@@ -565,7 +565,7 @@ class Relations(nn.Module):
 class Mirror(nn.Module):
     def __init__(self, other: Relations):
         super().__init__()
-        self.sizes, self.relations = other.sizes, other.relations
+        self.relations = other.relations
 
 
 BLOCKS = {}
