@@ -22,7 +22,7 @@ from fxworker.loading import import_key
 from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
 from fxworker.profiles import Profiles, read
-from fxworker.tracing import warm_up
+from fxworker.tracing import warm_up, warm_up_more
 from fxworker.wire import (
     CancelRequest,
     EnvironmentReport,
@@ -39,7 +39,7 @@ _PATIENCE: Final = 10.0
 
 _LOOK: Final = 1.0
 """Seconds after an answer in which a document template has made ready for the next request: then it is as large as it
-will be, and all are looked at together."""
+will be, and all are looked at together. After the first, what takes long is done ahead for the templates to come."""
 
 _FAREWELL: Final = 1.0
 """Seconds that document templates have to end in order when the client has gone."""
@@ -95,6 +95,7 @@ class Template:
         self._ending: set[Child] = set()
         self._keep = Keep()
         self._looks = False
+        self._is_warm = False
         self._folder = ""
         adopt_orphans()
         self._out.write(encode(report))
@@ -182,6 +183,10 @@ class Template:
     def _look(self) -> None:
         """End document templates, too, until the others hold no more memory than they may."""
         self._looks = False
+        if not self._is_warm:
+            self._is_warm = True
+            warm_up_more()
+            gc.freeze()
         self._evict()
         mine = os.getpid()
         held = {each: own_memory(mine, each.child.pid) for each in self._documents.values()}

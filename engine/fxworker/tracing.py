@@ -154,6 +154,14 @@ def warm_up() -> None:
         decode(encode(TraceReport(0, "", "", "complete", (report,))))
 
 
+def warm_up_more() -> None:
+    """Do what takes long and is not needed for what is shown first.
+
+    Torch loads its package for algebra with the first operation without data whose shape no rule of ours tells.
+    """
+    torch.randn(1, device="meta")
+
+
 @dataclass(frozen=True, slots=True)
 class _Enclosed:
     """Where in a traced model the instances of a class are."""

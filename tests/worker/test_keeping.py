@@ -90,3 +90,18 @@ def test_a_template_of_a_small_file_holds_less_than_sixty_mebibytes(own_worker, 
     pid = ask(own_worker, model(NET), Keep())
     time.sleep(1.0)
     assert 0 < kept(own_worker)[pid] < 60 << 20
+
+
+def test_what_torch_loads_late_is_shared_by_the_templates_after_the_first_answer(worker, model, tmp_path):
+    model(NET, "first.py")
+    ask(worker, tmp_path / "first.py", Keep())
+    model("import sys\nLOADED = 'sympy' in sys.modules\n", "said.py")
+    net = f"from said import LOADED\n{NET}".replace("x + 1", "x + 1 if LOADED else x")
+
+    def is_loaded() -> bool:
+        path = model(net, f"other{time.monotonic_ns()}.py")
+        worker.send(worker.request(path))
+        report = worker.receive()
+        return "add" in [node.name for node in report.targets[0].nodes]
+
+    assert until(is_loaded)
