@@ -299,9 +299,8 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     """Whether a constructor that was called without arguments asked for some.
 
     It did so if it raised by `raise` or `assert`, a check of its own and no mistake, looked in vain into `**kwargs` or
-    handed them on to a
-    constructor that needs some, or could not do with a default: with None, with nothing where there must be something,
-    or with the name of a file that is not there.
+    handed them on to a constructor that needs some, or could not do with a default: with None, with nothing where there
+    must be something, or with the name of a file that is not there.
     """
     if isinstance(error, TypeError) and " missing " in text_of(error):
         return True

@@ -30,6 +30,8 @@ from fxworker.usage import usage_of
 ARGUMENTS: Final = Group("namespace", "argparse.Namespace")
 """What parsing a command line gives, which some libraries take where they take no other object."""
 
+_TENSORS: Final = ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)")
+
 PLAIN: Final[dict[Any, tuple[str, ...]]] = {
     int: ("64", "4", "2"),
     float: ("0.1", "1.0"),
@@ -40,7 +42,7 @@ PLAIN: Final[dict[Any, tuple[str, ...]]] = {
     dict: ("{}",),
     set: ("set()",),
     type(None): ("None",),
-    Tensor: ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)"),
+    Tensor: _TENSORS,
 }
 _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "number": ("64", "4", "2", "1", "8", "0.1"),
@@ -50,7 +52,7 @@ _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "object": (Group("namespace"), Group("module"), ARGUMENTS, Group("mapping")),
     "callable": ("torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", Group("module")),
     "class": ("torch.nn.Identity", "torch.nn.BatchNorm2d", "torch.nn.LayerNorm", "torch.nn.GELU"),
-    "tensor": ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)"),
+    "tensor": _TENSORS,
     "flag": ("False", "True"),
 }
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
