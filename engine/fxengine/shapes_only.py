@@ -201,6 +201,7 @@ _DATA_IS_MISSING = (
     "Meta' backend",  # Of 'Meta', 'SparseMeta' and their like.
     "unsupported format string passed to Tensor.__format__",
     "argument should be a 1D CPU int64 tensor, but got 1D meta",
+    "failed to unpack the object at pos",  # A size that is a tensor.
 )
 
 

@@ -186,6 +186,15 @@ class SymbolMaterializer:
         _note_value(result.node, number)
         return result.node
 
+    def define(self, expression: Any, node: Node) -> None:
+        """Let a node be the value of a symbol, or of an expression."""
+        self.terms[expression] = _Term(node)
+
+    def evaluate(self, expression: Any) -> Any:
+        """Return the node of an expression of defined symbols; a number if it has none."""
+        result = self._term(expression)
+        return result.node if isinstance(result, _Term) else result
+
     def _note_size(self, expression: Any, node: Node, dim: int) -> None:
         if isinstance(expression, self.sympy.Symbol):
             self.sizes.setdefault(expression, (node, dim, 1))
@@ -223,8 +232,7 @@ class SymbolMaterializer:
         return part
 
     def _divisor(self, number: torch.SymInt) -> Any:
-        result = self._term(number.node.expr)
-        return result.node if isinstance(result, _Term) else result
+        return self.evaluate(number.node.expr)
 
     def _term(self, expression: Any) -> Any:
         """Return the value of an expression: a term, or a number."""
@@ -256,6 +264,8 @@ def _evaluate(node: Node) -> None:
     """Note the value of a node that computes with symbolic numbers, if its inputs' values allow that."""
     target: Any = node._target
     args = [_known_value(arg) if isinstance(arg, Node) else arg for arg in node._args]
+    if None in args:
+        return
     try:
         value = target(*args)
     except (TypeError, ValueError, AttributeError):

@@ -145,13 +145,12 @@ def test_constants_are_computed_and_random_numbers_are_drawn_in_each_run():
     ("ask", "word"),
     [
         (lambda x: x if x.sum() > 0 else -x, "bool"),
-        (lambda x: x[x > 0], "getitem"),
-        (lambda x: x * x.sum().item(), "item"),
-        (torch.nonzero, "nonzero"),
+        (lambda x: x * float(x.sum()), "float"),
+        (lambda x: x if x.equal(x.round()) else -x, "equal"),
+        (lambda x: x if torch.allclose(x, x.round()) else -x, "allclose"),
         (lambda x: torch.zeros(int(x[0, 0])), "int"),
         (lambda x: x.numpy(), "numpy"),
         (lambda x: 3 in x, "contains"),
-        (lambda x: torch.sparse.mm(torch.eye(2).to_sparse(), x), "_sparse_mm"),
     ],
 )
 def test_what_only_data_can_tell_is_a_problem(ask, word):
@@ -189,7 +188,8 @@ class Boxes(nn.Module):
 
     def forward(self, x, y):
         scores = self.scores(x).flatten()
-        return {"kept": scores[scores > 0.1], "y": y}
+        kept = scores[scores > 0.1]
+        return {"kept": kept if len(kept) else scores, "y": y}
 
 
 def test_what_depends_on_data_is_one_call_at_the_end():
@@ -441,7 +441,7 @@ def test_sequences_that_are_packed_by_their_lengths_are_the_rest_of_the_run():
     found = fxengine.capture(net, inputs)
 
     assert len(found.problems) == 1
-    assert "pack_padded_sequence" in found.problems[0].message
+    assert "GRU" in found.problems[0].message
     assert found.rest is not None
     assert torch.equal(found.graph_module(*inputs), net(*inputs))
 

@@ -161,7 +161,7 @@ def test_modules_that_the_code_makes_are_no_part_of_what_the_rest_is_answered_fo
 
         def forward(self, x):
             smooth = nn.AvgPool1d(2)(self.first(x))
-            return smooth[smooth > 0]
+            return smooth[smooth > 0] if smooth.sum() > -100 else smooth
 
     net = Model()
     found = fxengine.capture(net, X)

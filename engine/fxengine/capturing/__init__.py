@@ -5,6 +5,6 @@ Whatever follows from the inputs' shapes, types and devices is decided; each suc
 
 from fxengine.capturing.capture import Capture, capture
 from fxengine.capturing.guards import InputGuard
-from fxengine.capturing.recording import DataDependent
+from fxengine.capturing.unknown import DataDependent
 
 __all__ = ["Capture", "DataDependent", "InputGuard", "capture"]

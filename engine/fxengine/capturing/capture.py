@@ -14,11 +14,13 @@ from torch.utils import _pytree as pytree
 from fxengine.capturing.arguments import Leaf, Parameters, leaves_of, replaced
 from fxengine.capturing.guards import InputGuard, fact_of, in_order
 from fxengine.capturing.held import Place
-from fxengine.capturing.recording import DataDependent, Recording
+from fxengine.capturing.recording import Recording
 from fxengine.capturing.rest import Rest
 from fxengine.capturing.surroundings import patch_surroundings
 from fxengine.capturing.tracer import CaptureTracer
+from fxengine.capturing.unknown import DataDependent, asks_for_a_number
 from fxengine.diagnosis import TracingProblem
+from fxengine.errors import TraceError
 from fxengine.example_inputs import Inputs, arguments_of
 from fxengine.exploration.problems import Describer, Trouble, failing_site
 from fxengine.graph import Graph
@@ -138,7 +140,8 @@ class _Capturing:
                 patch_surroundings(patches)
                 self._run()
             module = self._graph_module()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code raises whatever it likes.
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's code raises whatever it likes.
+            error = self._dependence(raised)
             problems = (self._problem(error),)
             if isinstance(error, DataDependent) and self._parameters is not None:
                 rest = self._rest(self._parameters)
@@ -151,6 +154,15 @@ class _Capturing:
             snapshot.restore()
         signature = None if self._parameters is None else self._parameters.signature
         return Capture(module, tracer.graph, self._guards(), problems, rest, signature)
+
+    def _dependence(self, error: BaseException) -> BaseException:
+        """The error itself, or what it comes from: code wanted to see a number that only data can tell."""
+        if self._recording.values.unknown is None or isinstance(error, TraceError) or not asks_for_a_number(error):
+            return error
+        text = "what is decided here follows from a number that depends on the inputs, and only data can tell it"
+        found = DataDependent(text).with_traceback(error.__traceback__)
+        found.__cause__ = error
+        return found
 
     def _run(self) -> None:
         tracer, root = self._tracer, self._root

@@ -11,10 +11,11 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from fxengine.node import Argument
 
-__all__ = ["argument_of", "rebuilt", "state_of", "tensors_in"]
+__all__ = ["argument_of", "rebuilt", "state_of", "tensors_in", "with_tensors"]
 
 _MOST: Final = 100_000
 """How many objects are looked at in the search for tensors."""
@@ -81,6 +82,21 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
             pending += item
         elif not callable(item) or is_dataclass(item):
             pending += state_of(item).values()
+
+
+def with_tensors(change: Callable[[Tensor], Any], value: Any) -> Any:
+    """Return a value in which each tensor is what `change` returns for it. No class is asked to make its records."""
+
+    def changed(leaf: Any) -> Any:
+        if _is_record(leaf):
+            return tuple.__new__(type(leaf), [with_tensors(change, item) for item in leaf])
+        return change(leaf) if isinstance(leaf, Tensor) else leaf
+
+    return pytree.tree_map(changed, value, is_leaf=_is_record)
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
 def state_of(value: Any) -> dict[str, Any]:

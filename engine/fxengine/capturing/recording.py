@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch._functorch.autograd_function import custom_function_call
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
 from fxengine.bytecode import passing_value
 from fxengine.capturing.evaluation import evaluate, mutates
@@ -23,10 +22,11 @@ from fxengine.capturing.guards import sizes_read
 from fxengine.capturing.held import Place
 from fxengine.capturing.known import computed
 from fxengine.capturing.modules import MODULE_RULES
+from fxengine.capturing.objects import with_tensors
 from fxengine.capturing.questions import DATA, DETACHED, METADATA, PIECES, PLACES, RANDOM, SHAPE, asked_of_shape
 from fxengine.capturing.spelling import spelled
+from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number
 from fxengine.capturing.values import Values
-from fxengine.errors import TraceError
 from fxengine.immutable_collections import immutable_dict
 from fxengine.shapes_only import needs_data
 
@@ -34,14 +34,10 @@ if TYPE_CHECKING:
     from fxengine.capturing.tracer import CaptureTracer
     from fxengine.source import Trail
 
-__all__ = ["DataDependent", "Question", "Recording"]
+__all__ = ["Question", "Recording"]
 
 Question: TypeAlias = "tuple[int, str, Trail]"
 """Inputs in bits, what of them was asked, and where."""
-
-
-class DataDependent(TraceError):  # noqa: N818 - named as the rules are.
-    """Code asked for something that only data can tell, and the data depend on the inputs."""
 
 
 class Recording(TorchFunctionMode):
@@ -150,8 +146,10 @@ class Recording(TorchFunctionMode):
             return found
 
         try:
-            args, kwargs = pytree.tree_map_only(Tensor, known, (args, kwargs))
+            args, kwargs = with_tensors(known, (args, kwargs))
         except DataDependent:
+            if func in SELECTING:
+                return self._record(func, args, kwargs)
             passing = passing_value(sys._getframe(2)) if func is Tensor.__bool__ else None
             if passing is None:
                 raise
@@ -198,21 +196,52 @@ class Recording(TorchFunctionMode):
             named = {**named, "device": "meta"}
         if func in _KEEP_MASKS:
             values = tuple(self.values.with_masks(value, arg) for value, arg in zip(values, args, strict=True))
+        result = self._computed(func, values, named)
+        opcode, target, node_args, label = spelled(func, node_args, node_kwargs)
+        node = self.values.append(opcode, target, node_args, node_kwargs, label, used)
+        return self._kept(result, Place(node), sources)
+
+    def _evaluate(self, func: Callable[..., Any], values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Carry out a call without data."""
+        unknown = self.values.unknown
+        if unknown is None:
+            return evaluate(func, values, named, self._device)
+        is_about = unknown.concerns((*values, *named.values()))
+        result = unknown.evaluate(func, values, named) if is_about else evaluate(func, values, named, self._device)
+        if mutates(func, named):
+            unknown.forget()
+        return result
+
+    def _computed(self, func: Callable[..., Any], values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Carry out a call without data; where some are missing, they may tell no more than how large the result is."""
         try:
-            result = evaluate(func, values, named, self._device)
+            return self._evaluate(func, values, named)
         except DataDependent:
             raise
         except Exception as error:
-            if needs_data(error):
+            if asks_for_a_number(error):
                 raise self.refusal(func) from error
-            raise
-        opcode, target, node_args, label = spelled(func, node_args, node_kwargs)
-        node = self.values.append(opcode, target, node_args, node_kwargs, label, used)
-        return self.values.kept(result, Place(node), sources)
+            if not needs_data(error):
+                raise
+            try:
+                return self.values.with_unknown().evaluate(func, values, named)
+            except Exception:  # noqa: BLE001 - whatever torch says of it, data are what is missing.
+                raise self.refusal(func) from error
+
+    def _kept(self, result: Any, place: Place, sources: int) -> Any:
+        """What the code gets for the value of a node."""
+        result = self.values.kept(result, place, sources)
+        if self.values.unknown is not None:
+            self.values.unknown.note(result, place, sources)
+        return result
 
     def end(self) -> None:
-        """Record that the modes are what they were in the beginning."""
-        self.values.modes.follow()
+        """Record that the modes are what they were in the beginning, and what was assumed of unknown sizes."""
+        values = self.values
+        values.modes.follow()
+        if values.unknown is not None:
+            for node, message in values.unknown.assertions():
+                values.append("call_function", torch._assert, (node, message), _NO_KWARGS, "_assert", (node,))
 
     # Leaves.
 
@@ -224,13 +253,18 @@ class Recording(TorchFunctionMode):
             node_args, node_kwargs, values, named, used, sources = self.values.arguments(args, kwargs)
             rule = MODULE_RULES.get(type(module))
             result = None
-            if rule is not None and not named and not torch._C._is_any_autocast_enabled() and _has_no_hooks(module):
+            is_plain = not named and not torch._C._is_any_autocast_enabled() and _has_no_hooks(module)
+            if rule is not None and is_plain and not self._has_unknown(values):
                 result = rule(module, *values)
         if result is None:
             result = self._run_leaf(module, run, values, named, args, kwargs)
         with torch._C.DisableTorchFunction():
             node = self.values.append("call_module", path, node_args, node_kwargs, path.replace(".", "_"), used)
-            return self.values.kept(result, Place(node), sources)
+            return self._kept(result, Place(node), sources)
+
+    def _has_unknown(self, values: tuple[Any, ...]) -> bool:
+        unknown = self.values.unknown
+        return unknown is not None and unknown.concerns(values)
 
     def has_other_tensors(self, module: nn.Module) -> bool:
         """Whether a module computes with tensors that are neither its own nor constants now."""
@@ -258,7 +292,7 @@ class Recording(TorchFunctionMode):
             return self._run_quietly(run, (module, *values), named)
         except DataDependent:
             with torch._C.DisableTorchFunction():
-                known, named = pytree.tree_map_only(Tensor, self._constant_or_twin, (args, kwargs))
+                known, named = with_tensors(self._constant_or_twin, (args, kwargs))
             return self._run_quietly(run, (module, *known), named)
 
     def call(self, function: Callable[..., Any], run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -269,7 +303,7 @@ class Recording(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             label = getattr(function, "__name__", "call")
             node = self.values.append("call_function", function, node_args, node_kwargs, label, used)
-            return self.values.kept(result, Place(node), sources)
+            return self._kept(result, Place(node), sources)
 
     def call_object(self, function: Any, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Record the call of an object that is kept with the graph, such as a scripted function."""
@@ -282,14 +316,14 @@ class Recording(TorchFunctionMode):
             node = self.values.append(
                 "call_method", "__call__", (kept, *node_args), node_kwargs, label, {kept: None, **used}
             )
-            return self.values.kept(result, Place(node), sources)
+            return self._kept(result, Place(node), sources)
 
     def _run_quietly(self, run: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         self.quiet += 1
         try:
             return run(*args, **kwargs)
         except Exception as error:
-            if needs_data(error):
+            if needs_data(error) or asks_for_a_number(error):
                 is_module = bool(args) and isinstance(args[0], nn.Module)
                 raise self.refusal(type(args[0]) if is_module else run) from error
             raise
@@ -303,12 +337,12 @@ class Recording(TorchFunctionMode):
         if not is_hollow and not (leaves and mutates(func, kwargs) and self.values.is_state(leaves[0])):
             return func(*args, **kwargs)
         if not all(leaf.is_meta for leaf in leaves):
-            values, named = pytree.tree_map_only(Tensor, self._twin, (args, kwargs))
+            values, named = with_tensors(self._twin, (args, kwargs))
         else:
             values, named = args, kwargs
         if func in _KEEP_MASKS:
             values = tuple(self.values.with_masks(value, arg) for value, arg in zip(values, args, strict=True))
-        return evaluate(func, values, named, self._device)
+        return self._evaluate(func, values, named)
 
     def _twin(self, tensor: Tensor) -> Tensor:
         return tensor if tensor.is_meta else self.values.hold(tensor).value

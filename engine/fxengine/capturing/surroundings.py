@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from fxengine.capturing.recording import DataDependent
+from fxengine.capturing.unknown import DataDependent
 from fxengine.capturing.values import NotConstant
 from fxengine.patching import Patches, code_with, copied
 from fxengine.running import running_tracer

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 from fxengine.capturing.objects import argument_of
 from fxengine.capturing.recording import Recording
+from fxengine.capturing.unknown import NUMBERS
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import call_as_torch_does
 from fxengine.node import Node
@@ -50,6 +51,8 @@ class CaptureTracer(Tracer):
             return super().create_arg(a)
         if isinstance(a, Node):
             return a
+        if kind in NUMBERS:
+            return self.recording.values.number(a)
         if isinstance(a, tuple | list):
             return self.create_arg(tuple(a) if isinstance(a, tuple) else list(a))
         if isinstance(a, Enum | OpOverload | HigherOrderOperator | pytree.TreeSpec):

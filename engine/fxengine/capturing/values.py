@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor, nn
 from torch._C._functorch import is_batchedtensor, is_functorch_wrapped_tensor
-from torch.utils import _pytree as pytree
 
 from fxengine.capturing.held import Held, Place
 from fxengine.capturing.modes import Modes
+from fxengine.capturing.objects import with_tensors
 from fxengine.capturing.spelling import spelled
+from fxengine.capturing.unknown import NUMBERS, Unknown
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.node import Node
 from fxengine.node_fields import TensorFacts
@@ -41,6 +42,7 @@ class Values:
         changed: Whether running the model from the beginning again would not do the same: inputs or its own tensors
             were changed in place, or random numbers were drawn.
         on_constants: Whether a `vmap` is being tried that may work on constants only.
+        unknown: What is known of sizes and numbers that only data can tell; None as long as there are none.
         modes: Which modes are on where the graph ends now.
     """
 
@@ -49,6 +51,7 @@ class Values:
         self.held: dict[int, Held] = {}
         self.changed = False
         self.on_constants = False
+        self.unknown: Unknown | None = None
         self.modes = Modes(tracer, device)
         self._tracer = tracer
         self._device = device
@@ -65,7 +68,7 @@ class Values:
         """Whether anything among the values depends on inputs or parameters."""
         for value in values:
             kind = type(value)
-            if kind in PLAIN_TYPES or kind is torch.Size:
+            if kind in PLAIN_TYPES or (kind is torch.Size and self.unknown is None):
                 continue
             if isinstance(value, Tensor):
                 found = self.is_variable(value)
@@ -74,7 +77,7 @@ class Values:
             elif isinstance(value, dict):
                 found = self.is_symbolic(value.values())
             else:
-                found = kind is slice and self.is_symbolic((value.start, value.stop, value.step))
+                found = kind in NUMBERS or (kind is slice and self.is_symbolic((value.start, value.stop, value.step)))
             if found:
                 return True
         return False
@@ -141,19 +144,43 @@ class Values:
             return slice(start, stop, step), slice(*values)
         return self._unusual_pair(value)
 
+    def with_unknown(self) -> Unknown:
+        """What is known of sizes that only data can tell, from now on."""
+        if self.unknown is None:
+            self.unknown = Unknown(self._tracer.graph, self._device, self.append, self._node_at)
+        return self.unknown
+
+    def number(self, value: Any) -> Any:
+        """The node that computes a number that only data can tell."""
+        tracer, unknown = self._tracer, self.with_unknown()
+        last = next(reversed(tracer.graph.nodes), None)
+        node = unknown.node_of(value)
+        scope = tracer.scope
+        for made in reversed(tracer.graph.nodes):
+            if made is last:
+                break
+            if made._origin is None:
+                tracer._describe(made, sys._getframe(1), (scope.module_path, scope.module_type), tracer._stack)
+        return node
+
+    def _number_pair(self, value: Any) -> tuple[Any, Any]:
+        node = self.number(value)
+        if isinstance(node, Node):
+            self._used[node] = None
+            self._sources |= self.with_unknown().sources_of(value)
+        return node, value
+
     def _unusual_pair(self, value: Any) -> tuple[Any, Any]:
+        if type(value) in NUMBERS:
+            return self._number_pair(value)
         if hasattr(value, "item") and hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
             number = value.item()  # A number of numpy's.
             return number, number
-        argument = self._tracer.create_arg(value)
-        leaves = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
-        for leaf in leaves:
-            self._pair(leaf)
+        argument, used = self._tracer.create_arg(value), dict(self._used)
+        values = with_tensors(lambda leaf: self._pair(leaf)[1], value)
         if isinstance(argument, Node):
-            self._used[argument] = None
-        if not leaves:
-            return argument, value
-        return argument, pytree.tree_map_only(Tensor, lambda leaf: self.hold(leaf).value, value)
+            self._used = {**used, argument: None}
+        return argument, values
 
     def with_masks(self, value: Any, given: Any) -> Any:
         """A key with the masks in it that are constants as they are: how much they select their data tell."""
