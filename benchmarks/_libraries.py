@@ -22,15 +22,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from fxengine.inputs import InferredInputs, infer_inputs
 from fxls.discovery import discover
 from fxworker.building import Built, attempt, build
+from fxworker.fitting import fit
 from fxworker.loading import Loaded
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
@@ -39,7 +41,7 @@ from fxworker.wire import Construct, TraceTarget
 from tests.parity.corpus_models import TIMM
 from tests.support import corpus
 
-__all__ = ["LIBRARIES", "Case", "Model", "cases"]
+__all__ = ["LIBRARIES", "Case", "Model", "cases", "inputs_for"]
 
 _LAYERS: Final = 2
 _MOST_LAYERS: Final = 8
@@ -57,11 +59,13 @@ class Model:
         root: The model, in evaluation mode.
         scope: The names that `said` may use.
         said: The inputs that the library's own code and documentation show, as argument lists.
+        fit: Looks for other arguments, as the worker does where arguments were inferred that no inputs fit.
     """
 
     root: nn.Module
     scope: dict[str, Any]
     said: tuple[str, ...] = ()
+    fit: "Callable[[InferredInputs], Fitting | None]" = lambda _found: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,20 @@ class Case:
             model = self.make(real)
         model.root.eval()
         return model
+
+
+class Fitting(NamedTuple):
+    """A model with other arguments, and inputs for it."""
+
+    case: Case
+    inputs: InferredInputs
+
+
+def inputs_for(case: Case, model: Model, seconds: float) -> Fitting:
+    """Return inputs that were inferred for a model, and the model: another one where its arguments were changed."""
+    found = infer_inputs(model.root, budget_s=seconds)
+    other = model.fit(found) if not found.complete else None
+    return other or Fitting(case, found)
 
 
 def cases(library: str, every: int = 1) -> list[Case]:
@@ -236,20 +254,30 @@ def _classes_of(package: str) -> list[Case]:
             owner = getattr(module, target.qualname.partition(".")[0], None)
             if target.kind == "class" and cls is not None and cls.forward is not None and _is_module(owner):
                 name = f"{module.__name__.removeprefix(package + '.')}.{target.qualname}"
-                found.append(Case(package, name, partial(_class, target, loaded)))
+                found.append(Case(package, name, partial(_class, package, name, target, loaded, "")))
     return found
 
 
-def _class(target: TraceTarget, loaded: Loaded, real: bool) -> Model:
-    built = build(target, loaded)
+def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: str, real: bool) -> Model:
+    """Return the model of a class, with the arguments of `hint` where nothing is said of them."""
+    built = build(target, loaded, hint)
     if not isinstance(built, Built):
         raise built.error or ValueError(f"no arguments were inferred; tried {built.tried}")
-    if real and built.construct is not None:
-        ways = (Construct(built.construct.expression, "call"),)
-        built = build(TraceTarget(target.qualname, "class", target.name, ways), loaded, real=True)
-        if not isinstance(built, Built):
-            raise built.error or ValueError("built without weights and not with them")
     said = tuple(each.expression for each in target.inputs)
+    if not real or built.construct is None:
+
+        def other(found: InferredInputs) -> Fitting | None:
+            fitted = fit(target, loaded, built, found)
+            if fitted is None or fitted.built.construct is None:
+                return None
+            make = partial(_class, package, name, target, loaded, fitted.built.construct.expression)
+            return Fitting(Case(package, name, make), fitted.inputs)
+
+        return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said, other)
+    ways = (Construct(built.construct.expression, "call"),)
+    built = build(TraceTarget(target.qualname, "class", target.name, ways), loaded, real=True)
+    if not isinstance(built, Built):
+        raise built.error or ValueError("built without weights and not with them")
     return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said)
 
 

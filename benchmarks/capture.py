@@ -27,13 +27,13 @@ from typing import Any, Final, NamedTuple
 
 import torch
 import torch.fx
-from _libraries import Case, Model
+from _libraries import Case, Model, inputs_for
 from _tables import arguments, chosen, outcomes
 from torch import nn
 from torch.utils import _pytree as pytree
 
 import fxengine
-from fxengine.inputs import infer_inputs, materialize
+from fxengine.inputs import materialize
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxworker.feeding import Arguments, arguments_of
 
@@ -96,12 +96,16 @@ class Fed(NamedTuple):
         make: What makes them; None where there are none.
         reason: Why there are none.
         seconds: The processor time of a run on them.
+        model: The model, another one where its arguments were changed.
+        root: The same with weights, where it is run with such.
     """
 
     expression: str
     make: Make | None
     reason: str
     seconds: float
+    model: Model
+    root: nn.Module
 
 
 def outcome(options: Options, case: Case) -> Outcome | str:
@@ -114,7 +118,7 @@ def outcome(options: Options, case: Case) -> Outcome | str:
         return told(error)
     real = not options.shapes and sum(each.numel() for each in model.root.parameters()) <= _REAL
     root = case.build(real=True).root if real else model.root
-    expression, make, reason, taken = fed(model, root, real=real)
+    expression, make, reason, taken, model, root = fed(case, model, root, real=real)
     if make is None:
         return Outcome("", reason)
     if real and taken > _LONGEST:
@@ -156,26 +160,28 @@ def outcome(options: Options, case: Case) -> Outcome | str:
     )
 
 
-def fed(model: Model, root: nn.Module, *, real: bool) -> Fed:
+def fed(case: Case, model: Model, root: nn.Module, *, real: bool) -> Fed:
     """Return inputs, or why there are none."""
     for expression in model.said:
         with contextlib.suppress(Exception):
             make = partial(evaluated, expression, model.scope)
             start = time.process_time()
             if not failure(root, make(0), real=real):
-                return Fed(expression, make, "", time.process_time() - start)
-    found = infer_inputs(model.root, budget_s=_SECONDS)
+                return Fed(expression, make, "", time.process_time() - start, model, root)
+    fitting, found = inputs_for(case, model, _SECONDS)
+    if fitting is not case:
+        model = fitting.build()
+        root = fitting.build(real=True).root if real else model.root
     if not found.complete:
         last = found.failures[0] if found.failures else None
         reason = f"{last.error} <- {last.expression}" if last is not None else "nothing was tried"
-        return Fed("", None, reason, 0.0)
+        return Fed("", None, reason, 0.0, model, root)
     make = partial(materialized, found)
     start = time.process_time()
     reason = failure(root, make(0), real=real)
     taken = time.process_time() - start
-    return Fed(
-        found.expression or "no arguments", None if reason else make, f"eager: {reason}" if reason else "", taken
-    )
+    told_of = f"eager: {reason}" if reason else ""
+    return Fed(found.expression or "no arguments", None if reason else make, told_of, taken, model, root)
 
 
 def evaluated(expression: str, scope: dict[str, Any], seed: int) -> Arguments:

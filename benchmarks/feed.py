@@ -17,11 +17,11 @@ from functools import partial
 from typing import Any, Final
 
 import torch
-from _libraries import Case, Model
+from _libraries import Case, Model, inputs_for
 from _tables import arguments, chosen, outcomes
 from torch import nn
 
-from fxengine.inputs import infer_inputs, materialize
+from fxengine.inputs import materialize
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxworker.feeding import Arguments, arguments_of
 
@@ -69,8 +69,10 @@ def feed(case: Case) -> Feeding | str:
             if not ran(case, model, made, real=real):
                 return Feeding("call", expression, "", time.perf_counter() - start, real)
     start = time.perf_counter()
-    found = infer_inputs(model.root, budget_s=_SECONDS)
+    fitting, found = inputs_for(case, model, _SECONDS)
     seconds = time.perf_counter() - start
+    if fitting is not case:
+        case, model = fitting, fitting.build()
     if not found.complete:
         failure = found.failures[0] if found.failures else None
         reason = f"{failure.error} <- {failure.expression}" if failure is not None else "nothing was tried"

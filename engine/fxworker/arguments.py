@@ -11,8 +11,10 @@ import itertools
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
 
 from torch import nn
 
@@ -20,7 +22,7 @@ from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, o
 from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated
 from fxworker.packages import with_packages
 from fxworker.patience import patience
-from fxworker.proposing import Proposals, fits, has_field
+from fxworker.proposing import ANY_CALL, STAND_INS, Proposals, fits, has_field
 
 _TRIALS: Final = 100
 _SECONDS: Final = 2.0
@@ -32,7 +34,43 @@ _APART: Final = 0.5
 """What it costs more to change one of several like places alone."""
 _DEGENERATE: Final = 2.0
 """What it costs more to take away items that something may be made for."""
+_BUILT: Final = 1000.0
+"""What it counts that something was built, whatever is wrong with it: more than any line that was come to."""
+_LARGEST: Final = 4096
+"""The largest number that is thought of."""
+_AGAIN: Final = 0.5
+_MOST_AGAIN: Final = 4.0
+"""What it adds to the cost of what is tried each time that a complaint has been heard before, and at most."""
+_OF_SIDES: Final = re.compile(r"size|kernel|stride|pad|shape|resolution|window|patch")
+"""What lists are called that have something for each side of a picture."""
+_CALLED: Final = re.compile(
+    r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
+)
+"""What is said of something that was called with what it does not take."""
 _IN_LIST: Final = re.compile(r"(.+?)\.\d+(|\..+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What is wrong with a model that was built: what it raises when it is called.
+
+    Attributes:
+        error: The exception.
+        words: The names in the code that it came through, and those that stand for the same in the constructors.
+        sizes: The sizes that did not agree there, each with the one that was wanted instead.
+        complaint: What it says, numbers apart, and where.
+        reached: How far the model came: the more, the better its arguments.
+    """
+
+    error: BaseException
+    words: tuple[str, ...]
+    sizes: tuple[tuple[int, int], ...]
+    complaint: str
+    reached: float
+
+
+Judge: TypeAlias = Callable[[str, Any], Misfit | None]
+"""Says of what an expression has built what is wrong with it, None if nothing is."""
 
 
 class Search:
@@ -63,12 +101,18 @@ class Search:
         self._root = Group("call", name, cls)
         self._proposals = Proposals(self._scope, cls, inner=inner)
         self._kept: dict[tuple[str, Value], list[Value]] = {}
+        self._heard = Counter[str]()
 
-    def run(self) -> tuple[str, Any] | None:
-        """Return the expression that builds the class and what it builds, None if none was found in time."""
+    def run(self, judge: Judge | None = None, seconds: float = _SECONDS) -> tuple[str, Any] | None:
+        """Return the expression that builds the class and what it builds, None if none was found in time.
+
+        Args:
+            judge: Is asked about what was built, which has to be right; without it all is.
+            seconds: The processor time after which nothing more is tried.
+        """
         first = self._with({}, "", self._root)
         queue: list[tuple[float, int, float, dict[str, Value]]] = [(0.0, 0, 0.0, first)]
-        deadline = time.process_time() + _SECONDS
+        deadline = time.process_time() + seconds
         serial = itertools.count(1)
         seen = {written(first)}
         while queue and self.trials < _TRIALS:
@@ -77,21 +121,27 @@ class Search:
             _, _, cost, choice = heapq.heappop(queue)
             expression = written(choice)
             root, error = self._try(expression)
-            if root is not None:
+            misfit = judge(expression, root) if root is not None and judge is not None else None
+            if root is not None and misfit is None:
                 return expression, root
-            depth = depth_of(error)
-            unknown = isinstance(error, NameError) and depth and not is_evaluated(error)
-            if isinstance(error, ModuleNotFoundError) or unknown:
-                self.error, self.tried = error, expression
-                return None  # Nothing that one could propose mends that.
-            if error is not None and (self.error is None or depth > depth_of(self.error)):
-                self.error, self.tried = error, expression
-            for step, changed in self._next(choice, error):
+            if misfit is None and self._is_in_vain(error, expression):
+                return None
+            reached = 0.02 * depth_of(error) if misfit is None else _BUILT + misfit.reached
+            for step, changed in self._next(choice, error) if misfit is None else self._fitting(choice, misfit):
                 key = written(changed)
                 if key not in seen:
                     seen.add(key)
-                    heapq.heappush(queue, (cost + step - 0.02 * depth, next(serial), cost + step, changed))
+                    heapq.heappush(queue, (cost + step - reached, next(serial), cost + step, changed))
         return None
+
+    def _is_in_vain(self, error: BaseException | None, expression: str) -> bool:
+        """Whether an attempt raised what nothing that one could propose mends; the furthest that came is noted."""
+        depth = depth_of(error)
+        unknown = isinstance(error, NameError) and depth and not is_evaluated(error)
+        in_vain = isinstance(error, ModuleNotFoundError) or bool(unknown)
+        if error is not None and (in_vain or self.error is None or depth > depth_of(self.error)):
+            self.error, self.tried = error, expression
+        return in_vain
 
     def _try(self, expression: str) -> tuple[Any, BaseException | None]:
         self.trials += 1
@@ -135,6 +185,67 @@ class Search:
         complaint = complaint_of(error)
         if complaint.missing or complaint.unexpected:
             yield from self._called_rightly(choice, complaint)
+        yield from self._mended(choice, error, complaint)
+
+    def _fitting(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with which what was built may run."""
+        complaint = replace(complaint_of(misfit.error), words=misfit.words)
+        # What a model calls while it runs it has been given as an object.
+        complaint = replace(complaint, kind="callable" if complaint.kind == "class" else complaint.kind)
+        blamed = self._blamed(choice, complaint)
+        # What has been heard before may well be about something else.
+        again = min(_AGAIN * self._heard[misfit.complaint], _MOST_AGAIN)
+        self._heard[misfit.complaint] += 1
+        for steps in (
+            self._resized(choice, misfit, blamed),
+            self._longer(choice, misfit),
+            self._called(choice, misfit, blamed),
+            self._mended(choice, misfit.error, complaint),
+        ):
+            for step, changed in steps:
+                yield step + again, changed
+
+    def _longer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with longer lists where one had no such item: those that have something for each layer."""
+        lists = [
+            path
+            for path, value in choice.items()
+            if path and isinstance(value, str) and isinstance(literal(value), list | tuple) and literal(value)
+        ]
+        if not isinstance(misfit.error, IndexError) or len(lists) < 2:
+            return
+        of_layers = [each for each in lists if not _OF_SIDES.search(owner_of(each)[1])]
+        for rank, several in enumerate([of_layers, lists]):
+            for step, length in enumerate((4, 5, 3)):
+                changed = dict(choice)
+                for path in several:
+                    changed = self._everywhere(changed, path, _of_length(choice[path], length)[0])
+                yield 0.3 + 0.3 * rank + 0.2 * step, changed
+
+    def _called(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with what can be called with any arguments where something else was called with some."""
+        if not isinstance(misfit.error, TypeError) or not _CALLED.search(str(misfit.error)):
+            return
+        for rank, path in enumerate(blamed):
+            now = choice.get(path, "None")
+            if isinstance(now, Group) and now.style == "namespace":
+                yield from self._changed(choice, path, Group("module"), 0.5 + 0.2 * rank)
+            if isinstance(now, str) and now != ANY_CALL and (now == "None" or now in STAND_INS or fits("number", now)):
+                yield from self._changed(choice, path, ANY_CALL, 0.5 + 0.2 * rank)
+
+    def _resized(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with other numbers, where one was a size that did not agree with another, or in proportion."""
+        for rank, (got, wanted) in enumerate(misfit.sizes):
+            for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
+                now = choice.get(path) or repr(self._proposals.slot(choice, path).default)
+                unasked = 0.0 if path in blamed else 0.3
+                for step, value in enumerate(_with_sizes(now, got, wanted)):
+                    yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + unasked + 0.2 * step)
+
+    def _mended(
+        self, choice: Choice, error: BaseException, complaint: Complaint
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with other values, first where an error, or the line that raised it, speaks of."""
         if complaint.lacks:
             yield from self._with_field(choice, complaint)
         blamed = self._blamed(choice, complaint)
@@ -282,6 +393,23 @@ class Search:
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         found += [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
         return [each for each in dict.fromkeys(found) if each != now]
+
+
+def _with_sizes(now: Value, got: int, wanted: int) -> Iterator[str]:
+    """Yield an expression with one of two numbers in place of the other, then in proportion to both."""
+    found = literal(now) if isinstance(now, str) else None
+    numbers = found if isinstance(found, list | tuple) else [found]
+    if not all(type(each) is int and each > 0 for each in numbers):
+        return
+    for one, other in ((got, wanted), (wanted, got)):
+        if one in numbers:
+            changed = [other if each == one else each for each in numbers]
+            yield repr(type(found)(changed) if isinstance(found, list | tuple) else changed[0])
+    for one, other in ((got, wanted), (wanted, got)):
+        if type(found) is int and found not in {got, wanted} and found * other % one == 0:
+            scaled = found * other // one
+            if 0 < scaled <= _LARGEST:
+                yield repr(scaled)
 
 
 def _is_called(group: Group, callee: str) -> bool:

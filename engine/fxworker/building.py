@@ -208,8 +208,7 @@ def _unaided(
 def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, failed: Unbuilt | None) -> Built | Unbuilt:
     """Build a class with arguments that are searched for."""
     scope = scope_of(loaded, target.qualname)
-    inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
-    search = Search(target.callee, cls, scope, partial(attempt, real=False), inner=inner)
+    search = _search(target, cls, loaded, scope)
     found = search.run()
     for name in _makers(cls) if found is None else ():
         maker = Search(f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False))
@@ -220,6 +219,21 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
         return _set_up(root, construct) if make is attempt else _evaluate(construct, scope, make)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
+
+
+def search_for(target: TraceTarget, loaded: Loaded) -> Search | None:
+    """Return a search for the arguments of a target, None where there is nothing to call."""
+    try:
+        scope = scope_of(loaded, target.qualname)
+        cls = _resolve(scope, target.callee)
+    except (KeyError, AttributeError, NotReachedError):
+        return None
+    return _search(target, cls, loaded, scope) if isinstance(cls, type) else None
+
+
+def _search(target: TraceTarget, cls: Any, loaded: Loaded, scope: dict[str, Any]) -> Search:
+    inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
+    return Search(target.callee, cls, scope, partial(attempt, real=False), inner=inner)
 
 
 def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:

@@ -17,8 +17,9 @@ from fxengine.inputs import InferredInputs, infer_inputs
 from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.measuring import bind_placeholders
-from fxworker.building import attempt, scope_of
+from fxworker.building import Built, attempt, scope_of
 from fxworker.compiling import eagerly
+from fxworker.fitting import NOT_OF_INPUTS, Fitted, fit
 from fxworker.loading import Loaded
 from fxworker.patience import OutOfPatience, patience
 from fxworker.wire import Inputs, Provenance, TraceTarget
@@ -30,9 +31,6 @@ SAID: Final = frozenset[Provenance]({"directive", "configuration", "call"})
 
 _SECONDS: Final = 0.5
 """Seconds after which the search for inputs tries no more."""
-
-_NOT_OF_INPUTS: Final = ("NameError", "ImportError", "ModuleNotFoundError", "NotImplementedError", "UnboundLocalError")
-"""What no inputs can mend."""
 
 _PATIENCE: Final = 2.0
 """Seconds after which a guess is given up where it is."""
@@ -64,6 +62,7 @@ class Fed:
         searched: Whether inputs were searched for in vain.
         feared: Whether guessed inputs took too long.
         unknown: What is told of a search in vain.
+        in_vain: What a search that was made now came to, where that is nothing.
     """
 
     inputs: Inputs | None = None
@@ -72,6 +71,7 @@ class Fed:
     searched: bool = False
     feared: bool = False
     unknown: Unknown | None = None
+    in_vain: InferredInputs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +109,14 @@ class Finder:
     """Finds inputs while a model is being traced, for what cannot be decided without. Mutable: it keeps what it found.
 
     Attributes:
-        found: What a search found.
+        found: What a search found, complete or not.
         in_vain: Whether a search found nothing.
-        unknown: What is told of that.
     """
 
     def __init__(self, sources: Sources, on_end: Callable[[], None]) -> None:
         """Prepare; `on_end` is called when the trace goes on."""
         self.found: InferredInputs | None = None
         self.in_vain = False
-        self.unknown: Unknown | None = None
         self._sources = sources
         self._on_end = on_end
 
@@ -152,12 +150,9 @@ class Finder:
             return None
 
     def _searched(self, graph: Graph) -> Arguments | None:
-        found = infer_inputs(self._sources.root, graph, budget_s=_SECONDS)
-        if not found.complete:
-            self.in_vain, self.unknown = True, _unknown(found)
-            return None
-        self.found = found
-        return found.args, found.kwargs
+        self.found = found = infer_inputs(self._sources.root, graph, budget_s=_SECONDS)
+        self.in_vain = not found.complete
+        return (found.args, found.kwargs) if found.complete else None
 
     def _made(self, expression: str) -> Arguments | None:
         """Return the arguments that an expression makes, if the model can be called with them."""
@@ -194,6 +189,19 @@ class Feeder:
         except BaseException:  # noqa: BLE001 — User code runs on inputs that need not fit; then nothing is known.
             return Fed()
 
+    def fit(self, built: Built, fed: Fed, seconds: float) -> Fitted | None:
+        """Return a model with other arguments that can be fed, where this one cannot for want of such. Never raises."""
+        found, sources = fed.in_vain, self.sources
+        if found is None or any(inputs.source in SAID for inputs in sources.target.inputs):
+            return None
+        if any(each.error.startswith(NOT_OF_INPUTS) for each in found.failures[:1]) or not sources.on_guess():
+            return None
+        try:
+            with eagerly(), patience(_PATIENCE + seconds):
+                return fit(sources.target, sources.loaded, built, found, seconds)
+        except BaseException:  # noqa: BLE001 — As above.
+            return None
+
     def _said(self, module: GraphModule) -> Fed | None:
         """Feed what somebody wrote down, or what is found in the file."""
         for inputs in self.sources.target.inputs:
@@ -216,11 +224,12 @@ class Feeder:
             return Fed(feared=True)
 
     def _searched(self, module: GraphModule) -> Fed:
-        if not self.sources.search or self.finder.in_vain:
-            return Fed(searched=True, unknown=self.finder.unknown or self.sources.unknown)
-        found = self.finder.found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
+        found = self.finder.found
+        if not self.sources.search or (self.finder.in_vain and found is None):
+            return Fed(searched=True, unknown=self.sources.unknown)
+        found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.complete:
-            return Fed(searched=True, unknown=_unknown(found))
+            return Fed(searched=True, unknown=_unknown(found), in_vain=found)
         shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs))
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
 
@@ -253,7 +262,7 @@ class Feeder:
 def _unknown(found: InferredInputs) -> Unknown | None:
     """Return what is told of a search in vain, None where it is not for want of inputs that the model does not run."""
     complaint = found.failures[0].error if found.failures else ""
-    if not found.recipes or complaint.startswith(_NOT_OF_INPUTS):
+    if not found.recipes or complaint.startswith(NOT_OF_INPUTS):
         return None
     return Unknown(found.doubtful, found.expression, complaint)
 

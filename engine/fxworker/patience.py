@@ -5,6 +5,7 @@ limit of the whole request ends that.
 """
 
 import signal
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
@@ -13,7 +14,7 @@ from typing import Final
 from torch._C import _len_torch_function_stack, _pop_torch_function_stack
 
 _LATER: Final = 0.05
-"""Seconds after which an import that was going on is looked at again."""
+"""Seconds after which an import that was going on is looked at again, and what has gone on beyond its time."""
 
 
 class OutOfPatience(BaseException):
@@ -22,7 +23,9 @@ class OutOfPatience(BaseException):
 
 @contextmanager
 def patience(seconds: float) -> Generator[None]:
-    """Raise `OutOfPatience` in the body after `seconds`.
+    """Raise `OutOfPatience` in the body after `seconds`, or when somebody's further out does.
+
+    If the body imports something then, it may go on until that is done, and for as long again.
 
     Raises:
         OutOfPatience: The body took longer, and did not catch everything itself.
@@ -30,26 +33,49 @@ def patience(seconds: float) -> Generator[None]:
     if not hasattr(signal, "setitimer"):  # Windows: the limit of the request holds alone.
         yield
         return
-    before = signal.signal(signal.SIGALRM, _give_up)
+    before = signal.signal(signal.SIGALRM, _Alarm(seconds).ring)
     modes = _len_torch_function_stack()
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    begun = time.monotonic()
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    if 0 < left < seconds:
+        signal.setitimer(signal.ITIMER_REAL, left)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+        rest = max(left - (time.monotonic() - begun), _LATER) if left else 0.0
+        signal.setitimer(signal.ITIMER_REAL, rest)
         # What was interrupted while it left a mode has not left it.
         while _len_torch_function_stack() > modes:
             _pop_torch_function_stack()
 
 
-def _give_up(number: int, frame: FrameType | None) -> None:
-    del number
-    around = frame
-    while around is not None:
-        if around.f_code.co_filename.startswith("<frozen importlib"):
-            # A module that is left half imported stays so for good.
-            signal.setitimer(signal.ITIMER_REAL, _LATER)
-            return
-        around = around.f_back
-    raise OutOfPatience
+class _Alarm:
+    """Ends a guess. Mutable: it knows whether it has waited for an import."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._importing = False
+
+    def ring(self, number: int, frame: FrameType | None) -> None:
+        """Give up what goes on.
+
+        Raises:
+            OutOfPatience: Always, unless something is being imported, or was when this was last asked.
+        """
+        del number
+        around = frame
+        while around is not None:
+            if around.f_code.co_filename.startswith("<frozen importlib"):
+                # A module that is left half imported stays so for good.
+                self._importing = True
+                signal.setitimer(signal.ITIMER_REAL, _LATER)
+                return
+            around = around.f_back
+        if self._importing:
+            self._importing, more = False, self._seconds
+            self._seconds = 0.0
+            if more:
+                signal.setitimer(signal.ITIMER_REAL, more)
+                return
+        raise OutOfPatience

@@ -30,6 +30,14 @@ from fxworker.usage import usage_of
 ARGUMENTS: Final = Group("namespace", "argparse.Namespace")
 """What parsing a command line gives, which some libraries take where they take no other object."""
 
+ANY_CALL: Final = "type('Module', (torch.nn.Identity,), {'forward': lambda self, input, *_, **__: input})()"
+"""A module that takes whatever it is called with, and returns the first of it."""
+
+STAND_INS: Final = frozenset(
+    {"torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", "torch.nn.Identity"}
+)
+"""What stands in for a module of which nothing is known."""
+
 _TENSORS: Final = ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)")
 
 PLAIN: Final[dict[Any, tuple[str, ...]]] = {

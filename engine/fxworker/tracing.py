@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch import nn
@@ -26,6 +26,7 @@ from fxworker.children import disarm_timers
 from fxworker.compiling import leave_compiler_alone
 from fxworker.dependence import Dependence
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
+from fxworker.fitting import may_be_fitted
 from fxworker.inner import mentions_of
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation
@@ -162,6 +163,11 @@ def warm_up_more() -> None:
     torch.randn(1, device="meta")
 
 
+_FITTING: Final = 4.0
+_FITTING_EACH: Final = 1.5
+"""Seconds for finding arguments such that there are inputs: of all models of a request, and of one."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Enclosed:
     """Where in a traced model the instances of a class are."""
@@ -189,7 +195,11 @@ class _Traced:
 
 @dataclass
 class _Session:
-    """The targets of one request, one after the other: all are traced, then all are described. Mutable."""
+    """The targets of one request, one after the other: all are traced, then all are described. Mutable.
+
+    Models that were built with made-up arguments which no inputs fit may be found others for. Then all is done once
+    more with these, as it will be at the next request: what such a model contains may have changed too.
+    """
 
     request: TraceRequest
     loaded: Loaded
@@ -202,6 +212,8 @@ class _Session:
     reports: dict[str, TargetReport] = field(default_factory=dict[str, TargetReport])
     found: dict[str, Hint] = field(default_factory=dict[str, Hint])
     traces: list[_Traced] = field(default_factory=list[_Traced])
+    fitted: dict[str, Hint] = field(default_factory=dict[str, Hint])
+    fitting_s: float = 0.0
 
     def diagnose_all(self) -> None:
         """Trace every target and report its problems. Those that contain others come first."""
@@ -212,6 +224,16 @@ class _Session:
 
     def describe_all(self) -> None:
         """Complete the reports of the targets that were traced."""
+        self.fitting_s = _FITTING
+        self._describe_all()
+        if self.fitted:
+            self.hints, self.fitting_s = {**self.hints, **self.found, **self.fitted}, 0.0
+            for kept in (self.enclosed, self.reports, self.found, self.traces):
+                kept.clear()
+            self.diagnose_all()
+            self._describe_all()
+
+    def _describe_all(self) -> None:
         for traced in self.traces:
             self.on_target(self.request.targets.index(traced.target), False)
             self.reports[traced.target.qualname] = self.described(traced)
@@ -256,6 +278,7 @@ class _Session:
         trace_ms = report.timings.trace + clock.lap()
         feeder = traced.feed(diagnosis)
         fed = self._fed(traced.target, traced.built, feeder, diagnosis)
+        self._fit(traced, feeder, fed)
         captured = None
         if fed.inputs is not None and not diagnosis.complete:
             captured = captured_with(feeder.sources, fed.inputs)
@@ -336,6 +359,27 @@ class _Session:
             foreign=",".join(":".join(each) for each in diagnosis.foreign),
         )
         return fed
+
+    def _fit(self, traced: _Traced, feeder: Feeder, fed: Fed) -> None:
+        """Look for other arguments of a model that cannot be fed with those that were made up for it."""
+        if fed.in_vain is None or not may_be_fitted(traced.built):
+            return
+        target = traced.target
+        if self.fitting_s <= 0:
+            # There is no time left for it; it is looked at again the next time.
+            self.found[target.qualname] = replace(self.found[target.qualname], unfed="")
+            return
+        clock = _Clock()
+        fitted = feeder.fit(traced.built, fed, min(self.fitting_s, _FITTING_EACH))
+        self.fitting_s -= clock.lap() / 1000
+        if fitted is not None and fitted.built.construct is not None:
+            self.fitted[target.qualname] = replace(
+                self._hint(target),
+                construct=fitted.built.construct.expression,
+                inputs=fitted.inputs.expression,
+                unfed="",
+            )
+        self.on_target(self.request.targets.index(target), False)
 
     def _may_guess(self, target: TraceTarget) -> bool:
         """Say that what follows is a guess; False where one went badly before and the definition is the same."""

@@ -5,17 +5,20 @@ comes back and says so. Comments and call sites in the source are not looked at 
 those.
 """
 
+from fxengine.inputs.disagreements import Disagreement, disagreements
 from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe
 from fxengine.inputs.search import Attempt, InferredInputs, infer_inputs, materialize
 
 __all__ = [
     "Attempt",
     "Constant",
+    "Disagreement",
     "InferredInputs",
     "Listing",
     "Recipe",
     "Record",
     "TensorRecipe",
+    "disagreements",
     "infer_inputs",
     "materialize",
 ]

@@ -6,6 +6,7 @@ It runs in evaluation mode, as a profile does, so that models do not ask for lab
 
 import itertools
 import math
+import re
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -24,7 +25,17 @@ from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, leaves
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
 
-__all__ = ["Operation", "Outcome", "Sources", "are_small", "is_small", "moments_outside", "probe", "run_for_values"]
+__all__ = [
+    "Operation",
+    "Outcome",
+    "Sources",
+    "are_small",
+    "first_line",
+    "is_small",
+    "moments_outside",
+    "probe",
+    "run_for_values",
+]
 
 Sources: TypeAlias = frozenset[Place]
 """Parts of the inputs that a tensor was computed from."""
@@ -42,6 +53,10 @@ _LOOKUPS = frozenset({
 _WEIGHED = frozenset({torch.conv1d, torch.conv2d, torch.conv3d, F.conv1d, F.conv2d, F.conv3d, F.linear})
 """What sums for each element of its result as many products as the second argument has weights for it."""
 
+_TRANSPOSED = frozenset({
+    F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d, torch.conv_transpose1d, torch.conv_transpose2d,
+    torch.conv_transpose3d,
+})  # fmt: skip
 _MULTIPLIED = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.bmm, Tensor.mm})
 _ATTENDED = F.scaled_dot_product_attention
 
@@ -106,9 +121,22 @@ class Outcome:
         return self.moments[-1].source.line if self.moments else 0
 
     @property
+    def complaint(self) -> str:
+        """What the model complained about, numbers apart, and where."""
+        where = self.moments[0].source if self.moments else None
+        text = re.sub(r"\d+", "", first_line(self.error))
+        return f"{text} {self.module} {where.path if where else ''} {where.line if where else 0} {self.line}"
+
+    @property
     def accepted(self) -> bool:
         """Whether the inputs fit as far as can be known: the model ran, or stopped only as it wanted to read data."""
         return self.error is None or needs_data(self.error)
+
+
+def first_line(error: Any) -> str:
+    """Return the type of an error, and the first line of what it says."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
 
 
 class _OutOfTime(BaseException):
@@ -182,6 +210,8 @@ class _Probe(ShapesOnly):
         try:
             if func in _EMBEDDING and len(args) > 1:
                 self._look_up(args[0], args[1])
+            elif func in _TRANSPOSED and len(args) > 1:
+                _check_transposed(*args, **kwargs)
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
             sources = tuple(self.account(tensor) for tensor in Operation(func, args, kwargs, ()).tensors)
@@ -230,6 +260,36 @@ class _Probe(ShapesOnly):
             elif isinstance(value, list | tuple):
                 places |= self._places_in(value)
         return places
+
+
+def _check_transposed(
+    given: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> None:
+    """Raise what a transposed convolution raises on real data, and not without.
+
+    Raises:
+        RuntimeError: The channels do not fit, or more is to be added at the end than a step is long.
+    """
+    del bias, padding, groups
+    if not isinstance(given, Tensor) or not isinstance(weight, Tensor):
+        return
+    at = given.dim() - weight.dim() + 1  # What is not a batch is one that has no dimension for it.
+    if at in {0, 1} and given.shape[at] != weight.shape[0]:
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(weight.shape)}, expected input{list(given.shape)} to have "
+            f"{weight.shape[0]} channels, but got {given.shape[at]} channels instead"
+        )
+    added, *steps = ([each] if isinstance(each, int) else list(each) for each in (output_padding, stride, dilation))
+    longest = [max(each) for each in itertools.zip_longest(*steps, fillvalue=1)]
+    if any(one >= other for one, other in zip(added * (len(longest) if len(added) == 1 else 1), longest, strict=False)):
+        raise RuntimeError("output padding must be smaller than either stride or dilation")
 
 
 def _is_lookup(args: tuple[Any, ...]) -> bool:

@@ -23,7 +23,7 @@ from fxengine.graph import Graph
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
 from fxengine.inputs.moves import Moves
-from fxengine.inputs.probe import Outcome, are_small, is_small, moments_outside, probe, run_for_values
+from fxengine.inputs.probe import Outcome, are_small, first_line, is_small, moments_outside, probe, run_for_values
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.reading import patterns_said
 from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_expression, leaves
@@ -50,7 +50,7 @@ _LOWERED = 1.0
 before, and at most; what it costs to do without something that a flag asks for."""
 
 _HOPELESS = 40
-"""Trials that all end with one and the same complaint, after which there are no more."""
+"""Trials that all end with one and the same complaint, after which there are no more unless somebody says otherwise."""
 
 _KEPT_ATTEMPTS = 5
 _SHORTEST_TRIAL = 0.5
@@ -111,6 +111,7 @@ class InferredInputs:
         recipes: How the arguments are made, for ``materialize``.
         positional: How many of the recipes are passed by position.
         bound_to_batch: Whether the model runs with this size of the batch and not with others that were tried.
+        stopped: Where inputs are not complete: how the furthest attempt ended.
     """
 
     args: tuple[Any, ...]
@@ -124,10 +125,15 @@ class InferredInputs:
     recipes: Mapping[str, Recipe] = field(default_factory=dict[str, Recipe])
     positional: int = 0
     bound_to_batch: bool = False
+    stopped: Outcome | None = field(default=None, compare=False, repr=False)
 
 
 def infer_inputs(
-    root: nn.Module | Callable[..., Any], graph: Graph | None = None, *, budget_s: float = 1.0
+    root: nn.Module | Callable[..., Any],
+    graph: Graph | None = None,
+    *,
+    budget_s: float = 1.0,
+    hopeless: int = _HOPELESS,
 ) -> InferredInputs:
     """Return example inputs on which ``root`` runs, or the best that were found within the time.
 
@@ -136,8 +142,9 @@ def infer_inputs(
         graph: Its graph, where it could be traced: tells which layer takes which parameter.
         budget_s: Seconds of processor time after which no new trial begins, so that it does not matter what else the
             machine does; one that has begun may take as long again.
+        hopeless: Trials that all end with one and the same complaint, after which there are no more.
     """
-    return _Search(root, graph, time.process_time() + budget_s).run()
+    return _Search(root, graph, time.process_time() + budget_s, hopeless).run()
 
 
 def materialize(
@@ -166,9 +173,12 @@ class _Candidate:
 
 
 class _Search:
-    def __init__(self, root: nn.Module | Callable[..., Any], graph: Graph | None, deadline: float) -> None:
+    def __init__(
+        self, root: nn.Module | Callable[..., Any], graph: Graph | None, deadline: float, hopeless: int
+    ) -> None:
         self.root = root
         self.deadline = deadline
+        self.hopeless = hopeless
         self.parameters = parameters_of(root)
         self.clues = Clues(root if isinstance(root, nn.Module) else nn.Module())
         names = [parameter.name for parameter in self.parameters]
@@ -208,7 +218,7 @@ class _Search:
             if time.process_time() > self.deadline or self._is_hopeless():
                 break
             self._push_repairs(candidate, outcome)
-            self.complaints[_complaint(outcome)] += 1
+            self.complaints[outcome.complaint] += 1
         if self.fallback is not None:
             return self._finish(*self.fallback)
         best = max(self.attempts, key=lambda attempt: attempt[0].calls)
@@ -268,7 +278,7 @@ class _Search:
 
     def _is_hopeless(self) -> bool:
         """Whether nothing that was tried has changed anything about what the model says."""
-        return len(self.complaints) == 1 and self.complaints.total() >= _HOPELESS
+        return len(self.complaints) == 1 and self.complaints.total() >= self.hopeless
 
     def _first_choice(self) -> dict[str, Recipe]:
         return {parameter.name: self._proposals(parameter)[0] for parameter in self._wanted()}
@@ -305,7 +315,7 @@ class _Search:
         # What is right may fail earlier, as another check speaks up: that counts for something, but not for long.
         lines = max(0, outcome.line - self.attempts[0][0].line)  # Checks before anything is called are passed by line.
         progress = max(outcome.calls + _OF_A_LINE * lines, candidate.progress * _KEPT_PROGRESS)
-        again = min(_AGAIN * self.complaints[_complaint(outcome)], _MOST_AGAIN)
+        again = min(_AGAIN * self.complaints[outcome.complaint], _MOST_AGAIN)
         for parameter in self._named_in(outcome, candidate.recipes):
             recipes = {**candidate.recipes, parameter.name: self._proposals(parameter)[0]}
             self._push(self._ordered(recipes), candidate.cost + 0.5 + again, progress)
@@ -402,7 +412,7 @@ class _Search:
             expression,
             _reason(recipes) + (f"; only in a batch of {BATCH}" if bound else ""),
             tuple(
-                Attempt(call_expression((), tried), _first_line(failed.error), failed.calls)
+                Attempt(call_expression((), tried), first_line(failed.error), failed.calls)
                 for failed, tried in attempts
             ),
             outcome.accepted,
@@ -411,6 +421,7 @@ class _Search:
             recipes,
             positional,
             bound,
+            None if outcome.accepted else outcome,
         )
 
 
@@ -439,15 +450,3 @@ def _reason(recipes: Mapping[str, Recipe]) -> str:
     if len({because for _, because in reasons}) == 1 and len(recipes) == 1:
         return reasons[0][1]
     return "; ".join(f"{name}: {because}" for name, because in reasons)
-
-
-def _complaint(outcome: Outcome) -> str:
-    """Return what a model complained about, numbers apart, and where."""
-    where = outcome.moments[0].source if outcome.moments else None
-    text = re.sub(r"\d+", "", _first_line(outcome.error))
-    return f"{text} {outcome.module} {where.path if where else ''} {where.line if where else 0} {outcome.line}"
-
-
-def _first_line(error: Any) -> str:
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"

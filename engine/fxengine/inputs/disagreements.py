@@ -1,0 +1,96 @@
+"""Which sizes did not agree where a model stopped: what another model would have to be built with for them to do so.
+
+Inputs are repaired by what an operation wants of its arguments (``repair``). Where nothing that is put in helps, two
+sizes come from the model itself, and whoever has built it may want to know which.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
+from torch import Tensor
+
+from fxengine.inputs.probe import Operation, Outcome
+
+__all__ = ["Disagreement", "disagreements"]
+
+Disagreement: TypeAlias = tuple[int, int]
+"""The size that something had, and the one that was wanted of it."""
+
+_CONVOLUTIONS: Final = frozenset({torch.conv1d, torch.conv2d, torch.conv3d, F.conv1d, F.conv2d, F.conv3d})
+_TRANSPOSED: Final = frozenset({F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d})
+_PRODUCTS: Final = frozenset({
+    torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__, Tensor.bmm, Tensor.mm,
+})  # fmt: skip
+_BY_CHANNEL: Final = frozenset({F.batch_norm, F.group_norm, F.instance_norm})
+_BY_LAST: Final = frozenset({F.layer_norm, F.rms_norm})
+
+_TOLD: Final = (
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
+    r"to have (\d+) channels, but got (\d+) channels",
+    r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",
+    r"expected input with shape \[\*?,? ?(\d+)\], but got input of size ?\[(?:\d+, )*(\d+)\]",
+    r"(\d+) (?:is not|must be|should be|not) (?:divisible by|a multiple of|equal to) \D{0,16}(\d+)",
+    r"[Ee]xpected [^\d\[(]{0,40}(\d+)[^\d\[(]{1,40}?(?:got|received|found|but)[^\d\[(]{1,40}?(\d+)",
+)
+"""What messages say of two sizes."""
+
+_VOLUMES: Final = re.compile(r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)")
+_MOST: Final = 4
+
+
+def disagreements(outcome: Outcome) -> tuple[Disagreement, ...]:
+    """Return the sizes that did not agree where a trial ended, the likeliest first; none where it was about others."""
+    found = [*(_between(outcome.operation) if outcome.operation is not None else ()), *_told(str(outcome.error))]
+    kept = dict.fromkeys((got, wanted) for got, wanted in found if got != wanted and min(got, wanted) > 0)
+    return tuple(kept)[:_MOST]
+
+
+def _between(operation: Operation) -> Iterator[Disagreement]:
+    """Yield what an operation got and what it wanted."""
+    function, tensors = operation.function, operation.tensors
+    if len(tensors) < 2 or not tensors[0].dim() or not tensors[1].dim():
+        return
+    first, second = tensors[:2]
+    if function in _CONVOLUTIONS or function in _TRANSPOSED:
+        yield from _channels(operation, first, second)
+    elif function is F.linear or function in _BY_LAST:
+        yield first.shape[-1], second.shape[-1]
+    elif function in _BY_CHANNEL and first.dim() > 1:
+        yield first.shape[1], second.shape[-1]
+    elif function in _PRODUCTS and second.dim() > 1:
+        yield first.shape[-1], second.shape[-2]
+    else:
+        yield from _broadcast(function, tensors)
+
+
+def _channels(operation: Operation, given: Tensor, weight: Tensor) -> Iterator[Disagreement]:
+    groups = operation.kwargs.get("groups", operation.args[6] if len(operation.args) > 6 else 1)
+    transposed = operation.function in _TRANSPOSED
+    wanted = weight.shape[0] if transposed else weight.shape[1] * (groups if isinstance(groups, int) else 1)
+    if given.dim() == weight.dim():
+        yield given.shape[1], wanted
+
+
+def _broadcast(function: Callable[..., Any], tensors: Sequence[Tensor]) -> Iterator[Disagreement]:
+    joins = function in {torch.cat, torch.concat, torch.stack}
+    for one, other in itertools.pairwise(tensors):
+        for a, b in zip(reversed(one.shape), reversed(other.shape), strict=False):
+            if a != b and (joins or 1 not in {a, b}):
+                yield a, b
+
+
+def _told(message: str) -> Iterator[Disagreement]:
+    for pattern in _TOLD:
+        for found in re.findall(pattern, message):
+            yield int(found[0]), int(found[1])
+    volumes = _VOLUMES.search(message)
+    if volumes is not None:
+        wanted = math.prod(abs(int(each)) for each in volumes[1].split(","))
+        given = int(volumes[2])
+        common = math.gcd(wanted, given) or 1
+        yield given // common, wanted // common

@@ -1,0 +1,144 @@
+"""Arguments for a constructor such that inputs can be found: where the search for the ones and for the others meet.
+
+Arguments that were inferred build a model, and that is all that is known of them: its parts may not fit each other, so
+that no input runs. Then what the model says while it runs goes back to the search for arguments, as what a constructor
+says does: the sizes that did not agree, and the names that stand for them in the code. What that builds is given inputs
+again. What somebody wrote down is never changed, nor is a model for which inputs were found.
+"""
+
+import inspect
+import linecache
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log2
+from typing import Any, Final
+
+from torch import nn
+
+from fxengine.classification import Moment
+from fxengine.inputs import InferredInputs, disagreements, infer_inputs
+from fxworker.arguments import Misfit
+from fxworker.building import Built, search_for
+from fxworker.loading import Loaded
+from fxworker.wire import Construct, Provenance, TraceTarget
+
+MADE_UP: Final = frozenset[Provenance]({"inferred", "remembered"})
+"""Where constructions come from that nobody wrote."""
+
+NOT_OF_INPUTS: Final = ("NameError", "ImportError", "ModuleNotFoundError", "NotImplementedError", "UnboundLocalError")
+"""What no inputs can mend, nor other arguments."""
+
+_SECONDS: Final = 1.5
+"""Seconds of processor time after which nothing more is tried."""
+
+_EACH: Final = 0.25
+"""Seconds of it for the inputs of one model."""
+
+_HOPELESS: Final = 12
+"""Trials of inputs that end with the same complaint, after which other arguments are tried."""
+
+_FRAMES: Final = 8
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A model that runs, the way that built it, and inputs for it."""
+
+    built: Built
+    inputs: InferredInputs
+
+
+def may_be_fitted(built: Built) -> bool:
+    """Whether a model was built with arguments that nobody wrote down."""
+    return built.construct is not None and built.construct.source in MADE_UP
+
+
+def fit(
+    target: TraceTarget,
+    loaded: Loaded,
+    built: Built,
+    found: InferredInputs | None,
+    seconds: float = _SECONDS,
+    each: float = _EACH,
+) -> Fitted | None:
+    """Return a model of a target with other arguments, and inputs on which it runs; None where none was found in time.
+
+    Args:
+        target: What is built.
+        loaded: The file's module.
+        built: The model for which inputs were searched for in vain.
+        found: What that search came to, if it is known.
+        seconds: The processor time for all.
+        each: The processor time for the inputs of one model.
+
+    Raises:
+        OutOfPatience: Somebody else's patience ended.
+    """
+    search = search_for(target, loaded) if may_be_fitted(built) else None
+    if search is None:
+        return None
+    fitting = _Fitting(built, found, time.process_time() + seconds, each)
+    result = search.run(fitting.misfit, seconds)
+    if result is None or fitting.inputs is None:
+        return None
+    expression, root = result
+    return Fitted(Built(root, Construct(expression, "inferred")), fitting.inputs)
+
+
+class _Fitting:
+    """Looks for inputs for one model after the other. Mutable: it keeps what it found.
+
+    Attributes:
+        inputs: The inputs of the last model, once there are some.
+    """
+
+    def __init__(self, built: Built, found: InferredInputs | None, deadline: float, each: float) -> None:
+        self.inputs: InferredInputs | None = None
+        self._known = {built.construct.expression: found} if built.construct is not None and found is not None else {}
+        self._deadline = deadline
+        self._each = each
+
+    def misfit(self, expression: str, root: Any) -> Misfit | None:
+        """Return what a model says on the best inputs, None if it runs on them."""
+        known = self._known.get(expression)
+        left = self._deadline - time.process_time()
+        found = known or infer_inputs(root, budget_s=min(self._each, max(left, 0.0)), hopeless=_HOPELESS)
+        if found.complete:
+            self.inputs = found
+            return None
+        stopped = found.stopped
+        error = stopped.error if stopped is not None else None
+        if stopped is None or error is None:
+            return Misfit(RuntimeError(), (), (), "", 0.0)
+        words = tuple(dict.fromkeys(_words(str(error), stopped.moments)))
+        return Misfit(error, words, disagreements(stopped), stopped.complaint, log2(1 + stopped.calls))
+
+
+def _words(text: str, moments: tuple[Moment, ...]) -> Iterator[str]:
+    """Yield the names in a message, then those on the lines that it came through, with what these are made of."""
+    yield from _WORD.findall(text)
+    for moment in moments[:_FRAMES]:
+        line = moment.source.text or linecache.getline(moment.path, moment.source.line)
+        yield from _WORD.findall(line)
+        owner = moment.frame.f_locals.get("self")
+        for name in re.findall(r"self\.(\w+)", line) if isinstance(owner, nn.Module) else ():
+            yield from _assigned(type(owner), name)
+
+
+def _assigned(cls: type, name: str) -> Iterator[str]:
+    """Yield the names in what the constructors of a class assign to an attribute."""
+    for each in cls.__mro__:
+        constructor = vars(each).get("__init__")
+        if each is nn.Module or not inspect.isfunction(constructor):
+            continue
+        try:
+            text = inspect.getsource(constructor)
+        except (OSError, TypeError, SyntaxError):
+            continue
+        for assigned in re.findall(
+            rf"self\.{name}\s*(?::[^=\n]+)?=(?!=)\s*([^\n]*(?:\n(?!\s*self\.)[^\n]*){{0,4}})", text
+        ):
+            yield from _WORD.findall(assigned)

@@ -1,0 +1,125 @@
+"""Arguments that are inferred such that inputs can be found for what they build."""
+
+import importlib
+import time
+
+import pytest
+
+from fxworker.patience import OutOfPatience, patience
+
+RESIDUAL = '''import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, inplanes, planes):
+        super().__init__()
+        self.reduce = nn.Conv2d(inplanes, planes, 1)
+        self.expand = nn.Conv2d(planes, 4 * planes, 1)
+
+    def forward(self, x):
+        return x + self.expand(self.reduce(x))
+'''
+
+FUSED = '''import torch
+from torch import nn
+
+
+class Fused(nn.Module):
+    def __init__(self, in_ch, out_ch):
+        super().__init__()
+        self.weigh = nn.Conv2d(in_ch, out_ch, 3, padding=1)
+
+    def forward(self, x):
+        return (x * self.weigh(x).softmax(1)).sum(1)
+'''
+
+WRAPPED = '''import torch
+from torch import nn
+
+
+class Wrapper(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.inner = net
+
+    def forward(self, x):
+        return self.inner(x, mask=None, return_hidden=True) * 2
+'''
+
+
+@pytest.mark.parametrize(
+    ("text", "construct", "inputs"),
+    [
+        (RESIDUAL, "Block(inplanes=256, planes=64)", "torch.randn(2, 256, 224, 224)"),
+        (FUSED, "Fused(in_ch=64, out_ch=64)", "torch.randn(2, 64, 224, 224)"),
+    ],
+)
+def test_sizes_that_do_not_agree_change_the_arguments_that_they_come_from(worker, model, text, construct, inputs):
+    (target,) = worker.trace(model(text)).targets
+    assert (target.status, target.construct.expression, target.construct.source) == ("complete", construct, "inferred")
+    assert (target.inputs.expression, target.inputs.source) == (inputs, "inferred")
+    assert not [each for each in target.problems if each.code == "FX202"]
+
+
+def test_what_stands_in_for_a_module_takes_what_it_is_called_with(worker, model):
+    (target,) = worker.trace(model(WRAPPED)).targets
+    assert target.status == "complete"
+    assert target.inputs is not None
+    assert not target.problems
+
+
+def test_what_was_found_is_what_the_next_trace_begins_with(own_worker, model):
+    path = model(RESIDUAL)
+    first = own_worker.trace(path)
+    again = own_worker.trace(path, text=RESIDUAL.replace("x + self", "2 * x + self"))
+    ways = [each.targets[0].construct.expression for each in (first, again)]
+    assert ways == ["Block(inplanes=256, planes=64)"] * 2
+    assert again.timings.build < 100
+
+
+def test_what_somebody_wrote_is_not_changed(worker, model):
+    path = model(f"{RESIDUAL}\n\nmodel = Block(64, 64)\n")
+    target = next(each for each in worker.trace(path).targets if each.qualname == "Block")
+    assert target.construct is None or target.construct.expression != "Block(inplanes=256, planes=64)"
+
+
+def test_a_model_that_contains_a_fitted_class_is_told_as_one_that_does(worker, model):
+    text = f"""{RESIDUAL}
+
+class Net(nn.Module):
+    def __init__(self, inplanes, planes):
+        super().__init__()
+        self.first = nn.Conv2d(3, inplanes, 3)
+        self.blocks = nn.Sequential(Block(inplanes, planes), Block(inplanes, planes))
+
+    def forward(self, x):
+        return self.blocks(self.first(x)).mean((2, 3))
+"""
+    targets = {each.qualname: each for each in worker.trace(model(text)).targets}
+    assert targets["Net"].construct.expression == "Net(inplanes=256, planes=64)"
+    assert targets["Net"].inputs.expression == "torch.randn(2, 3, 224, 224)"
+    assert targets["Block"].enclosed_by == "Net"
+
+
+def test_patience_within_patience_leaves_the_outer_one_running():
+    with pytest.raises(OutOfPatience), patience(0.2):
+        with patience(5.0):
+            pass
+        time.sleep(5.0)
+
+
+def test_what_is_imported_beyond_the_time_may_be_used(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_import.py").write_text("import time; time.sleep(0.5); late = 1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with patience(0.3):
+        found = importlib.import_module("slow_to_import").late
+        time.sleep(0.1)
+    assert found == 1
+
+
+def test_the_shorter_patience_counts():
+    begun = time.monotonic()
+    with pytest.raises(OutOfPatience), patience(0.1), patience(5.0):
+        time.sleep(5.0)
+    assert time.monotonic() - begun < 3.0
