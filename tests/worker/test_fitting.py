@@ -7,7 +7,7 @@ import pytest
 
 from fxworker.patience import OutOfPatience, patience
 
-RESIDUAL = '''import torch
+RESIDUAL = """import torch
 from torch import nn
 
 
@@ -19,9 +19,9 @@ class Block(nn.Module):
 
     def forward(self, x):
         return x + self.expand(self.reduce(x))
-'''
+"""
 
-FUSED = '''import torch
+FUSED = """import torch
 from torch import nn
 
 
@@ -32,9 +32,9 @@ class Fused(nn.Module):
 
     def forward(self, x):
         return (x * self.weigh(x).softmax(1)).sum(1)
-'''
+"""
 
-WRAPPED = '''import torch
+WRAPPED = """import torch
 from torch import nn
 
 
@@ -45,7 +45,7 @@ class Wrapper(nn.Module):
 
     def forward(self, x):
         return self.inner(x, mask=None, return_hidden=True) * 2
-'''
+"""
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,13 @@ class Net(nn.Module):
 
 
 def test_patience_within_patience_leaves_the_outer_one_running():
-    with pytest.raises(OutOfPatience), patience(0.2):
+    def inner():
         with patience(5.0):
             pass
         time.sleep(5.0)
+
+    with pytest.raises(OutOfPatience), patience(0.2):
+        inner()
 
 
 def test_what_is_imported_beyond_the_time_may_be_used(tmp_path, monkeypatch):
