@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from torch import nn
 
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, without, written
-from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated
+from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated, is_raising
 from fxworker.packages import with_packages
 from fxworker.patience import patience
 from fxworker.proposing import ANY_CALL, STAND_INS, Proposals, fits, has_field
@@ -47,6 +47,7 @@ _CALLED: Final = re.compile(
     r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
 )
 """What is said of something that was called with what it does not take."""
+_MODULES: Final = ("torch.nn.Identity()", "torch.nn.Identity")
 _IN_LIST: Final = re.compile(r"(.+?)\.\d+(|\..+)")
 
 
@@ -137,7 +138,7 @@ class Search:
     def _is_in_vain(self, error: BaseException | None, expression: str) -> bool:
         """Whether an attempt raised what nothing that one could propose mends; the furthest that came is noted."""
         depth = depth_of(error)
-        unknown = isinstance(error, NameError) and depth and not is_evaluated(error)
+        unknown = isinstance(error, NameError) and depth and not (is_evaluated(error) or is_raising(error))
         in_vain = isinstance(error, ModuleNotFoundError) or bool(unknown)
         if error is not None and (in_vain or self.error is None or depth > depth_of(self.error)):
             self.error, self.tried = error, expression
@@ -389,9 +390,11 @@ class Search:
         is_other = complaint.got and complaint.got != (_type_name(now) if now is not None else slot.usual_type)
         if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
             found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
-        found += _twin(now, complaint)
+        found += [*_twin(now, complaint), *_nested(now, complaint)]
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
-        found += [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
+        # A text by default may be one in any case, whatever else is made of it.
+        said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
+        found += said or [each for each in complaint.values if slot.usual_type == "str" and fits("string", each)]
         return [each for each in dict.fromkeys(found) if each != now]
 
 
@@ -487,6 +490,25 @@ def _twin(value: Value | None, complaint: Complaint) -> list[Value]:
             return [repr(list(found))]
         case _:
             return []
+
+
+def _nested(value: Value | None, complaint: Complaint) -> list[Value]:
+    """Return a list of lists where items turned out to need items, an instance for a class, or the reverse."""
+    if value in _MODULES and complaint.got in {"Identity", "type"}:
+        return [each for each in _MODULES if each != value]
+    found = literal(value) if isinstance(value, str) else NotImplemented
+    if complaint.kind != "sequence" or not isinstance(found, list | tuple) or not found:
+        return []
+    deeper = _deeper(found, complaint.got)
+    return [] if deeper is None else [repr(deeper)]
+
+
+def _deeper(items: list[Any] | tuple[Any, ...], got: str) -> list[Any] | None:
+    """Return a list with pairs where it has things of a type, at whatever depth; None where it has none."""
+    if type(items[0]).__name__ == got:
+        return [(each, each) for each in items]
+    inner = [_deeper(each, got) if isinstance(each, list | tuple) and each else None for each in items]
+    return inner if None not in inner else None
 
 
 def _of_length(value: Value | None, length: int) -> list[Value]:

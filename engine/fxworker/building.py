@@ -37,6 +37,8 @@ _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 _LACKING: Final = re.compile(r"'(?:types\.)?(Identity|Module|Namespace|SimpleNamespace|Sized)' object has no attribute")
 """What is said of the things that stand in for what a class wants."""
 
+_SIZES: Final = re.compile(r"shape '.*' is invalid for input of size|must match the size|shapes cannot be multiplied")
+
 _MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
 _MOST_MAKERS: Final = 2
 
@@ -325,6 +327,9 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
         return error.filename in defaults
     if isinstance(error, IndexError):
         return () in defaults or [] in defaults
+    if isinstance(error, RuntimeError) and _SIZES.search(text_of(error)):
+        # Its defaults do not go together.
+        return any(isinstance(each, int) and not isinstance(each, bool) for each in defaults)
     if isinstance(error, KeyError | AttributeError):
         return bool(complaint_of(error).missing)
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []

@@ -7,7 +7,7 @@ values.
 
 import ast
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -76,6 +76,11 @@ def written(choice: Choice, path: str = "") -> str:
             return f"type('Module', (torch.nn.Identity,), {{{attributes}}})()"
         case "list":
             return f"[{', '.join(parts.values())}]"
+
+
+def written_tuple(parts: Sequence[str]) -> str:
+    """Return the expression of a tuple of expressions."""
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def _argument(cls: Any, name: str, value: str) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import ast
 import builtins
+import contextlib
 import enum
 import inspect
 import itertools
@@ -24,22 +25,13 @@ from fxworker.absent import is_stand_in
 from fxworker.choices import attribute_of, parameters_of
 from fxworker.evidence import Kind, kind_of_attribute
 from fxworker.nearby import files_called
+from fxworker.wording import MOST_VALUES, WANTED, missing_in, numbers, quoted, said_kind
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_QUOTED: Final = re.compile(r"""['"`]([A-Za-z][\w\-./+ ]*)['"`]""")
-_SAID: Final[dict[str, Kind]] = {
-    **dict.fromkeys(("list", "tuple", "sequence", "iterable", "lists", "tuples"), "sequence"),
-    **dict.fromkeys(("int", "integer", "float", "number", "positive"), "number"),
-    **dict.fromkeys(("str", "string"), "string"),
-    **dict.fromkeys(("dict", "dictionary", "mapping"), "mapping"),
-    **dict.fromkeys(("callable", "function"), "callable"),
-    **dict.fromkeys(("tensor", "Tensor"), "tensor"),
-    **dict.fromkeys(("bool", "boolean"), "flag"),
-}
-_MOST: Final = 8
-"""How many values are taken from a message, or from a table."""
-
 _TEXT: Final = re.compile(r"""["'](\w+)["']""")
+
+_RAISED: Final = (AssertionError, TypeError, ValueError, NotImplementedError)
+"""What code raises that does not like the type of a value."""
 
 _NO_ATTRIBUTE: Final = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 
@@ -52,26 +44,6 @@ _ASKED_FOR: Final = ("ReLU", "relu", "LSTM", "BatchNorm2d", "Conv2d", "Linear")
 
 _MOST_RECORDS: Final = 3
 """How many classes are tried for a value that lacks an attribute."""
-
-_WANTED: Final[tuple[tuple[str, Kind], ...]] = (
-    (r"'(\w+)' object is not iterable|argument after \* must be an iterable, not (\w+)", "sequence"),
-    (r"object of type '(\w+)' has no len|'(\w+)' object is not reversible", "sequence"),
-    (r"invalid data type '(\w+)'", "sequence"),
-    (r"'(\w+)' object is not callable", "class"),
-    (r"(Identity|Module|GELU)\.forward\(\) takes", "class"),
-    (r"argument after \*\* must be a mapping, not (\w+)", "mapping"),
-    (r"not supported between instances of 'Tensor' and '(list|tuple)'", "tensor"),
-    (r"not supported between instances of '(list|tuple)' and 'Tensor'", "tensor"),
-    (r"for \+: '(int|float|str)' and '(?:list|tuple)'|for \+: '(?:list|tuple)' and '(\w+)'", "sequence"),
-    (r"can only concatenate (?:list|tuple) \(not \"(\w+)\"\)", "sequence"),
-    (r"unsupported operand type.* for .*'(NoneType|str|type|Identity|tuple|list|dict|SimpleNamespace)'", "number"),
-    (r"'(\w+)' object cannot be interpreted as an integer|must be real number, not (\w+)", "number"),
-    (r"can't multiply sequence by non-int of type '(\w+)'", "number"),
-    (r"not supported between instances of .*'(NoneType|str|tuple|list|Identity|type)'", "number"),
-    (r"argument of type '(\w+)' is not iterable", "sequence"),
-    (r"expected str.*|attribute name must be string, not '(\w+)'|must be str, not (\w+)", "string"),
-)
-"""What a message says that it wanted, with the type of what it got."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,24 +88,36 @@ def complaint_of(error: BaseException) -> Complaint:
     # Errors of Python's own say `types.SimpleNamespace`.
     text = text_of(error).replace("'types.", "'")
     moments = list(_moments(error.__traceback__))
-    words = tuple(_words(text, moments))
-    values = (*_quoted(text), *_numbers(text), *_compared(moments))
+    tests = _conditions(error)
+    words = tuple(_words(text, moments, tests))
+    values = (*quoted(text), *numbers(text), *_compared(moments, tests))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
         return replace(told, within=tuple(_constructed(moments)), spread=tuple(_spread(moments)))
     if isinstance(error, KeyError | FileNotFoundError) or (isinstance(error, AttributeError) and _lacked(error)[1]):
         return _about_absent(error, words, moments)
     if isinstance(error, NameError) and (names := _evaluated(moments)):
         return Complaint((str(error.name), *words), "string", values=names)
-    if classes := _checked(error):
-        return Complaint(words, _said_kind(text), values=values, classes=classes)
+    if classes := _checked(error, tests):
+        return Complaint(words, said_kind(text), values=values, classes=classes)
     if isinstance(error, TypeError | ValueError | IndexError):
-        return _about_kind(error, text, words, values, moments)
-    return Complaint(words, _said_kind(text), values=values)
+        told = _about_kind(error, text, words, values, moments)
+    else:
+        told = Complaint(words, said_kind(text), values=values)
+    if missing := missing_in(text):
+        within = tuple(_constructed(moments))
+        callee = within[0].__name__ if within else ""
+        return replace(told, missing=missing, callee=callee, within=within)
+    return told
 
 
 def is_evaluated(error: BaseException) -> bool:
     """Whether an error is that of an expression which the code had as text."""
     return next((frame.f_code.co_filename == "<string>" for _, frame, _ in _moments(error.__traceback__)), False)
+
+
+def is_raising(error: BaseException) -> bool:
+    """Whether an error is that of a line which was to raise another: `raise Error("…")`."""
+    return next((line.lstrip().startswith("raise ") for *_, line in _moments(error.__traceback__)), False)
 
 
 def _evaluated(moments: list[tuple[str, FrameType, str]]) -> tuple[str, ...]:
@@ -146,13 +130,7 @@ def _evaluated(moments: list[tuple[str, FrameType, str]]) -> tuple[str, ...]:
         name for name, value in frame.f_globals.items() if isinstance(value, type) and issubclass(value, nn.Module)
     ]
     classes.sort(key=lambda name: (frame.f_globals[name].__module__ != own, name))
-    return tuple(map(repr, classes))[:_MOST]
-
-
-def _said_kind(text: str) -> Kind | None:
-    """Return the kind that a message of the constructor's own says: `blocks should be a list`."""
-    said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)|not a valid (\w+)", text)
-    return _SAID.get(said[1] or said[2]) if said is not None else None
+    return tuple(map(repr, classes))[:MOST_VALUES]
 
 
 def depth_of(error: BaseException | None) -> int:
@@ -186,11 +164,21 @@ def _whole_line(path: str, line: int) -> str:
     return text
 
 
-def _words(text: str, moments: list[tuple[str, FrameType, str]]) -> Iterator[str]:
+def _conditions(error: BaseException) -> list[ast.expr]:
+    """Return the conditions under which code raised by itself, innermost first."""
+    moments = moments_of(error.__traceback__)
+    if not moments or not (moments[-1].opname == "RAISE_VARARGS" or is_raising(error)):
+        return []
+    around = nodes_around(moments[-1].path, moments[-1].source.span)[::-1]
+    return [node.test for node in around if isinstance(node, ast.If | ast.Assert)]
+
+
+def _words(text: str, moments: list[tuple[str, FrameType, str]], tests: list[ast.expr]) -> Iterator[str]:
     """Yield the names in a message, then those in the lines on the way, then what these were made of."""
+    conditions = (word for test in tests for word in _WORD.findall(ast.unparse(test)))
     lines = (word for *_, line in moments for word in _WORD.findall(line))
     sources = (word for name, frame, line in moments if name == "__init__" for word in _sources(frame, line))
-    yield from dict.fromkeys([*_WORD.findall(text), *lines, *sources])
+    yield from dict.fromkeys([*_WORD.findall(text), *conditions, *lines, *sources])
 
 
 def _sources(frame: FrameType, line: str) -> list[str]:
@@ -245,13 +233,18 @@ def _about_absent(
     if isinstance(error, FileNotFoundError):
         name = str(error.filename)
         asking = [each for _, frame, _ in moments for each, value in frame.f_locals.items() if value is error.filename]
-        return Complaint((*asking, *words), values=tuple(dict.fromkeys(_files(name, moments)))[:_MOST])
+        return Complaint((*asking, *words), values=tuple(dict.fromkeys(_files(name, moments)))[:MOST_VALUES])
     if isinstance(error, KeyError):
         tables = [key for _, frame, line in moments for key in _table_keys(frame, line)]
         key = error.args[0] if error.args and isinstance(error.args[0], str) else ""
         if key and (callee := _lacking_keyword(moments, key)):
             return Complaint(words, missing=(key,), callee=callee)
-        return Complaint(words, lacks=key, owner=_keys(moments, key), values=tuple(dict.fromkeys(tables))[:_MOST])
+        if error.args == ("",):
+            # No table has an entry without a name: the name is what is wrong, and in an empty one any will do.
+            own = _keys(moments, "")
+            names = tables if own is None else map(repr, sorted(own) or ["default"])
+            return Complaint(words, got="str", values=tuple(dict.fromkeys(names))[:MOST_VALUES])
+        return Complaint(words, lacks=key, owner=_keys(moments, key), values=tuple(dict.fromkeys(tables))[:MOST_VALUES])
     if isinstance(error.obj, ModuleType):
         return Complaint(words, got="str", values=tuple(_members(error.obj, moments)))
     got, name = _lacked(error)
@@ -280,48 +273,26 @@ def _about_kind(
         keys = re.findall(r"""\[["'](\w+)["']\]""", line)
         kind: Kind = "mapping" if keys else "sequence"
         return Complaint(words, kind, got[1] if got is not None else "", lacks=keys[0] if keys else "")
-    for pattern, kind in _WANTED if isinstance(error, TypeError) else ():
+    indexed = re.search(r"(list|tuple|string) indices must be integers", text)
+    if isinstance(error, TypeError) and indexed is not None:
+        return Complaint(words, "mapping", {"string": "str"}.get(indexed[1], indexed[1]))
+    for pattern, kind in WANTED if isinstance(error, TypeError) else ():
         found = re.search(pattern, text)
         if found is not None:
             return Complaint(words, kind, next((each for each in found.groups() if each), ""), values=values)
-    return Complaint(words, _said_kind(text), values=values)
+    return Complaint(words, said_kind(text), values=values)
 
 
-def _quoted(text: str) -> list[str]:
-    """Return the names that a message has in quotes, or lists after a colon or `in`."""
-    quoted = _QUOTED.findall(text)
-    if not quoted:
-        listed = re.search(
-            r"(?:\bone of|\bin|supported|choices|available|either|:)[^\w]*([\w\-]+(?:(?:,| or| and|,? \|) *[\w\-]+)+)",
-            text,
-        )
-        quoted = re.findall(r"[A-Za-z][\w\-]*", listed[1]) if listed is not None else []
-        quoted = [each for each in quoted if each not in {"or", "and"}]
-    return [repr(each) for each in dict.fromkeys(quoted)][:_MOST]
-
-
-def _numbers(text: str) -> list[str]:
-    """Return the small numbers that a message names, as in `must be between 1 and 7`."""
-    found = [each for each in dict.fromkeys(re.findall(r"(?<![\w.])\d{1,3}(?![\w.])", text)) if each != "0"]
-    if "divisible" in text or "multiple" in text:
-        found += ["1", "64", "8", "4"]
-    if re.search(r"\bodd\b", text):
-        found += ["7", "3"]
-    return found[:_MOST]
-
-
-def _compared(moments: list[tuple[str, FrameType, str]]) -> list[str]:
-    """Return the constants that the innermost line compares something with, which did not fit."""
+def _compared(moments: list[tuple[str, FrameType, str]], tests: list[ast.expr]) -> list[str]:
+    """Return the constants that the innermost line compares something with, which did not fit, or that of a raise."""
     if not moments:
         return []
-    line = moments[0][2].strip()
-    condition = re.sub(r"^(?:el)?if |^assert |:\s*(?:#.*)?$", "", line)
-    try:
-        tree = ast.parse(condition)
-    except (SyntaxError, ValueError):
-        return []
+    condition = re.sub(r"^(?:el)?if |^assert |:\s*(?:#.*)?$", "", moments[0][2].strip())
+    trees: list[ast.AST] = [*tests[:1]]
+    with contextlib.suppress(SyntaxError, ValueError):
+        trees.append(ast.parse(condition))
     found: list[str] = []
-    for node in ast.walk(tree):
+    for node in (each for tree in trees for each in ast.walk(tree)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             found += ["64", "4", "1", "8", "7"]
         elif isinstance(node, ast.Compare) and isinstance(
@@ -330,7 +301,7 @@ def _compared(moments: list[tuple[str, FrameType, str]]) -> list[str]:
             for each in node.comparators:
                 items = each.elts if isinstance(each, ast.Tuple | ast.List | ast.Set) else [each]
                 found += [text for item in items if (text := _constant(item, moments[0][1]))]
-    return found[:_MOST]
+    return list(dict.fromkeys(found))[:MOST_VALUES]
 
 
 def _constant(node: ast.expr, frame: FrameType) -> str:
@@ -347,13 +318,11 @@ def _subject(node: ast.expr) -> ast.expr:
     return node.func if is_method and isinstance(node, ast.Call) else node
 
 
-def _checked(error: BaseException) -> tuple[type, ...]:
+def _checked(error: BaseException, tests: list[ast.expr]) -> tuple[type, ...]:
     """Return the classes that code which raised by itself compares values with, in the conditions it raised under."""
-    moments = moments_of(error.__traceback__) if isinstance(error, AssertionError | TypeError | ValueError) else []
+    moments = moments_of(error.__traceback__) if isinstance(error, _RAISED) and tests else []
     if not moments or moments[-1].opname != "RAISE_VARARGS":
         return ()
-    around = nodes_around(moments[-1].path, moments[-1].source.span)[::-1]
-    tests = [node.test for node in around if isinstance(node, ast.If | ast.Assert)]
     found: list[type] = []
     for call in (node for test in tests for node in ast.walk(test)):
         match call:
@@ -363,7 +332,7 @@ def _checked(error: BaseException) -> tuple[type, ...]:
                 found += _classes([kind], moments[-1].frame)
             case _:
                 pass
-    return tuple(dict.fromkeys(found))[:_MOST]
+    return tuple(dict.fromkeys(found))[:MOST_VALUES]
 
 
 def _classes(names: Iterable[ast.expr], frame: FrameType) -> Iterator[type]:
@@ -424,26 +393,60 @@ def _table_keys(frame: FrameType, line: str) -> list[str]:
         table = frame.f_locals.get(name, frame.f_globals.get(name))
         if isinstance(table, Mapping) and 0 < len(table) < 100:
             found += [repr(each) for each in table if isinstance(each, str | int)]
-    return found[:_MOST]
+    return found[:MOST_VALUES]
 
 
 def _keys(moments: list[tuple[str, FrameType, str]], key: str) -> frozenset[str] | None:
     """Return the keys of the mapping that a line asked for this key, None where there is none."""
     for _, frame, line in moments:
-        for name in dict.fromkeys(_WORD.findall(line)):
-            table = frame.f_locals.get(name)
+        for node in _expressions(line):
+            table = _looked_up(node, frame)
             if type(table) is dict and key not in table:
                 return frozenset(each for each in table if isinstance(each, str))
     return None
 
 
+def _expressions(line: str) -> Iterator[ast.expr]:
+    """Yield the expressions in a line, then its words, which may be no whole statement."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        yield from (each for each in ast.walk(ast.parse(line.strip())) if isinstance(each, ast.expr))
+    yield from map(ast.Name, dict.fromkeys(_WORD.findall(line)))
+
+
+def _looked_up(node: ast.expr, frame: FrameType) -> Any:
+    """Return what an expression of names, attributes and items stands for, None where that is not known."""
+    match node:
+        case ast.Name(id=name):
+            return frame.f_locals.get(name)
+        case ast.Attribute(value=value, attr=name):
+            owner = _looked_up(value, frame)
+            return vars(owner).get(name) if isinstance(owner, SimpleNamespace | nn.Module) else None
+        case ast.Subscript(value=value, slice=index):
+            table = _looked_up(value, frame)
+            key = index.value if isinstance(index, ast.Constant) else _looked_up(index, frame)
+            return table.get(key) if type(table) is dict and isinstance(key, str) else None
+        case _:
+            return None
+
+
 def _lacking_attribute(moments: list[tuple[str, FrameType, str]], error: AttributeError) -> str:
     """Return the class whose constructor looks for an attribute in itself, and may make some of `**kwargs`; else ""."""
     for name, frame, _ in moments:
-        takes_any = frame.f_code.co_flags & inspect.CO_VARKEYWORDS
-        if name == "__init__" and takes_any and error.obj is not None and error.obj is frame.f_locals.get("self"):
-            return type(error.obj).__name__
+        owner = frame.f_locals.get("self")
+        if name != "__init__" or not frame.f_code.co_flags & inspect.CO_VARKEYWORDS or error.obj is None:
+            continue
+        if error.obj is owner or (isinstance(error.obj, dict) and _is_what_was_given(error.obj, frame)):
+            return type(owner).__name__
     return ""
+
+
+def _is_what_was_given(table: dict[Any, Any], frame: FrameType) -> bool:
+    """Whether a mapping has what a constructor was called with, and nothing else."""
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount
+    rest = frame.f_locals.get(code.co_varnames[count + bool(code.co_flags & inspect.CO_VARARGS)])
+    names = {*code.co_varnames[1:count], *(rest if isinstance(rest, dict) else ())}
+    return table.keys() <= names
 
 
 def _lacked(error: AttributeError) -> tuple[str, str]:
@@ -474,7 +477,7 @@ def _members(module: ModuleType, moments: list[tuple[str, FrameType, str]]) -> I
     elsewhere = "".join(linecache.getlines(moments[0][1].f_code.co_filename)) if moments else ""
     said = [*re.findall(_TEXT, "".join(texts)), *_ASKED_FOR, *sorted(re.findall(_TEXT, elsewhere))]
     members = (each for each in dict.fromkeys(said) if callable(vars(module).get(each)))
-    yield from map(repr, itertools.islice(members, _MOST))
+    yield from map(repr, itertools.islice(members, MOST_VALUES))
 
 
 def _text_of(cls: type) -> str:
@@ -494,5 +497,7 @@ def _files(name: str, moments: list[tuple[str, FrameType, str]]) -> Iterator[str
 
 
 def _attributes(value: Any) -> frozenset[str] | None:
-    """Return the attributes that a namespace has, None for another value."""
+    """Return the attributes that a namespace has, or a mapping that gives its items as such; None for another value."""
+    if isinstance(value, dict):
+        return frozenset(each for each in value if isinstance(each, str))
     return frozenset(vars(value)) if isinstance(value, SimpleNamespace | argparse.Namespace) else None

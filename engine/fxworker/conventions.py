@@ -6,12 +6,23 @@ from typing import Final
 
 def usual_values(name: str) -> tuple[str, ...]:
     """Return what a parameter of this name usually takes, as expressions, best first; empty for an unusual name."""
-    return next((values for pattern, values in _NAMED if pattern.fullmatch(name)), ())
+    for each in dict.fromkeys((name, name.lower())):
+        found = next((values for pattern, values in _NAMED if pattern.fullmatch(each)), ())
+        if found:
+            return found
+    return ()
 
 
 _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
     (re.compile(pattern), values)
     for pattern, values in (
+        (r"_?target_?|class_path|(full_)?class_name", ("'torch.nn.Identity'",)),
+        (r"(.*_)?(model|encoder|tokenizer|bert|lm)_(name_or_path|path_or_name|id|card)", ("'bert-base-uncased'",)),
+        (r"(.*_)?(n_?fft|fft_size|fft_length|win_length|win_size|window_length|frame_length)", ("512",)),
+        (r"(.*_)?(hop_length|hop_size|hop|frame_shift)", ("128",)),
+        (r"(.*_)?(sample_?rate|sampling_rate|sr|fs)(_?hz)?", ("16000",)),
+        (r"(.*_)?(up|down)(sampl(e|ing))?_?(rates?|factors?|ratios?|scales?)", ("2", "(2, 2)", "[2, 2]", "4")),
+        (r"(tok(en)?|word|input|wt)_?emb(ed(ding)?s?)?|embed_tokens|wte", ("64", "torch.nn.Embedding(1000, 64)")),
         (r"(layer|block|stage)_?(id|number|no|i)|(.*_)?(idx|index)", ("0", "1")),
         (
             r"(in|input)_?(ch|channels?|chans?|planes|c)|channels_in|c_in|nc|inplanes|image_channels|img_channels",

@@ -8,8 +8,13 @@ from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["number", "string", "sequence", "mapping", "object", "callable", "class", "tensor", "flag"]
 
+_OF_TEXT: Final = (
+    "lower", "upper", "startswith", "endswith", "split", "strip", "partition", "format", "replace", "rsplit",
+    "rpartition", "lstrip", "rstrip", "removeprefix", "removesuffix", "isdigit", "capitalize",
+)  # fmt: skip
+
 METHODS: Final[dict[str, Kind]] = {
-    **dict.fromkeys(("lower", "upper", "startswith", "endswith", "split", "strip", "partition", "format"), "string"),
+    **dict.fromkeys(_OF_TEXT, "string"),
     **dict.fromkeys(("get", "items", "keys", "values", "setdefault"), "mapping"),
     **dict.fromkeys(("append", "extend", "index", "insert"), "sequence"),
     **dict.fromkeys(
@@ -46,6 +51,8 @@ class Use:
         defaults: What those have as default.
         optional: It may be None.
         textual: It may be a string, whatever else it may be.
+        counts: It says how many parts are made.
+        turned: It is a record, and what it has in a place stands in a list with that of the others.
     """
 
     kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
@@ -56,6 +63,8 @@ class Use:
     defaults: list[str] = field(default_factory=list[str])
     optional: bool = False
     textual: bool = False
+    counts: bool = False
+    turned: bool = False
 
     def note(self, kind: Kind) -> None:
         """Add evidence for a kind."""
@@ -84,6 +93,8 @@ class Use:
         self.defaults += other.defaults
         self.optional = self.optional or other.optional
         self.textual = self.textual or other.textual
+        self.counts = self.counts or other.counts
+        self.turned = self.turned or other.turned
 
 
 Usage: TypeAlias = dict[str, Use]

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType
 from typing import Any, Final, TypeAlias, get_args
 
+from torch import nn
+
 from fxworker.arguments import Search
 from fxworker.costs import cost_of, lightened
 from fxworker.loading import Loaded, compiled
@@ -226,9 +228,12 @@ def _instance(owner: str, scope: Mapping[str, Any]) -> Any:
     for name in rest:
         found = getattr(found, name, None)
     try:
-        return object.__new__(found)
+        made = object.__new__(found)
     except TypeError:  # It is no class, or one of a kind that Python itself makes.
         return None
+    if isinstance(made, nn.Module):
+        nn.Module.__init__(made)
+    return made
 
 
 def _calls(node: _Function, owner: str, tree: ast.Module | None, scope: Mapping[str, Any]) -> Iterator[str]:

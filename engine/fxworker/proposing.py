@@ -4,31 +4,25 @@ They come from what it is compared with, its annotation, what the constructor do
 classes of the file, its name, and what parameters of that name have as default elsewhere.
 """
 
-import argparse
 import ast
 import dis
 import enum
 import functools
 import inspect
 import re
-import sys
-import types
 import typing
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from torch import Tensor, nn
+from torch import nn
 
 from fxworker.choices import Choice, Group, Value, attribute_of, fields_in, literal, owner_of, parameters_of
 from fxworker.conventions import usual_values
 from fxworker.evidence import Kind, Usage, Use, fields_of
-from fxworker.lineages import is_template, standing_for
-from fxworker.packages import full_name
+from fxworker.examples import FEW, is_number, lists_of
+from fxworker.hints import ARGUMENTS, PLAIN, TENSORS, Hints, is_of
 from fxworker.usage import usage_of
-
-ARGUMENTS: Final = Group("namespace", "argparse.Namespace")
-"""What parsing a command line gives, which some libraries take where they take no other object."""
 
 ANY_CALL: Final = "type('Module', (torch.nn.Identity,), {'forward': lambda self, input, *_, **__: input})()"
 """A module that takes whatever it is called with, and returns the first of it."""
@@ -38,20 +32,6 @@ STAND_INS: Final = frozenset(
 )
 """What stands in for a module of which nothing is known."""
 
-_TENSORS: Final = ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)")
-
-PLAIN: Final[dict[Any, tuple[str, ...]]] = {
-    int: ("64", "4", "2"),
-    float: ("0.1", "1.0"),
-    bool: ("False", "True"),
-    str: ("''",),
-    list: ("[2, 2, 2, 2]", "[64, 64]", "[]"),
-    tuple: ("(2, 2)", "(64, 64)"),
-    dict: ("{}",),
-    set: ("set()",),
-    type(None): ("None",),
-    Tensor: _TENSORS,
-}
 _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "number": ("64", "4", "2", "1", "8", "0.1"),
     "string": ("'relu'", "'default'", "'same'", "''"),
@@ -60,7 +40,7 @@ _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "object": (Group("namespace"), Group("module"), ARGUMENTS, Group("mapping")),
     "callable": ("torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", Group("module")),
     "class": ("torch.nn.Identity", "torch.nn.BatchNorm2d", "torch.nn.LayerNorm", "torch.nn.GELU"),
-    "tensor": _TENSORS,
+    "tensor": TENSORS,
     "flag": ("False", "True"),
 }
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
@@ -76,7 +56,12 @@ _MODULE: Final = re.compile(
 )
 _NAME: Final = re.compile(r"name|key|id|label|.*_name")
 _ITEM: Final = re.compile(r"\.\d+(?=\.|$)")
-_LENGTHS: Final = (2, 4, 3, 5, 8, 1)
+_CHANNELS: Final = re.compile(r"(n|num|nb)?_?(ch|chans?|channels)|c", re.IGNORECASE)
+"""Names of channels that do not say whether they enter."""
+_GIVEN: Final = frozenset({"in_channels", "in_ch", "in_chans", "in_planes", "inplanes"})
+_MADE: Final = frozenset(
+    {"out_channels", "out_ch", "out_chans", "out_planes", "num_features", "num_channels", "planes"}
+)
 _MISSING: Final = "???"
 """What omegaconf's configurations have where whoever uses them must say something."""
 
@@ -86,7 +71,7 @@ _SIZE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for a value: a parameter or a field, with what is known of it."""
+    """A place for a value: a parameter or a field, with what is known of it; `nested` says that its items are lists."""
 
     path: str
     name: str
@@ -94,6 +79,7 @@ class Slot:
     default: Any
     use: Use
     fields: tuple[str, ...]
+    nested: bool = False
 
     @property
     def kind(self) -> Kind | None:
@@ -121,6 +107,7 @@ class Proposals:
         self._inner = inner
         self._usages: dict[int, Usage] = {}
         self._hints: dict[int, dict[str, Any]] = {}
+        self._annotations = Hints(scope, root)
         self._defaults = _defaults(scope, root)
 
     def of(self, choice: Choice, path: str) -> list[Value]:
@@ -137,6 +124,9 @@ class Proposals:
             # It is annotated with what stands for any object, or with a class that gives attributes by itself.
             found.append(_namespace(slot.use))
         found += [*near, *_of_owner(choice, path, slot.name)]
+        if slot.kind is None and slot.hint is inspect.Parameter.empty and _CONFIGURING.fullmatch(slot.name):
+            # Something else says what is read from it.
+            found += [*self._of_file(slot), Group("namespace")]
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
         is_structured = slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"}
@@ -145,17 +135,17 @@ class Proposals:
         # The annotation may be that of an inherited constructor, where the file has a class of its own.
         found += far
         # A name says how much, an annotation says what.
-        found += [each for each in known if (not plain or _is_of(each, slot.hint)) and fits(kind, each)]
+        found += [each for each in known if (not plain or is_of(each, slot.hint)) and fits(kind, each)]
         found += [each for each in self._defaults.get(slot.name, ()) if fits(kind, each)]
         found += [each for each in slot.use.defaults if fits(kind, each)]
         if kind == "mapping" and (slot.fields or slot.use.least):
             # What is gone over has something in it.
-            found.append(Group("mapping") if slot.fields else "{'a': 64, 'b': 64}")
+            found.append(Group("mapping") if slot.fields else self._entries(choice, path))
         if kind == "object" and slot.use.kinds.get("sequence"):
             found.append(_namespace(slot.use))
         found += plain
         if kind == "sequence":
-            found += self._sequences(slot, choice)
+            found += lists_of(self._usage_around(choice, slot.path), slot.name)
         if kind is not None:
             found += _OF_KIND[kind]
         found += [*known, *_UNKNOWN, *_OF_KIND["object"]]
@@ -190,7 +180,8 @@ class Proposals:
             hint = self._hints_of(group.cls).get(name, parameter.annotation if parameter is not None else hint)
             default = parameter.default if parameter is not None else default
         usage = self._usage_around(choice, path)
-        return Slot(path, name, hint, default, usage.get("", Use()), tuple(fields_of(usage, "")))
+        nested = usage.get("[]", Use()).kind == "sequence"
+        return Slot(path, name, hint, default, usage.get("", Use()), tuple(fields_of(usage, "")), nested)
 
     def optional(self, group: Group) -> list[str]:
         """Return the parameters of a constructor that need not be given."""
@@ -204,7 +195,7 @@ class Proposals:
         if kind in {"object", "mapping", "callable", "class"}:
             known += self._of_file(slot, kind)
         if kind == "sequence":
-            known += self._sequences(slot, choice)
+            known += lists_of(self._usage_around(choice, slot.path), slot.name)
         if kind == "object" and _is_module_name(slot.name):
             known.append(Group("module"))
         return list(dict.fromkeys([*known, *_OF_KIND[kind]]))
@@ -215,7 +206,7 @@ class Proposals:
 
     def instances_of(self, cls: type) -> list[Value]:
         """Return values that are instances of a class, for a place that turned out to need one."""
-        return [*PLAIN.get(cls, ())] or [*self._of_class(cls)]
+        return self._annotations.instances_of(cls)
 
     def _of_table(self, choice: Choice, path: str) -> Iterator[Value]:
         """Yield the position of an item in a table such as a vocabulary, whose length is asked for."""
@@ -245,8 +236,9 @@ class Proposals:
             around = around.rpartition(".")[0]
             group = choice.get(around)
             if isinstance(group, Group) and group.style == "call":
-                inner = _ITEM.sub("[]", path[len(around) + 1 :] if around else path)
-                for other, use in self._usage(group.cls).items():
+                usage = self._usage(group.cls)
+                inner = _known_path(usage, _ITEM.sub("[]", path[len(around) + 1 :] if around else path))
+                for other, use in usage.items():
                     if other == inner or other.startswith((f"{inner}.", f"{inner}[")):
                         found.setdefault(other[len(inner) :], Use()).merge(use)
         return found
@@ -255,82 +247,29 @@ class Proposals:
         """Return what values of this name usually are, by its own name or that of a parameter which it becomes."""
         for name in (slot.name, *slot.use.names):
             known = usual_values(name)
+            if slot.nested:
+                known = ()
             if slot.use.count or slot.use.least:
                 known = tuple(each for each in known if _has_length(each, slot.use))
+            if _CHANNELS.fullmatch(name) and not _GIVEN.isdisjoint(slot.use.names) and _MADE.isdisjoint(slot.use.names):
+                known = usual_values("in_channels")
             if self._inner and known[:1] == ("3",):
                 # Channels of an image enter the outermost model; a part of it takes what its neighbours give.
                 known = known[1:]
+            if slot.use.counts and known and known[0] not in FEW:
+                # So many parts are made, however it is called.
+                known = (*FEW, *known)
             if known:
                 return list(known)
-        return []
+        return list(FEW) if slot.use.counts else []
 
     def _said(self, slot: Slot) -> Iterator[Value]:
         """Yield what the code says: literals it compares with, and what the annotation allows."""
         if slot.use.textual or slot.kind not in {"sequence", "object", "mapping"}:
             yield from dict.fromkeys(slot.use.literals)
-        yield from self._of_hint(slot.hint, slot.name)
-
-    def _of_hint(self, hint: Any, name: str) -> Iterator[Value]:
-        """Yield values for an annotation that is more than a plain type."""
-        origin = typing.get_origin(hint)
-        arguments = typing.get_args(hint)
-        if origin is typing.Annotated:
-            yield from self._of_hint(arguments[0], name)
-        elif origin is typing.Literal:
-            yield from map(repr, arguments)
-        elif origin in {typing.Union, types.UnionType}:
-            # What is empty, or nothing, is allowed and says least.
-            for each in sorted(arguments, key=lambda each: each in {str, bool, bytes}):
-                if each is not type(None):
-                    yield from _fitting(usual_values(name), each) or self._of_hint(each, name)
-                    yield from PLAIN.get(each, ())[:1]
-            if type(None) in arguments and any(isinstance(each, type) and is_template(each) for each in arguments):
-                # There may be no class of that kind.
-                yield "None"
-        elif origin is type or hint is type:
-            bound = arguments[0] if arguments else nn.Module
-            yield from (["torch.nn.Identity"] if _is_module(bound) else [])
-        elif origin in _SEQUENCES and arguments:
-            yield from self._of_items(hint, name)
-        elif isinstance(hint, type):
-            yield from self._of_class(hint)
-
-    def _of_items(self, hint: Any, name: str) -> Iterator[Value]:
-        """Yield values for the annotation of a sequence that says what its items are."""
-        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-        fitting = _fitting(usual_values(name), arguments[0]) or PLAIN.get(arguments[0], ())[:1]
-        inner = [*(fitting or self._of_hint(arguments[0], name))]
-        count = len(arguments) if origin is tuple and Ellipsis not in arguments else 2
-        plain = [each for each in inner if isinstance(each, str)]
-        if plain:
-            items = ", ".join(plain[:1] * count)
-            yield f"({items},)" if origin is tuple else f"[{items}]"
-        elif inner and isinstance(arguments[0], type):
-            yield Group("list", cls=arguments[0], size=count)
-
-    def _of_class(self, hint: type) -> Iterator[Value]:
-        name = self._visible(hint)
-        if issubclass(hint, enum.Enum):
-            member = next(iter(hint), None)
-            if member is not None and name:
-                yield f"{name}.{member.name}"
-        elif hint is argparse.Namespace:
-            yield ARGUMENTS
-        elif hint is nn.Module:
-            yield "torch.nn.Identity()"
-        elif hint not in PLAIN and hint is not self._root:
-            for cls in standing_for(hint, but=self._root):
-                name = self._visible(cls)
-                if name:
-                    yield Group("call", name, cls)
-
-    def _visible(self, cls: type) -> str:
-        """Return the name that a class has in the file, or its package if that is the project's, "" if it has none."""
-        name = next((name for name, value in self._scope.items() if value is cls), "")
-        top = cls.__module__.partition(".")[0]
-        if name or top in sys.stdlib_module_names or top in {"torch", "numpy"} or top in self._scope:
-            return name
-        return full_name(cls)
+        said = self._annotations.values(slot.hint, slot.name)
+        # What is read from a mapping, or from an object, says more than what any mapping may have.
+        yield from (each for each in said if not (slot.fields and isinstance(each, str) and each.startswith("{")))
 
     def _is_called_like_a_module(self, name: str) -> bool:
         """Whether a place has the name of a module of the file: `encoder`."""
@@ -392,30 +331,21 @@ class Proposals:
                 ranked.append((-alike - having, key, key if called else Group("call", key, cls)))
         return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:3]
 
-    def _sequences(self, slot: Slot, choice: Choice) -> list[Value]:
-        """Return lists of what the items must be, of the lengths that are needed most."""
-        usage = self._usage_around(choice, slot.path)
-        items = usage.get("[]", Use())
-        lengths = (slot.use.count,) if slot.use.count else tuple(each for each in _LENGTHS if each >= slot.use.least)
-        known = [each for name in (slot.name, *slot.use.names) for each in usual_values(name)]
-        numbers = [each for each in known if fits("number", each)]
-        match items.kind:
-            case "sequence":
-                one = "'a'" if usage.get("[][]", Use()).kind == "string" else "2"
-                inner = ", ".join([one] * (items.count or 2))
-                values = [f"({inner})"]
-            case "string":
-                values = [*items.literals[:2], "'relu'"]
-            case "class":
-                values = ["torch.nn.Identity"]
-            case "callable":
-                values = ["torch.nn.Identity()"]
-            case _:
-                values = [*items.literals[:1], *numbers[:1], "64", "2"]
-        return [f"[{', '.join([value] * length)}]" for value in dict.fromkeys(values) for length in lengths]
+    def _entries(self, choice: Choice, path: str) -> str:
+        """Return a mapping with two entries, where any keys will do."""
+        item = self._usage_around(choice, path).get("[]", Use()).kind
+        value = {"callable": "torch.nn.Identity()", "class": "torch.nn.Identity", "string": "'a'"}.get(item or "", "64")
+        return f"{{'a': {value}, 'b': {value}}}"
 
 
-_SEQUENCES: Final = frozenset({tuple, list, set, frozenset, Sequence, Iterable, Collection})
+def _known_path(usage: Usage, path: str) -> str:
+    """Return a path with `[]` for the names of entries that nothing is known of, but of any entry there."""
+    found = ""
+    for name in path.split("."):
+        inner = f"{found}.{name}" if found else name
+        has_own = any(each == inner or each.startswith((f"{inner}.", f"{inner}[")) for each in usage)
+        found = f"{found}[]" if found and not has_own and f"{found}[]" in usage else inner
+    return found
 
 
 def fits(kind: Kind | None, value: Value) -> bool:
@@ -425,7 +355,7 @@ def fits(kind: Kind | None, value: Value) -> bool:
     found = literal(value)
     match kind:
         case "number":
-            return isinstance(found, int | float) and not isinstance(found, bool)
+            return is_number(value)
         case "string":
             return isinstance(found, str)
         case "sequence":
@@ -509,15 +439,6 @@ def _assigned_in(cls: type) -> frozenset[str]:
 
 def _is_module_name(name: str) -> bool:
     return _MODULE.fullmatch(name) is not None
-
-
-def _fitting(values: tuple[str, ...], hint: Any) -> list[Value]:
-    return [each for each in values if _is_of(each, hint)]
-
-
-def _is_of(expression: str, hint: Any) -> bool:
-    """Whether a literal is of a plain type."""
-    return type(literal(expression)) is hint
 
 
 def _is_module(value: Any) -> bool:

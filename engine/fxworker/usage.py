@@ -5,21 +5,21 @@
 `super().__init__(…)` and into the constructors of other classes, not further. Nothing is executed.
 """
 
+import argparse
 import ast
-import enum
+import copy
+import dataclasses
 import inspect
-import textwrap
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, Final
 
-from torch import Tensor, nn
+from torch import nn
 
+from fxworker.bindings import PROPERTIES, Bindings
 from fxworker.choices import attribute_of, every_parameter_of, parameters_of
 from fxworker.evidence import METHODS, Kind, Usage, Use, merge
-
-_PROPERTIES: Final = frozenset({"shape", "ndim"})
-"""What only tensors have, and arrays."""
+from fxworker.surroundings import Surroundings, constructor_of, is_own_attribute, methods_of, tree_of
 
 _SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "weight", "bias"})
 
@@ -32,8 +32,21 @@ _BUILTINS: Final[dict[str, Kind]] = {
 _TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torch.as_tensor", "torch.stack")
 """How functions end whose first argument is a tensor."""
 
-_TAKING_MODULES: Final = "ModuleList"
-"""How classes end that take a list of modules."""
+_TAKING: Final[dict[str, tuple[Kind, Kind | None]]] = {
+    "ModuleList": ("sequence", "callable"),
+    "ModuleDict": ("mapping", "callable"),
+    ".join": ("sequence", "string"),
+    "import_module": ("string", None),
+}
+"""How functions and classes end, what they take, and what that has in it."""
+
+_SPLITTING: Final = frozenset({"split", "rsplit", "partition", "rpartition"})
+
+_SOME_CLASS: Final = "'torch.nn.Identity'"
+"""The full name of a class, where any will do."""
+
+_ADDING: Final = frozenset({"append", "extend", "insert", "add_module", "setattr", "deepcopy", "register_module"})
+"""What a loop calls that makes parts of a model."""
 
 _DEEPEST: Final = 3
 """How many constructors a value is followed into."""
@@ -47,42 +60,14 @@ def usage_of(cls: Any, depth: int = 0, owner: Any = None) -> Usage:
         depth: In how many constructors this one is called.
         owner: The class whose method the function is.
     """
-    function = _constructor(cls)
-    tree = _tree(function)
+    function = constructor_of(cls)
+    tree = tree_of(function)
     if tree is None:
         return {}
     reader = _Reader(function.__globals__, owner or cls, function, depth)
     reader.read(tree)
-    reader.read_methods(_methods(cls))
+    reader.read_methods(methods_of(cls))
     return reader.usage
-
-
-def _constructor(cls: Any) -> Any:
-    """Return the function that constructs: the class's own or inherited `__init__`, or the callable itself."""
-    function = cls.__init__ if isinstance(cls, type) else attribute_of(cls, "__func__") or cls
-    function = inspect.unwrap(function)
-    return function if inspect.isfunction(function) else None
-
-
-def _tree(function: Any) -> ast.FunctionDef | None:
-    if function is None:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    except (OSError, TypeError, SyntaxError, ValueError, IndexError, RecursionError):
-        return None
-    return tree if isinstance(tree, ast.FunctionDef) else None
-
-
-def _methods(cls: Any) -> Iterator[ast.FunctionDef]:
-    """Yield the other methods of a class that its instances are used by."""
-    for name, value in vars(cls).items() if isinstance(cls, type) else ():
-        if name in {"forward", "reset_parameters", "encode", "decode"} and inspect.isfunction(value):
-            tree = _tree(value)
-            if tree is not None:
-                yield tree
 
 
 class _Reader(ast.NodeVisitor):
@@ -90,80 +75,104 @@ class _Reader(ast.NodeVisitor):
 
     def __init__(self, scope: Mapping[str, Any], cls: Any, function: Any, depth: int) -> None:
         self.usage: Usage = {}
-        self._scope = scope
+        self._around = Surroundings(scope, cls, function)
         self._cls = cls
-        self._function = function
         self._depth = depth
-        self._paths: dict[str, str] = {}
+        self._names = Bindings(self.usage)
         self._keywords = ""
         self._sums: list[list[str]] = []
+        self._same: list[tuple[str, str]] = []
+        self._made: dict[str, dict[str, str]] = {}
 
     def read(self, tree: ast.FunctionDef) -> None:
         """Read the constructor."""
         every = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
-        self._paths = {each.arg: each.arg for each in every if each.arg != "self"}
+        self._names.paths = {each.arg: each.arg for each in every if each.arg != "self"}
         self._keywords = tree.args.kwarg.arg if tree.args.kwarg is not None else ""
         for statement in tree.body:
             self.visit(statement)
+        for one, other in self._same:
+            # Which of them is used is decided while it runs.
+            known = copy.deepcopy(self.usage)
+            merge(self.usage, one, known, other)
+            merge(self.usage, other, known, one)
         for paths in self._sums:
             # What is added to a list is one.
-            if any("sequence" in self._use(path).kinds for path in paths):
+            if any("sequence" in self._names.use(path).kinds for path in paths):
                 for path in paths:
-                    self._use(path).note("sequence")
+                    self._names.use(path).note("sequence")
 
     def read_methods(self, trees: Iterable[ast.FunctionDef]) -> None:
         """Read how attributes that hold parameters are called later, and what is read from them."""
-        kept = {name: path for name, path in self._paths.items() if name.startswith("self.")}
+        kept = {name: path for name, path in self._names.paths.items() if name.startswith("self.")}
         for tree in trees:
             for node in ast.walk(tree):
                 if isinstance(node, ast.Call) and ast.unparse(node.func) in kept:
-                    use = self._use(kept[ast.unparse(node.func)])
+                    use = self._names.use(kept[ast.unparse(node.func)])
                     if "class" not in use.kinds:
                         use.note("callable")
-                elif (
-                    isinstance(node, ast.Attribute) and ast.unparse(node.value) in kept and _is_own_attribute(node.attr)
-                ):
+                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in kept and _is_telling(node.attr):
                     path = kept[ast.unparse(node.value)]
-                    self._use(path).note("object")
-                    self._use(f"{path}.{node.attr}")
+                    self._names.use(path).note("object")
+                    self._names.use(f"{path}.{node.attr}")
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Follow `self.x = x`, `a, b = pair` and `a, b = c, d`."""
         self.visit(node.value)
-        path = self._path(node.value)
+        path = self._names.path(node.value)
         for target in node.targets:
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
                 for each, value in zip(target.elts, node.value.elts, strict=False):
-                    self._bind(ast.unparse(each), self._path(value))
+                    self._names.bind(ast.unparse(each), self._names.path(value))
             elif isinstance(target, ast.Tuple | ast.List) and path:
-                self._unpacked(target, path)
+                self._names.unpacked(target, path)
+            elif isinstance(target, ast.Tuple | ast.List) and (path := self._names.turned(node.value)):
+                self._names.turned_into(target, path)
             elif isinstance(target, ast.Name | ast.Attribute):
-                self._bind(ast.unparse(target), path)
+                self._names.bind(ast.unparse(target), path)
+                if isinstance(target, ast.Name):
+                    self._around.bind(target.id, node.value)
+                    self._gathered(target.id, node.value)
             else:
                 self.visit(target)
+
+    def _gathered(self, name: str, node: ast.expr) -> None:
+        """Note that a name is an object of several values: `config = SimpleNamespace(dim=dim, heads=heads)`."""
+        self._made.pop(name, None)
+        if isinstance(node, ast.Call) and node.keywords and _holds_data(self._around.value(node.func)):
+            self._made[name] = {
+                each.arg: self._names.path(each.value) for each in node.keywords if each.arg is not None
+            }
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         """Follow `self.x: int = x`."""
         if node.value is not None:
             self.visit(node.value)
-            self._bind(ast.unparse(node.target), self._path(node.value))
+            self._names.bind(ast.unparse(node.target), self._names.path(node.value))
 
     def visit_For(self, node: ast.For) -> None:
         """A loop's variable is an item."""
-        self._loop(node.target, node.iter)
+        self._gone_over(node.target, node.iter)
+        self._repeated(node.iter, node.body)
         for statement in (*node.body, *node.orelse):
             self.visit(statement)
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
         """As in a loop; `visit_ListComp` and its like come here first."""
-        self._loop(node.target, node.iter)
+        self._gone_over(node.target, node.iter)
         for test in node.ifs:
             self.visit(test)
 
+    def _gone_over(self, target: ast.expr, values: ast.expr) -> None:
+        self.visit(values)
+        self._names.loop(target, values)
+
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         for generator in node.generators:
             self.visit(generator)
-        for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+            self._repeated(generator.iter, parts)
+        for part in parts:
             self.visit(part)
 
     def visit_ListComp(self, node: ast.ListComp) -> None:
@@ -184,57 +193,69 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """`config.width` makes an object; what is called says more (`visit_Call`)."""
-        path = self._path(node.value)
-        if path and node.attr in _PROPERTIES:
-            self._use(path).note("tensor")
+        path = self._names.path(node.value)
+        if path and node.attr in PROPERTIES:
+            self._names.use(path).note("tensor")
         elif path and node.attr not in _SHARED and not node.attr.startswith("__"):
-            self._use(path).note("object")
-            self._use(f"{path}.{node.attr}")
+            self._names.use(path).note("object")
+            self._names.use(f"{path}.{node.attr}")
         self.visit(node.value)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """`opt["dim"]` makes a mapping, `dims[0]` a sequence, `{"relu": …}[act]` says what `act` may be."""
-        path, index = self._path(node.value), node.slice
+        path, index = self._names.path(node.value), node.slice
         if path and isinstance(index, ast.Constant) and isinstance(index.value, str):
-            self._use(path).note("mapping")
-            self._use(f"{path}.{index.value}")
+            self._names.use(path).note("mapping")
+            self._names.use(f"{path}.{index.value}")
         elif path:
-            use = self._use(path)
+            use = self._names.use(path)
             use.note("sequence")
             if isinstance(index, ast.Constant) and isinstance(index.value, int):
                 use.least = max(use.least, index.value + 1)
-            self._use(f"{path}[]")
-        key = self._path(index)
+            self._names.use(f"{path}[]")
+        key = self._names.path(index)
         if key:
-            self._use(key).literals += self._keys(node.value)
+            self._names.use(key).literals += self._around.keys(node.value)
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         """Note what is called, and what is handed on to it."""
-        path = self._path(node.func)
+        path = self._names.path(node.func)
         method = node.func if isinstance(node.func, ast.Attribute) else None
-        owner = self._path(method.value) if method is not None else ""
+        owner = self._names.path(method.value) if method is not None else ""
         if method is not None and owner and (method.attr in METHODS or method.attr in _SHARED):
-            if method.attr in METHODS:
-                self._use(owner).note(METHODS[method.attr])
-            for part in (*node.args, *(each.value for each in node.keywords)):
-                self.visit(part)
+            self._method_called(node, method.attr, self._names.use(owner), owner)
             return
         if path:
-            self._use(path).note("class" if not self._in_lambda else "callable")
+            self._names.use(path).note("callable" if self._in_lambda or self._takes_tensors(node) else "class")
         name = ast.unparse(node.func)
+        self.visit(node.func)
         match node:
-            case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.expr() as key, *_]) if self._path(key):
-                self._use(self._path(key)).note("string")
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.expr() as key, *_]) if self._names.path(key):
+                self._names.use(self._names.path(key)).note("string")
             case ast.Call(func=ast.Name(id="map" | "filter"), args=[ast.Lambda() as function, values]):
-                self._loop(ast.Name(next((each.arg for each in function.args.args), "")), values)
-            case ast.Call(func=ast.Name(id="isinstance"), args=[value, ast.Name(id="str")]) if self._path(value):
-                self._use(self._path(value)).textual = True
+                self._gone_over(ast.Name(next((each.arg for each in function.args.args), "")), values)
+            case ast.Call(func=ast.Name(id="isinstance"), args=[value, ast.Name(id="str")]) if self._names.path(value):
+                self._names.use(self._names.path(value)).textual = True
             case ast.Call(func=ast.Name(id="isinstance" | "callable" | "hasattr" | "exists" | "type" | "default")):
                 pass
             case _:
                 self._handed(node, name)
-        self.generic_visit(node)
+        for part in (*node.args, *node.keywords):
+            self.visit(part)
+
+    def _method_called(self, node: ast.Call, name: str, use: Use, path: str) -> None:
+        """Note what a method says about the value that it is one of."""
+        given = [each.value for each in node.args if isinstance(each, ast.Constant)]
+        if name in METHODS:
+            use.note(METHODS[name])
+        if name in _SPLITTING and "." in given:
+            use.literals.append(_SOME_CLASS)
+        if name == "pop" and len(node.args) == 1 and given and isinstance(given[0], str):
+            use.note("mapping")
+            self._names.use(f"{path}.{given[0]}")
+        for part in (*node.args, *(each.value for each in node.keywords)):
+            self.visit(part)
 
     _in_lambda = False
 
@@ -248,18 +269,18 @@ class _Reader(ast.NodeVisitor):
         """Arithmetic is for numbers, unless a list or a string is on the other side."""
         adds = isinstance(node.op, ast.Add)
         for side, other in ((node.left, node.right), (node.right, node.left)):
-            path = self._path(side)
+            path = self._names.path(side)
             if path:
                 if adds and isinstance(other, ast.List | ast.Tuple | ast.ListComp):
-                    self._use(path).note("sequence")
+                    self._names.use(path).note("sequence")
                 elif isinstance(other, ast.JoinedStr) or (
                     isinstance(other, ast.Constant) and isinstance(other.value, str)
                 ):
-                    self._use(path).note("string")
+                    self._names.use(path).note("string")
                 else:
-                    self._use(path).note("number")
+                    self._names.use(path).note("number")
         if adds:
-            self._sums.append([path for path in map(self._path, _summands(node)) if path])
+            self._sums.append([path for path in map(self._names.path, _summands(node)) if path])
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
@@ -267,22 +288,33 @@ class _Reader(ast.NodeVisitor):
         sides = [node.left, *node.comparators]
         for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
             for side, other in ((left, right), (right, left)):
-                path = self._path(side)
+                path = self._names.path(side)
                 if path:
-                    self._compared(self._use(path), operator, other, reverse=side is right)
+                    self._compared(self._names.use(path), operator, other, reverse=side is right)
         self.generic_visit(node)
 
     def visit_Starred(self, node: ast.Starred) -> None:
         """`*dims` is a sequence."""
-        path = self._path(node.value)
+        path = self._names.path(node.value)
         if path:
-            self._use(path).note("sequence")
+            self._names.use(path).note("sequence")
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
-        """`if flag:` is the least that one can say of something."""
+        """`if flag:` is the least that one can say of something; a name may be given one thing or another."""
         self._tested(node.test)
-        self.generic_visit(node)
+        self.visit(node.test)
+        before = dict(self._names.paths)
+        for statement in node.body:
+            self.visit(statement)
+        one, self._names.paths = self._names.paths, {**before}
+        for statement in node.orelse:
+            self.visit(statement)
+        other = self._names.paths
+        self._names.paths = {**one, **other, **{name: path for name, path in one.items() if before.get(name) != path}}
+        for name, path in other.items():
+            if path not in {one.get(name), before.get(name)} and one.get(name, "") not in {"", before.get(name)}:
+                self._same.append((one[name], path))
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
         """As in a statement."""
@@ -291,90 +323,44 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Match(self, node: ast.Match) -> None:
         """The cases say what the subject may be."""
-        path = self._path(node.subject)
+        path = self._names.path(node.subject)
         if path:
             for case in node.cases:
-                self._use(path).literals += [
+                self._names.use(path).literals += [
                     ast.unparse(each.value) for each in ast.walk(case.pattern) if isinstance(each, ast.MatchValue)
                 ]
         self.generic_visit(node)
 
-    def _use(self, path: str) -> Use:
-        return self.usage.setdefault(path, Use())
-
-    def _path(self, node: ast.expr) -> str:
-        """Return the path of a value that comes from a parameter, "" for another."""
-        match node:
-            case ast.Name(id=name):
-                return self._paths.get(name, "")
-            case ast.Attribute(value=value, attr=name):
-                known = self._paths.get(ast.unparse(node))
-                around = self._path(value)
-                return known or (f"{around}.{name}" if around and name not in _PROPERTIES else "")
-            case ast.Subscript(value=value, slice=ast.Constant(value=key)):
-                around = self._path(value)
-                return "" if not around else f"{around}.{key}" if isinstance(key, str) else f"{around}[]"
-            case ast.Subscript(value=value):
-                around = self._path(value)
-                return f"{around}[]" if around and not isinstance(node.slice, ast.Slice) else around
-            case ast.BoolOp(op=ast.Or(), values=[first, *_]):
-                return self._path(first)
-            case _:
-                return ""
-
-    def _bind(self, name: str, path: str) -> None:
-        if path:
-            self._paths[name] = path
-        elif name not in self.usage:
-            # A parameter that is normalised (`x = x if … else (x, x)`) stays what was given.
-            self._paths.pop(name, None)
-
-    def _unpacked(self, target: ast.Tuple | ast.List, path: str) -> None:
-        use = self._use(path)
-        use.note("sequence")
-        if not any(isinstance(each, ast.Starred) for each in target.elts):
-            use.count = use.count or len(target.elts)
-        for each in target.elts:
-            if isinstance(each, ast.Name | ast.Attribute):
-                self._bind(ast.unparse(each), f"{path}[]")
-
-    def _loop(self, target: ast.expr, values: ast.expr) -> None:
-        """Bind a loop's variables to items of what it goes over."""
-        self.visit(values)
-        path = self._path(values)
-        if path:
-            self._use(path).note("sequence")
-            self._items(target, path)
-            return
+    def _repeated(self, values: ast.expr, body: Sequence[ast.AST]) -> None:
+        """Note that a number says how many parts are made: `for _ in range(depth)`."""
         match values:
-            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
-                self._loop(target.elts[-1], inner)
-            case ast.Call(func=ast.Name(id="zip"), args=parts) if isinstance(target, ast.Tuple):
-                for part, each in zip(parts, target.elts, strict=False):
-                    self._loop(each, part)
-            case ast.Call(func=ast.Name(id="reversed" | "list" | "tuple" | "sorted" | "range"), args=[inner]):
-                if values.func.id != "range":  # pyright: ignore[reportAttributeAccessIssue] — The pattern says a name.
-                    self._loop(target, inner)
-            case ast.Call(func=ast.Attribute(value=inner, attr="items" | "values" | "keys")) if self._path(inner):
-                use = self._use(self._path(inner))
-                use.note("mapping")
-                use.least = max(use.least, 1)
+            case ast.Call(func=ast.Name(id="range"), args=[count]) if self._names.path(count):
+                calls = [each for part in body for each in ast.walk(part) if isinstance(each, ast.Call)]
+                if any(map(self._makes_parts, calls)):
+                    self._names.use(self._names.path(count)).counts = True
             case _:
                 pass
 
-    def _items(self, target: ast.expr, path: str) -> None:
-        if isinstance(target, ast.Name):
-            self._paths[target.id] = f"{path}[]"
-            self._use(f"{path}[]")
-        elif isinstance(target, ast.Tuple | ast.List):
-            self._unpacked(target, f"{path}[]")
+    def _makes_parts(self, call: ast.Call) -> bool:
+        """Whether a call makes a part of a model, as far as one can tell."""
+        found = self._around.value(call.func)
+        last = ast.unparse(call.func).rpartition(".")[2]
+        return (
+            (isinstance(found, type) and issubclass(found, nn.Module))
+            or last in _ADDING
+            or bool(self._names.path(call.func))
+        )
+
+    def _takes_tensors(self, call: ast.Call) -> bool:
+        """Whether a call is given tensors that are made for it, as a module is."""
+        return any(isinstance(each, ast.Call) and ast.unparse(each.func).startswith("torch.") for each in call.args)
 
     def _compared(self, use: Use, operator: ast.cmpop, other: ast.expr, *, reverse: bool) -> None:
         if isinstance(operator, ast.Is | ast.IsNot):
             use.optional = True
         elif isinstance(operator, ast.In | ast.NotIn) and not reverse:
             items = other.elts if isinstance(other, ast.Tuple | ast.List | ast.Set) else []
-            use.literals += [*self._constants(items)] or self._keys(other)
+            use.literals += [*self._around.constants(items)] or self._around.keys(other)
         elif isinstance(operator, ast.In | ast.NotIn):
             is_text = isinstance(other, ast.Constant) and isinstance(other.value, str)
             use.note("string" if is_text else "sequence")
@@ -390,64 +376,35 @@ class _Reader(ast.NodeVisitor):
             if isinstance(operator, ast.Eq) and isinstance(other, ast.Constant):
                 use.literals.append(ast.unparse(other))
         elif isinstance(operator, ast.Eq | ast.NotEq):
-            use.literals += self._constants([other])
-
-    def _constants(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
-        """Yield the constants among expressions, also those that have a name, and the members of enumerations."""
-        for node in nodes:
-            value = node.value if isinstance(node, ast.Constant) else self._value(node)
-            if isinstance(value, enum.Enum):
-                yield ast.unparse(node)
-            elif isinstance(node, ast.Constant) or isinstance(value, str | int | float):
-                yield repr(value)
+            use.literals += self._around.constants([other])
 
     def _tested(self, test: ast.expr) -> None:
         tests = test.values if isinstance(test, ast.BoolOp) else [test]
         for each in tests:
-            path = self._path(each.operand if isinstance(each, ast.UnaryOp) else each)
+            path = self._names.path(each.operand if isinstance(each, ast.UnaryOp) else each)
             if path:
-                self._use(path).note("flag")
-
-    def _keys(self, table: ast.expr) -> list[str]:
-        """Return what a table may be asked for: the keys of a dictionary that is written out, or that is there."""
-        if isinstance(table, ast.Dict):
-            return [ast.unparse(each) for each in table.keys if isinstance(each, ast.Constant)]
-        found = self._value(table)
-        if isinstance(found, Mapping | list | tuple | set | frozenset):
-            return [repr(each) for each in found if isinstance(each, str | int)][:12]
-        return []
-
-    def _value(self, node: ast.expr) -> Any:
-        """Return what a name that does not come from the constructor stands for, None where that is not known."""
-        match node:
-            case ast.Name(id=name):
-                return self._scope.get(name)
-            case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                return attribute_of(self._cls, name)
-            case ast.Attribute(value=value, attr=name):
-                return attribute_of(self._value(value), name)
-            case _:
-                return None
+                self._names.use(path).note("flag")
 
     def _handed(self, call: ast.Call, name: str) -> None:
         """Note what a value is handed to: as which parameter, and what is known about that."""
         named = [(each.arg, each.value) for each in call.keywords if each.arg is not None]
         given: list[tuple[str | int, ast.expr]] = [*enumerate(call.args), *named]
-        mine = [(at, self._path(value)) for at, value in given if self._path(value)]
+        mine = [(at, self._names.path(value)) for at, value in given if self._names.path(value)]
         spread = [each.value for each in call.keywords if each.arg is None]
         for each in spread:
-            if self._path(each):
-                self._use(self._path(each)).note("mapping")
-                self._spread(call, name, self._path(each))
+            if self._names.path(each):
+                self._names.use(self._names.path(each)).note("mapping")
+                self._spread(call, name, self._names.path(each))
+        self._parts_handed(call, name, given)
         passes_on = any(isinstance(each, ast.Name) and each.id == self._keywords for each in spread)
         if not mine and not passes_on:
             return
         if not self._known_call(name, mine):
-            self._received_by(self._receiver(call, name), mine, passes_on=passes_on)
+            self._received_by(self._around.receiver(call, name), mine, passes_on=passes_on)
 
     def _spread(self, call: ast.Call, name: str, path: str) -> None:
         """Note that a mapping which is handed on as arguments has those that the receiver cannot do without."""
-        receiver = self._receiver(call, name)
+        receiver = self._around.receiver(call, name)
         parameters = [*parameters_of(receiver).values()][len(call.args) :]
         given = {each.arg for each in call.keywords}
         wanted = [each.name for each in parameters if each.default is each.empty and each.name not in given]
@@ -458,19 +415,19 @@ class _Reader(ast.NodeVisitor):
         kind = _BUILTINS.get(name)
         if kind is not None:
             for _, path in mine:
-                self._use(path).note(kind)
-        elif name.endswith(_TAKING_MODULES):
+                self._names.use(path).note(kind)
+        elif taking := next((each for each in _TAKING if name.endswith(each)), ""):
+            whole, item = _TAKING[taking]
             for _, path in mine:
-                self._use(path).note("sequence")
-                self._use(f"{path}[]").note("callable")
-        elif name.endswith(".join"):
-            for _, path in mine:
-                self._use(path).note("sequence")
-                self._use(f"{path}[]").note("string")
+                self._names.use(path).note(whole)
+                if whole == "mapping":
+                    self._names.use(path).least = max(self._names.use(path).least, 1)
+                if item is not None:
+                    self._names.use(f"{path}[]").note(item)
         elif name == "self.register_buffer" or name.endswith(_TAKING_TENSORS):
             for at, path in mine:
                 if at in {"tensor", "data"} or at == int(name == "self.register_buffer"):
-                    self._use(path).note("tensor")
+                    self._names.use(path).note("tensor")
         else:
             return False
         return True
@@ -483,7 +440,7 @@ class _Reader(ast.NodeVisitor):
         known = usage_of(receiver, self._depth + 1, owner) if self._is_followed(receiver) else {}
         for at, path in mine:
             found = parameters.get(at) if isinstance(at, str) else _positional(parameters, at + is_method)
-            use = self._use(path)
+            use = self._names.use(path)
             if found is None:
                 use.names += [at] if isinstance(at, str) else []
                 continue
@@ -492,6 +449,19 @@ class _Reader(ast.NodeVisitor):
         if passes_on:
             for name in parameters:
                 merge(self.usage, name, known, name)
+
+    def _parts_handed(self, call: ast.Call, name: str, given: list[tuple[str | int, ast.expr]]) -> None:
+        """Note what a receiver says about the parts of objects that it is given."""
+        names = [(at, value.id) for at, value in given if isinstance(value, ast.Name)]
+        held = [(at, self._made[each]) for at, each in names if each in self._made]
+        receiver = self._around.receiver(call, name) if held else None
+        parameters = every_parameter_of(receiver)
+        known = usage_of(receiver, self._depth + 1) if self._is_followed(receiver) else {}
+        for at, parts in held:
+            found = parameters.get(at) if isinstance(at, str) else _positional(parameters, at)
+            name = found.name if found is not None else ""
+            for field, path in parts.items():
+                merge(self.usage, path, known, f"{name}.{field}")
 
     def _received(self, use: Use, parameter: inspect.Parameter) -> None:
         use.names.append(parameter.name)
@@ -502,15 +472,6 @@ class _Reader(ast.NodeVisitor):
         if kind is not None:
             use.note(kind)
 
-    def _receiver(self, call: ast.Call, name: str) -> Any:
-        """Return the callable that a call calls, None where that is not known."""
-        if name == "super().__init__" or (name.endswith(".__init__") and isinstance(self._cls, type)):
-            lineage = self._cls.__mro__ if isinstance(self._cls, type) else ()
-            owner = next((at for at, each in enumerate(lineage) if _is_own(each, self._function)), -1)
-            return next((each for each in lineage[owner + 1 :] if "__init__" in vars(each)), None)
-        found = self._value(call.func)
-        return found if callable(found) else None
-
     def _is_followed(self, receiver: Any) -> bool:
         if self._depth >= _DEEPEST or receiver is None or receiver is self._cls:
             return False
@@ -520,9 +481,15 @@ class _Reader(ast.NodeVisitor):
         )
 
 
-def _is_own_attribute(name: str) -> bool:
-    """Whether an attribute is none that modules, tensors and Python's own values have."""
-    return not any(hasattr(each, name) for each in (nn.Module, Tensor, str, list, dict, float)) and name not in _SHARED
+def _is_telling(name: str) -> bool:
+    """Whether having an attribute says that something is an object of its own kind."""
+    return is_own_attribute(name) and name not in _SHARED
+
+
+def _holds_data(value: Any) -> bool:
+    """Whether a class is one of those whose instances have what they are called with by name."""
+    kinds = (dict, SimpleNamespace, argparse.Namespace)
+    return isinstance(value, type) and (issubclass(value, kinds) or dataclasses.is_dataclass(value))
 
 
 def _summands(node: ast.expr) -> Iterator[ast.expr]:
@@ -532,11 +499,6 @@ def _summands(node: ast.expr) -> Iterator[ast.expr]:
         yield from _summands(node.right)
     else:
         yield node
-
-
-def _is_own(cls: type, function: Any) -> bool:
-    own = vars(cls).get("__init__")
-    return own is not None and inspect.unwrap(own) is function
 
 
 def _positional(parameters: Mapping[str, inspect.Parameter], index: int) -> inspect.Parameter | None:

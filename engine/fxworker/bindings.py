@@ -1,0 +1,119 @@
+"""Which names of a constructor hold which of the values that it is given, as paths such as `config.width`.
+
+Assignments, loops and unpacking are followed. That something can be gone over, or has so many items, is noted on the
+way; what else is done with a value is read elsewhere.
+"""
+
+import ast
+from typing import Final
+
+from fxworker.evidence import Usage, Use
+
+PROPERTIES: Final = frozenset({"shape", "ndim"})
+"""What only tensors have, and arrays."""
+
+
+class Bindings:
+    """The names, and expressions such as `self.dim`, that hold values. Mutable: it changes as code is read.
+
+    Args:
+        usage: The evidence that is added to.
+    """
+
+    def __init__(self, usage: Usage) -> None:
+        self.paths: dict[str, str] = {}
+        self._usage = usage
+
+    def use(self, path: str) -> Use:
+        """Return the evidence for a value."""
+        return self._usage.setdefault(path, Use())
+
+    def path(self, node: ast.expr) -> str:
+        """Return the path of a value that comes from a parameter, "" for another."""
+        match node:
+            case ast.Name(id=name):
+                return self.paths.get(name, "")
+            case ast.Attribute(value=value, attr=name):
+                known = self.paths.get(ast.unparse(node))
+                around = self.path(value)
+                return known or (f"{around}.{name}" if around and name not in PROPERTIES else "")
+            case ast.Subscript(value=value, slice=ast.Constant(value=key)):
+                around = self.path(value)
+                return "" if not around else f"{around}.{key}" if isinstance(key, str) else f"{around}[]"
+            case ast.Subscript(value=value):
+                around = self.path(value)
+                return f"{around}[]" if around and not isinstance(node.slice, ast.Slice) else around
+            case ast.BoolOp(op=ast.Or(), values=[first, *_]):
+                return self.path(first)
+            case _:
+                return ""
+
+    def bind(self, name: str, path: str) -> None:
+        """Note that a name holds a value from now on, or with "" that it holds another."""
+        if path:
+            self.paths[name] = path
+        elif name not in self._usage:
+            # A parameter that is normalised (`x = x if … else (x, x)`) stays what was given.
+            self.paths.pop(name, None)
+
+    def unpacked(self, target: ast.Tuple | ast.List, path: str) -> None:
+        """Bind names to the items of a value, which has so many if none of them is starred."""
+        use = self.use(path)
+        use.note("sequence")
+        if not any(isinstance(each, ast.Starred) for each in target.elts):
+            use.count = use.count or len(target.elts)
+        is_whole = not any(isinstance(each, ast.Starred) for each in target.elts)
+        for at, each in enumerate(target.elts):
+            if isinstance(each, ast.Name | ast.Attribute):
+                self.bind(ast.unparse(each), f"{path}[{at}]" if is_whole else f"{path}[]")
+            elif isinstance(each, ast.Tuple | ast.List) and is_whole:
+                self.unpacked(each, f"{path}[{at}]")
+
+    def turned(self, node: ast.expr) -> str:
+        """Return the path of a list of records that `zip(*records)` makes lists of, "" for another expression."""
+        match node:
+            case ast.Call(func=ast.Name(id="zip"), args=[ast.Starred(value=value)]):
+                return self.path(value)
+            case _:
+                return ""
+
+    def turned_into(self, target: ast.Tuple | ast.List, path: str) -> None:
+        """Note what records have that are turned into lists."""
+        self.use(path).note("sequence")
+        record = self.use(f"{path}[]")
+        record.note("sequence")
+        record.turned = True
+        record.count = record.count or len(target.elts)
+        for at, each in enumerate(target.elts):
+            if isinstance(each, ast.Name | ast.Attribute):
+                self.bind(ast.unparse(each), f"{path}[][{at}]")
+
+    def loop(self, target: ast.expr, values: ast.expr) -> None:
+        """Bind a loop's variables to items of what it goes over."""
+        path = self.path(values)
+        if path:
+            self.use(path).note("sequence")
+            self._items(target, path)
+            return
+        match values:
+            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
+                self.loop(target.elts[-1], inner)
+            case ast.Call(func=ast.Name(id="zip"), args=parts) if isinstance(target, ast.Tuple):
+                for part, each in zip(parts, target.elts, strict=False):
+                    self.loop(each, part)
+            case ast.Call(func=ast.Name(id="reversed" | "list" | "tuple" | "sorted" | "range"), args=[inner]):
+                if values.func.id != "range":  # pyright: ignore[reportAttributeAccessIssue] — The pattern says a name.
+                    self.loop(target, inner)
+            case ast.Call(func=ast.Attribute(value=inner, attr="items" | "values" | "keys")) if self.path(inner):
+                use = self.use(self.path(inner))
+                use.note("mapping")
+                use.least = max(use.least, 1)
+            case _:
+                pass
+
+    def _items(self, target: ast.expr, path: str) -> None:
+        if isinstance(target, ast.Name):
+            self.paths[target.id] = f"{path}[]"
+            self.use(f"{path}[]")
+        elif isinstance(target, ast.Tuple | ast.List):
+            self.unpacked(target, f"{path}[]")

@@ -1,0 +1,80 @@
+"""Examples of lists: what is known of the items of a sequence, and of theirs, says what may be in it."""
+
+from typing import Final
+
+from fxworker.choices import literal, written_tuple
+from fxworker.conventions import usual_values
+from fxworker.evidence import Usage, Use
+
+FEW: Final = ("2", "4")
+"""How many parts a model has."""
+_LETTERS: Final = ("'a'", "'b'")
+_LENGTHS: Final = (2, 4, 3, 5, 8, 1)
+
+
+def lists_of(usage: Usage, name: str) -> list[str]:
+    """Return lists of what the items must be, of the lengths that are needed most.
+
+    Args:
+        usage: What is known of the sequence and its parts, relative to it.
+        name: What it is called.
+    """
+    use = usage.get("", Use())
+    items = usage.get("[]", Use())
+    lengths = (use.count,) if use.count else tuple(each for each in _LENGTHS if each >= use.least)
+    known = [each for name in (name, *use.names) for each in usual_values(name)]
+    numbers = [each for each in known if is_number(each)]
+    if items.kind == "sequence":
+        records = [f"[{', '.join(_record(usage, '[]', at) for at in range(length))}]" for length in lengths]
+        return list(records)
+    match items.kind:
+        case "string":
+            values = [*items.literals[:2], "'relu'"]
+        case "class":
+            values = ["torch.nn.Identity"]
+        case "callable":
+            values = ["torch.nn.Identity()"]
+        case _:
+            many = [*FEW] if items.counts else []
+            values = [*items.literals[:1], *many, *numbers[:1], "64", "2"]
+    return [f"[{', '.join([value] * length)}]" for value in dict.fromkeys(values) for length in lengths]
+
+
+def _record(usage: Usage, path: str, at: int) -> str:
+    """Return an example of a list or tuple, given what is known of it, which is the one at a position in a list."""
+    use = usage.get(path, Use())
+    if not use.count:
+        inner = "[]" if f"{path}[]" in usage else "[0]"
+        return f"({', '.join([_part(usage, path + inner, 0)] * max(use.least, 2))})"
+    places = [f"{path}[{each}]{'[]' * use.turned}" for each in range(use.count)]
+    parts = [_part(usage, each if each in usage else f"{path}[]", 0) for each in places]
+    told_apart = [_part(usage, each if each in usage else f"{path}[]", at) for each in places]
+    # Where all of it is text, it is all alike.
+    return written_tuple(parts if set(parts) == {_LETTERS[0]} else told_apart)
+
+
+def _part(usage: Usage, path: str, at: int) -> str:
+    """Return an example of what stands in a record: a number, a text, a record."""
+    use = usage.get(path, Use())
+    known = [each for name in use.names for each in usual_values(name)]
+    match use.kind:
+        case "sequence" if path.count("[") < _DEEPEST:
+            return _record(usage, path, at)
+        case "string":
+            return next(iter(use.literals), _LETTERS[at % len(_LETTERS)])
+        case "class":
+            return "torch.nn.Identity"
+        case "callable":
+            return "torch.nn.Identity()"
+        case kind:
+            return next(iter(use.literals), next((each for each in known if kind == "number" and is_number(each)), "2"))
+
+
+_DEEPEST: Final = 4
+"""How many lists are inside each other."""
+
+
+def is_number(expression: str) -> bool:
+    """Whether an expression is a number."""
+    found = literal(expression)
+    return isinstance(found, int | float) and not isinstance(found, bool)

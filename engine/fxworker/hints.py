@@ -1,0 +1,190 @@
+"""What an annotation says that a value may be, as expressions.
+
+Plain types have usual values, classes are called, of those that are only there to be inherited from a subclass is. What
+a parameter is called chooses among the values that its annotation allows.
+"""
+
+import argparse
+import enum
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from fxworker.choices import Group, Value, literal, written_tuple
+from fxworker.conventions import usual_values
+from fxworker.lineages import is_template, standing_for
+from fxworker.packages import full_name
+
+ARGUMENTS: Final = Group("namespace", "argparse.Namespace")
+"""What parsing a command line gives, which some libraries take where they take no other object."""
+
+TENSORS: Final = ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)")
+
+PLAIN: Final[dict[Any, tuple[str, ...]]] = {
+    int: ("64", "4", "2"),
+    float: ("0.1", "1.0"),
+    bool: ("False", "True"),
+    str: ("''",),
+    list: ("[2, 2, 2, 2]", "[64, 64]", "[]"),
+    tuple: ("(2, 2)", "(64, 64)"),
+    dict: ("{}",),
+    set: ("set()",),
+    type(None): ("None",),
+    Tensor: TENSORS,
+}
+
+_PAIR: Final = 2
+
+_SEQUENCES: Final = frozenset({tuple, list, set, frozenset, Sequence, Iterable, Collection})
+
+
+class Hints:
+    """Makes values for annotations.
+
+    Args:
+        scope: The names of the file.
+        root: The class that is searched for, which is never a part of itself.
+    """
+
+    def __init__(self, scope: Mapping[str, Any], root: Any) -> None:
+        self._scope = scope
+        self._root = root
+
+    def instances_of(self, cls: type) -> list[Value]:
+        """Return values that are instances of a class."""
+        return [*PLAIN.get(cls, ())] or [*self._of_class(cls)]
+
+    def values(self, hint: Any, name: str) -> Iterator[Value]:
+        """Yield values for an annotation that is more than a plain type."""
+        origin = typing.get_origin(hint)
+        arguments = typing.get_args(hint)
+        if origin is typing.Annotated:
+            yield from self.values(arguments[0], name)
+        elif origin is typing.Literal:
+            yield from map(repr, arguments)
+        elif origin in {typing.Union, types.UnionType}:
+            # What is empty, or nothing, is allowed and says least.
+            for each in sorted(arguments, key=lambda each: each in {str, bool, bytes}):
+                if each is not type(None):
+                    yield from _fitting(usual_values(name), each) or self.values(each, name)
+                    yield from PLAIN.get(each, ())[:1]
+            if type(None) in arguments and any(isinstance(each, type) and is_template(each) for each in arguments):
+                # There may be no class of that kind.
+                yield "None"
+        elif origin is not None and arguments:
+            yield from self._of_generic(hint, origin, arguments, name)
+        elif hint is type:
+            yield "torch.nn.Identity"
+        elif isinstance(hint, type):
+            yield from self._of_class(hint)
+
+    def _of_generic(self, hint: Any, origin: Any, arguments: tuple[Any, ...], name: str) -> Iterator[Value]:
+        """Yield values for an annotation with others in brackets."""
+        if origin is type:
+            yield from (["torch.nn.Identity"] if _is_module(arguments[0]) else [])
+        elif origin is Callable:
+            yield from self._of_callable(arguments)
+        elif origin in {dict, Mapping} and len(arguments) == _PAIR:
+            yield from self._of_entries(*arguments, name)
+        elif origin in _SEQUENCES:
+            yield from self._of_items(hint, name)
+        elif isinstance(origin, type):
+            yield from self._of_class(origin)
+
+    def _of_items(self, hint: Any, name: str) -> Iterator[Value]:
+        """Yield values for the annotation of a sequence that says what its items are."""
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if origin is tuple and Ellipsis not in arguments and len(set(arguments)) > 1:
+            yield from self._of_record(arguments, "'a'")
+            return
+        if typing.get_origin(arguments[0]) is tuple and len(set(typing.get_args(arguments[0]))) > 1:
+            # What tells them apart differs.
+            records = [[*self._of_record(typing.get_args(arguments[0]), letter)] for letter in ("'a'", "'b'")]
+            if all(records):
+                yield f"[{', '.join(first for first, *_ in records)}]"
+            return
+        fitting = _fitting(usual_values(name), arguments[0]) or PLAIN.get(arguments[0], ())[:1]
+        inner = [*(fitting or self.values(arguments[0], name))]
+        count = len(arguments) if origin is tuple and Ellipsis not in arguments else 2
+        plain = [each for each in inner if isinstance(each, str)]
+        if plain:
+            items = ", ".join(plain[:1] * count)
+            yield written_tuple(plain[:1] * count) if origin is tuple else f"[{items}]"
+        elif inner and isinstance(arguments[0], type):
+            yield Group("list", cls=arguments[0], size=count)
+
+    def _of_record(self, hints: Sequence[Any], text: str) -> Iterator[str]:
+        """Yield a tuple of what several annotations say, with a text where one is wanted."""
+        found = [text if each is str else self._plain(each) for each in hints if each is not Ellipsis]
+        if all(found):
+            yield written_tuple(found)
+
+    def _of_entries(self, key: Any, value: Any, name: str) -> Iterator[str]:
+        """Yield a mapping of what two annotations say."""
+        keys = {str: ("'a'", "'b'"), int: ("0", "1")}.get(key)
+        of_name = [each for each in _fitting(usual_values(name), value) if isinstance(each, str)]
+        found = next(iter(of_name), "") or self._plain(value)
+        if keys is not None and found:
+            yield f"{{{', '.join(f'{each}: {found}' for each in keys)}}}"
+
+    def _of_callable(self, arguments: Sequence[Any]) -> Iterator[Value]:
+        """Yield what can be called as an annotation says, and returns what it says."""
+        *given, returned = arguments or (None,)
+        taken: Sequence[Any] = given[0] if given and isinstance(given[0], list) else given
+        if _is_module(returned):
+            is_sized = list(taken).count(int) >= _PAIR
+            yield "torch.nn.Linear" if is_sized else "torch.nn.Identity"
+        elif returned in {Tensor, None, type(None)} or (found := self._plain(returned)) in {"", "torch.nn.Identity()"}:
+            yield "torch.nn.Identity()"
+        else:
+            yield f"lambda *_, **__: {found}"
+
+    def _plain(self, hint: Any) -> str:
+        """Return the first expression without parts for an annotation, "" where there is none."""
+        values = (*PLAIN.get(hint, ()), *self.values(hint, "")) if isinstance(hint, Hashable) else ()
+        return next((each for each in values if isinstance(each, str)), "")
+
+    def _of_class(self, hint: type) -> Iterator[Value]:
+        name = self._visible(hint)
+        if issubclass(hint, enum.Enum):
+            member = next(iter(hint), None)
+            if member is not None and name:
+                yield f"{name}.{member.name}"
+        elif hint is argparse.Namespace:
+            yield ARGUMENTS
+        elif hint is Distribution:
+            yield "torch.distributions.Normal(0.0, 1.0)"
+        elif hint is nn.Module:
+            # Some models look at the parameters of what they hold.
+            yield from ("torch.nn.Identity()", "torch.nn.Linear(64, 64)")
+        elif hint not in PLAIN and hint is not self._root:
+            for cls in standing_for(hint, but=self._root):
+                name = self._visible(cls)
+                if name:
+                    yield Group("call", name, cls)
+
+    def _visible(self, cls: type) -> str:
+        """Return the name that a class has in the file, or its package if that is the project's, "" if it has none."""
+        name = next((name for name, value in self._scope.items() if value is cls), "")
+        top = cls.__module__.partition(".")[0]
+        if name or top in sys.stdlib_module_names or top in {"torch", "numpy"} or top in self._scope:
+            return name
+        return full_name(cls)
+
+
+def _fitting(values: tuple[str, ...], hint: Any) -> list[Value]:
+    return [each for each in values if is_of(each, hint)]
+
+
+def is_of(expression: str, hint: Any) -> bool:
+    """Whether a literal is of a plain type."""
+    return type(literal(expression)) is hint
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, nn.Module)

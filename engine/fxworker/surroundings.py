@@ -1,0 +1,136 @@
+"""The code around a constructor: the text of functions, and what the names in it stand for where that is known.
+
+Nothing is executed: names are looked up in the module that a function belongs to, and in its class.
+"""
+
+import ast
+import builtins
+import enum
+import inspect
+import textwrap
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from fxworker.choices import attribute_of
+
+
+def constructor_of(cls: Any) -> Any:
+    """Return the function that constructs: the class's own or inherited `__init__`, or the callable itself."""
+    function = cls.__init__ if isinstance(cls, type) else attribute_of(cls, "__func__") or cls
+    function = inspect.unwrap(function)
+    return function if inspect.isfunction(function) else None
+
+
+def tree_of(function: Any) -> ast.FunctionDef | None:
+    """Return the syntax tree of a function, None where its text is not to be had."""
+    if function is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError, ValueError, IndexError, RecursionError):
+        return None
+    return tree if isinstance(tree, ast.FunctionDef) else None
+
+
+def methods_of(cls: Any) -> Iterator[ast.FunctionDef]:
+    """Yield the other methods of a class that its instances are used by."""
+    for name, value in vars(cls).items() if isinstance(cls, type) else ():
+        if name in {"forward", "reset_parameters", "encode", "decode"} and inspect.isfunction(value):
+            tree = tree_of(value)
+            if tree is not None:
+                yield tree
+
+
+class Surroundings:
+    """What the names in a function stand for. Mutable: its own names are added as they are read.
+
+    Args:
+        scope: The names of its module.
+        cls: The class that it constructs, or whose method it is.
+        function: The function.
+    """
+
+    def __init__(self, scope: Mapping[str, Any], cls: Any, function: Any) -> None:
+        self._scope = scope
+        self._cls = cls
+        self._function = function
+        self._own: dict[str, Any] = {}
+
+    def bind(self, name: str, node: ast.expr) -> None:
+        """Note what a name of the function is assigned, if that is known: `block = Wide if wide else Narrow`."""
+        found = self.value(node)
+        if callable(found):
+            self._own[name] = found
+        else:
+            self._own.pop(name, None)
+
+    def constants(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
+        """Yield the constants among expressions, also those that have a name, and the members of enumerations."""
+        for node in nodes:
+            value = node.value if isinstance(node, ast.Constant) else self.value(node)
+            if isinstance(value, enum.Enum):
+                yield ast.unparse(node)
+            elif isinstance(node, ast.Constant) or isinstance(value, str | int | float):
+                yield repr(value)
+
+    def keys(self, table: ast.expr) -> list[str]:
+        """Return what a table may be asked for: the keys of a dictionary that is written out, or that is there."""
+        if isinstance(table, ast.Dict):
+            return [ast.unparse(each) for each in table.keys if isinstance(each, ast.Constant)]
+        found = self.value(table)
+        if isinstance(found, Mapping | list | tuple | set | frozenset):
+            return [repr(each) for each in found if isinstance(each, str | int)][:12]
+        return []
+
+    def value(self, node: ast.expr) -> Any:
+        """Return what a name that does not come from the constructor stands for, None where that is not known."""
+        match node:
+            case ast.Name(id=name):
+                return self._own.get(name, self._scope.get(name, getattr(builtins, name, None)))
+            case ast.IfExp(body=one, orelse=other):
+                return self.value(one) or self.value(other)
+            case ast.Dict(values=[one, *_]) if isinstance(one, ast.Name | ast.Attribute):
+                return {None: self.value(one)}
+            case ast.Subscript(value=table):
+                return _any_of(self.value(table))
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                return attribute_of(self._cls, name)
+            case ast.Attribute(value=value, attr=name):
+                return attribute_of(self.value(value), name)
+            case _:
+                return None
+
+    def receiver(self, call: ast.Call, name: str) -> Any:
+        """Return the callable that a call calls, None where that is not known."""
+        if name == "super().__init__" or (name.endswith(".__init__") and isinstance(self._cls, type)):
+            lineage = self._cls.__mro__ if isinstance(self._cls, type) else ()
+            owner = next((at for at, each in enumerate(lineage) if _is_own(each, self._function)), -1)
+            return next((each for each in lineage[owner + 1 :] if "__init__" in vars(each)), None)
+        found = self.value(call.func)
+        return found if callable(found) else None
+
+
+def _any_of(table: Any) -> Any:
+    """Return one of the callables that a table has, None where it has other things."""
+    if not isinstance(table, Mapping):
+        return None
+    try:
+        found = next(iter(table.values()), None)
+    except Exception:  # noqa: BLE001 — A mapping of the user's.
+        return None
+    return found if callable(found) else None
+
+
+def is_own_attribute(name: str) -> bool:
+    """Whether an attribute is none that modules, tensors and Python's own values have."""
+    return not any(hasattr(each, name) for each in (nn.Module, Tensor, str, list, dict, float))
+
+
+def _is_own(cls: type, function: Any) -> bool:
+    own = vars(cls).get("__init__")
+    return own is not None and inspect.unwrap(own) is function

@@ -1,0 +1,102 @@
+"""What a message says about arguments in words: which kind of value is wanted, which would do, what is missing.
+
+Only text is read here; what an exception came through is read elsewhere.
+"""
+
+import re
+from typing import Final
+
+from fxworker.evidence import Kind
+
+_QUOTED: Final = re.compile(r"""['"`]([A-Za-z][\w\-./+ ]*)['"`]""")
+_SAID: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("list", "tuple", "sequence", "iterable", "lists", "tuples"), "sequence"),
+    **dict.fromkeys(("int", "integer", "float", "number", "positive"), "number"),
+    **dict.fromkeys(("str", "string"), "string"),
+    **dict.fromkeys(("dict", "dictionary", "mapping"), "mapping"),
+    **dict.fromkeys(("callable", "function"), "callable"),
+    **dict.fromkeys(("tensor", "Tensor"), "tensor"),
+    **dict.fromkeys(("bool", "boolean"), "flag"),
+}
+
+MOST_VALUES: Final = 8
+"""How many values are taken from a message, or from a table."""
+
+WANTED: Final[tuple[tuple[str, Kind], ...]] = (
+    (r"'(\w+)' object is not iterable|argument after \* must be an iterable, not (\w+)", "sequence"),
+    (r"object of type '(\w+)' has no len|'(\w+)' object is not reversible", "sequence"),
+    (r"invalid data type '(\w+)'", "sequence"),
+    (r"'(\w+)' object is not callable", "class"),
+    (r"(Identity|Module|GELU)\.forward\(\) takes", "class"),
+    (r"argument after \*\* must be a mapping, not (\w+)", "mapping"),
+    (r"not supported between instances of 'Tensor' and '(list|tuple)'", "tensor"),
+    (r"not supported between instances of '(list|tuple)' and 'Tensor'", "tensor"),
+    (r"for \+: '(int|float|str)' and '(?:list|tuple)'|for \+: '(?:list|tuple)' and '(\w+)'", "sequence"),
+    (r"can only concatenate (?:list|tuple) \(not \"(\w+)\"\)", "sequence"),
+    (r"unsupported operand type.* for .*'(NoneType|str|type|Identity|tuple|list|dict|SimpleNamespace)'", "number"),
+    (r"'(\w+)' object cannot be interpreted as an integer|must be real number, not (\w+)", "number"),
+    (r"can't multiply sequence by non-int of type '(\w+)'", "number"),
+    (r"not supported between instances of .*'(NoneType|str|tuple|list|Identity|type)'", "number"),
+    (r"argument of type '(\w+)' is not iterable", "sequence"),
+    (r"expected str.*|attribute name must be string, not '(\w+)'|must be str, not (\w+)", "string"),
+)
+"""What a message says that it wanted, with the type of what it got."""
+
+_LIST: Final = re.compile(r"[(\[{]([^()\[\]{}]+)[)\]}]")
+_OPTION: Final = re.compile(r"""['"`]?([A-Za-z][\w\-./+]*)['"`]?""")
+_BETWEEN: Final = re.compile(r",? or |,? and |[,|/;]")
+
+_NEEDED: Final = r"(?:missing|required|(?:not )?(?:given|set|specified|provided|passed|defined))"
+_IS: Final = r"(?:is|are|was|were|must be|should be|has to be|have to be|needs to be)"
+_MISSING: Final = re.compile(
+    rf"(?:arguments?|parameters?|keywords?|options?|fields?|keys?) [`'\"]?(\w+)[`'\"]? {_IS} {_NEEDED}"
+    rf"|[`'\"](\w+)[`'\"] {_IS} {_NEEDED}"
+    r"|(?:missing|requires?|(?:provide|specify|pass|set|give|expected)(?: \w+)?) (?:an? |the )?"
+    r"(?:required |keyword |value for |argument |parameter |option |key )*[`'\"](\w+)[`'\"]",
+    re.IGNORECASE,
+)
+"""How code says in its own words that it wants an argument."""
+
+
+def said_kind(text: str) -> Kind | None:
+    """Return the kind that a message of the constructor's own says: `blocks should be a list`."""
+    said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)|not a valid (\w+)", text)
+    return _SAID.get(said[1] or said[2]) if said is not None else None
+
+
+def missing_in(text: str) -> tuple[str, ...]:
+    """Return the arguments that a message of a constructor's own says it misses: `the argument k is missing`."""
+    found = (each for match in _MISSING.finditer(text) for each in match.groups() if each)
+    return tuple(dict.fromkeys(found))
+
+
+def quoted(text: str) -> list[str]:
+    """Return the names that a message has in quotes, or lists in brackets, after a colon or `in`."""
+    found = [each for listed in _LIST.findall(text) for each in _options(listed)]
+    found += _QUOTED.findall(text)
+    if not found:
+        listed = re.search(
+            r"(?:\bone of|\bin|supported|choices|available|either|:)[^\w]*([\w\-]+(?:(?:,| or| and|,? \|) *[\w\-]+)+)",
+            text,
+        )
+        names = re.findall(r"[A-Za-z][\w\-]*", listed[1]) if listed is not None else []
+        found = [each for each in names if each not in {"or", "and"}]
+    return [repr(each) for each in dict.fromkeys(found)][:MOST_VALUES]
+
+
+def _options(listed: str) -> list[str]:
+    """Return the names in a list, none where something else stands between its commas."""
+    parts = [each.strip() for each in _BETWEEN.split(listed) if each.strip()]
+    found = [_OPTION.fullmatch(each) for each in parts]
+    names = [each[1] for each in found if each is not None]
+    return names if len(names) == len(parts) > 1 else []
+
+
+def numbers(text: str) -> list[str]:
+    """Return the small numbers that a message names, as in `must be between 1 and 7`."""
+    found = [each for each in dict.fromkeys(re.findall(r"(?<![\w.])\d{1,3}(?![\w.])", text)) if each != "0"]
+    if "divisible" in text or "multiple" in text:
+        found += ["1", "64", "8", "4"]
+    if re.search(r"\bodd\b", text):
+        found += ["7", "3"]
+    return found[:MOST_VALUES]

@@ -1,0 +1,387 @@
+"""What code of researchers takes: records, tables of classes, options with nested parts, classes by name, callables."""
+
+import importlib
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.distributions import Distribution
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+from fxworker.complaints import complaint_of
+from fxworker.conventions import usual_values
+from fxworker.usage import usage_of
+from fxworker.wording import missing_in, quoted
+
+
+class Options(dict):
+    """Gives its items as attributes too, as many libraries' own mappings do."""
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(f"'Options' object has no attribute '{name}'", name=name, obj=self) from error
+
+
+class Zero(nn.Module):
+    def __init__(self, stride):
+        super().__init__()
+        self.stride = stride
+
+
+OPERATIONS = {"none": lambda width, stride: Zero(stride), "pool": lambda width, stride: nn.MaxPool2d(3, stride)}
+
+
+class Cell(nn.Module):
+    def __init__(self, genotype, width, reduction):
+        super().__init__()
+        if reduction:
+            names, indices = zip(*genotype.reduce, strict=True)
+            concat = genotype.reduce_concat
+        else:
+            names, indices = zip(*genotype.normal, strict=True)
+            concat = genotype.normal_concat
+        self.out = len(concat)
+        self._compile(width, names, indices)
+
+    def _compile(self, width, names, indices):
+        self.parts = nn.ModuleList()
+        for name, index in zip(names, indices, strict=True):
+            self.parts += [OPERATIONS[name](width, 2 if index < 2 else 1)]
+
+
+class Searched(nn.Module):
+    def __init__(self, genotype, width):
+        super().__init__()
+        self.cells = nn.ModuleList([Cell(genotype, width, each == 1) for each in range(2)])
+
+
+class Towers(nn.Module):
+    def __init__(self, users: list[tuple[str, int]], items: list[tuple[str, int]], width: int):
+        super().__init__()
+        self.users = nn.ModuleDict({name: nn.Embedding(count, width) for name, count in users})
+        self.items = nn.ModuleDict({name: nn.Embedding(count, width) for name, count in items})
+
+
+class Named(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.columns = nn.ModuleDict({name.lower(): nn.Embedding(size, 4) for name, size in columns})
+
+
+class One(nn.Module):
+    def __init__(self, h, width, dilation):
+        super().__init__()
+        self.convs = nn.ModuleList([nn.Conv1d(width, width, 3, dilation=each) for each in dilation])
+
+
+class Other(One):
+    pass
+
+
+class Vocoder(nn.Module):
+    def __init__(self, h):
+        super().__init__()
+        block = One if h.block == "1" else Other
+        self.blocks = nn.ModuleList([block(h, h.width, each) for each in h.dilations])
+
+
+class Synthesizer(nn.Module):
+    def __init__(self, width, block, dilations, **kwargs):
+        super().__init__()
+        h = SimpleNamespace(width=width, block=block, dilations=dilations)
+        self.vocoder = Vocoder(h)
+
+
+class Wave(nn.Module):
+    def __init__(self, layer_size, width):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(width, width) for _ in range(layer_size)])
+        self.table = list(range(width))
+
+
+def made_from(config):
+    module, name = config["target"].rsplit(".", 1)
+    return getattr(importlib.import_module(module), name)(**config.get("params", {}))
+
+
+class WithLoss(nn.Module):
+    def __init__(self, loss_config):
+        super().__init__()
+        self.loss = made_from(loss_config)
+
+
+class Old(nn.Module):
+    def __init__(self, hparams):
+        super().__init__()
+        self.hparams = Options(hparams)
+        self.fc = nn.Linear(self.hparams.in_dim, self.hparams.n_out)
+
+
+class AnyHow(nn.Module):
+    def __init__(self, **kwargs):
+        super().__init__()
+        self.hparams = Options(kwargs)
+        self.fc = nn.Linear(self.hparams.in_dim, 2)
+
+
+class Planned(nn.Module):
+    def __init__(self, plans: dict, configuration: str):
+        super().__init__()
+        plan = plans["configurations"][configuration]
+        kernels = plan["kernel_sizes"]
+        conv = {2: nn.Conv2d, 3: nn.Conv3d}[len(kernels[0])]
+        self.convs = nn.ModuleList([conv(4, 4, each, padding=[k // 2 for k in each]) for each in kernels])
+
+
+class Words(nn.Module):
+    def __init__(self, vocab, unknown="<unk>"):
+        super().__init__()
+        self.table = nn.Embedding(len(vocab), 8, padding_idx=vocab.stoi["<pad>"])
+        self.unknown = vocab.stoi[unknown]
+
+
+class Box:
+    def __init__(self, low, high):
+        self.shape = (low, high)
+
+
+class Acting(nn.Module):
+    def __init__(self, space):
+        super().__init__()
+        if isinstance(space, Box):
+            self.fc = nn.Linear(space.shape[0], 2)
+        else:
+            raise NotImplementedError(type(space))
+
+
+class Hyper(nn.Module):
+    def __init__(self, target: nn.Module, width: int):
+        super().__init__()
+        self.heads = nn.ModuleList([nn.Linear(width, each.numel()) for each in target.parameters()])
+        if not self.heads:
+            raise ValueError("target has no parameters")
+
+
+class Coupling(nn.Module):
+    def __init__(self, factory: Callable[[int, int], nn.Module], context: int):
+        super().__init__()
+        self.scale = factory(context + 2, context)
+
+
+class Prior(nn.Module):
+    def __init__(self, prior: Distribution, base: Callable[[], Distribution]):
+        super().__init__()
+        self.mean = prior.mean + base().mean
+
+
+class Losses(nn.Module):
+    def __init__(self, losses: dict, weights: dict[str, float]):
+        super().__init__()
+        self.losses = nn.ModuleDict(losses)
+        self.weights = weights
+
+
+class Prompted(nn.Module):
+    def __init__(self, clip, names):
+        super().__init__()
+        names = [each.replace("_", " ") for each in names]
+        prefix = clip.token_embedding(torch.zeros(len(names), 7, dtype=torch.long))
+        self.register_buffer("prefix", prefix[:, :1, :])
+
+
+class Strict(nn.Module):
+    def __init__(self, units, size=4):
+        super().__init__()
+        if size != units:
+            raise Unheard("they differ")  # noqa: F821 — A fault of the code that is looked at.
+
+
+BLOCKS = {}
+
+
+class Detector(nn.Module):
+    def __init__(self, cfg, kind="Wide"):
+        super().__init__()
+        self.part = BLOCKS[kind](cfg)
+
+
+class Wide(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.fc = nn.Linear(cfg.MODEL.WIDTH, cfg.MODEL.NUM_CLASSES)
+
+
+BLOCKS["Wide"] = Wide
+
+
+class Grayscale(nn.Module):
+    def __init__(self, n_channels, n_classes):
+        super().__init__()
+        self.first = nn.Conv2d(in_channels=n_channels, out_channels=8, kernel_size=3)
+        self.last = nn.Linear(8, n_classes)
+
+
+@dataclass
+class Widths:
+    width: int
+
+
+class Wanting(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        if options.get("k") is None:
+            raise ValueError("The required argument `k` is missing.")
+        self.parts = nn.ModuleList([nn.Linear(2, 2) for _ in range(options["k"])])
+
+
+class Choosing(nn.Module):
+    def __init__(self, extractor):
+        super().__init__()
+        known = ("inception", "vgg16")
+        if extractor not in known:
+            raise ValueError(f"Extractor '{extractor}' is not on the list provided ({', '.join(known)})")
+
+
+def searched(cls):
+    return Search(cls.__name__, cls, {**globals(), "nn": nn}, attempt)
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (
+            Searched,
+            (
+                "Searched(genotype=SimpleNamespace(reduce=[('none', 2), ('none', 2)], reduce_concat=[64, 64], "
+                "normal=[('none', 2), ('none', 2)], normal_concat=[64, 64]), width=64)"
+            ),
+        ),
+        (Towers, "Towers(users=[('a', 64), ('b', 64)], items=[('a', 64), ('b', 64)], width=64)"),
+        (Named, "Named(columns=[('a', 1000), ('b', 1000)])"),
+        (Vocoder, "Vocoder(h=SimpleNamespace(block='1', dilations=[(2, 2), (2, 2)], width=64))"),
+        (Synthesizer, "Synthesizer(width=64, block='1', dilations=[(2, 2), (2, 2)])"),
+        (Wave, "Wave(layer_size=2, width=64)"),
+        (WithLoss, "WithLoss(loss_config={'target': 'torch.nn.Identity'})"),
+        (Old, "Old(hparams={'in_dim': 64, 'n_out': 64})"),
+        (AnyHow, "AnyHow(in_dim=64)"),
+        (
+            Planned,
+            (
+                "Planned(plans={'configurations': {'default': {'kernel_sizes': [(2, 2), (2, 2)]}}}, "
+                "configuration='default')"
+            ),
+        ),
+        (
+            Words,
+            (
+                "Words(vocab=type('Sized', (SimpleNamespace,), {'__len__': lambda self: 1000})"
+                "(stoi={'<pad>': 0, '<unk>': 1}))"
+            ),
+        ),
+        (Acting, "Acting(space=Box(low=64, high=64))"),
+        (Hyper, "Hyper(target=torch.nn.Linear(64, 64), width=64)"),
+        (Coupling, "Coupling(factory=torch.nn.Linear, context=32)"),
+        (
+            Prior,
+            (
+                "Prior(prior=torch.distributions.Normal(0.0, 1.0), "
+                "base=lambda *_, **__: torch.distributions.Normal(0.0, 1.0))"
+            ),
+        ),
+        (
+            Losses,
+            "Losses(losses={'a': torch.nn.Identity(), 'b': torch.nn.Identity()}, weights={'a': 0.1, 'b': 0.1})",
+        ),
+        (
+            Prompted,
+            ("Prompted(clip=SimpleNamespace(token_embedding=torch.nn.Embedding(1000, 64)), names=['relu', 'relu'])"),
+        ),
+        (Strict, "Strict(units=64, size=64)"),
+        (Detector, "Detector(cfg=SimpleNamespace(MODEL=SimpleNamespace(WIDTH=64, NUM_CLASSES=10)))"),
+        (Grayscale, "Grayscale(n_channels=3, n_classes=10)"),
+        (Wanting, "Wanting(k=3)"),
+        (Choosing, "Choosing(extractor='inception')"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_they_are_found(cls, expression):
+    search = searched(cls)
+    result = search.run()
+    assert result is not None, (search.tried, search.error)
+    assert result[0] == expression
+
+
+def test_what_a_file_gives_another_name_is_followed():
+    usage = usage_of(Searched)
+    assert usage["genotype.reduce_concat"].kind == usage["genotype.normal_concat"].kind == "sequence"
+    assert usage["genotype.reduce[]"].turned
+
+
+def test_a_number_of_parts_is_told_from_a_width():
+    usage = usage_of(Wave)
+    assert (usage["layer_size"].counts, usage["width"].counts) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The required argument `k` is missing.", ("k",)),
+        ("`width` must be specified", ("width",)),
+        ("please provide the argument 'depth'", ("depth",)),
+        ("missing the option 'depth'", ("depth",)),
+        ("the parameter size should be given", ("size",)),
+        ("'auto' is not a known mode", ()),
+    ],
+)
+def test_arguments_that_a_message_misses(text, found):
+    assert missing_in(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("'x' is not on the list provided (vgg16, resnet-50)", ["'vgg16'", "'resnet-50'", "'x'"]),
+        ("unknown kind, try {wide|deep}", ["'wide'", "'deep'"]),
+        ("it has to be smaller (see the paper of 2017, section 3)", []),
+        ("mode should be one of: linear, cubic", ["'linear'", "'cubic'"]),
+    ],
+)
+def test_options_that_a_message_lists(text, found):
+    assert quoted(text) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("DEPTHS", "2"),
+        ("NUM_CLASSES", "10"),
+        ("upsample_rates", "2"),
+        ("sample_rate", "16000"),
+        ("n_fft", "512"),
+        ("drop_rate", "0.1"),
+        ("text_model_name_or_path", "'bert-base-uncased'"),
+        ("N", "2"),
+    ],
+)
+def test_usual_values(name, first):
+    assert usual_values(name)[0] == first
+
+
+def test_items_of_a_list_that_is_asked_by_name():
+    with pytest.raises(TypeError) as caught:
+        operator.getitem([1], "kind")
+    complaint = complaint_of(caught.value)
+    assert (complaint.kind, complaint.got) == ("mapping", "list")
+
+
+def test_what_an_object_is_made_of_is_followed():
+    usage = usage_of(Synthesizer)
+    assert usage["dilations[]"].kind == "sequence"
+    assert "h" not in usage
