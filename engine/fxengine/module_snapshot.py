@@ -10,10 +10,10 @@ import random
 import re
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import is_
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import torch
 from torch import nn
@@ -64,23 +64,22 @@ class Snapshot:
                 pending += [child for child in module._modules.values() if child is not None]
         self._root = root
 
-    def restore(self) -> None:
-        """Put everything back."""
-        for module, kept in self._modules.items():
+    def restore(self, changed: "Sequence[Changed] | None" = None) -> None:
+        """Put everything back; `changed` are the modules that differ, if that is known."""
+        for module, kept in self.changed() if changed is None else changed:
             kept.restore(module)
         _restore_random_state(self._random)
 
-    def is_changed(self) -> bool:
-        """Whether anything in the model is different now."""
-        return any(kept.has_changed(module) for module, kept in self._modules.items())
+    def changed(self) -> "list[Changed]":
+        """The modules in which anything is different now."""
+        return [(module, kept) for module, kept in self._modules.items() if kept.has_changed(module)]
 
     def has_drawn(self) -> bool:
         """Whether a random generator of torch's, Python's or numpy's is not where it was."""
         return not _is_same_state(self._random, _random_state())
 
-    def changes(self) -> tuple[Change, ...]:
-        """What is different now, in no particular order. Constants that a tracer put into the root do not count."""
-        changed = [(module, kept) for module, kept in self._modules.items() if kept.has_changed(module)]
+    def changes(self, changed: "Sequence[Changed]") -> tuple[Change, ...]:
+        """What is different in modules, in no particular order. A tracer's own constants in the root do not count."""
         if not changed or not isinstance(self._root, nn.Module):
             return ()
         paths = {module: path for path, module in self._root.named_modules()}
@@ -95,11 +94,12 @@ class Snapshot:
 class _Kept:
     """One module as it was."""
 
-    __slots__ = ("attributes", "containers", "data", "versions")
+    __slots__ = ("attributes", "containers", "data", "empty", "versions")
 
     def __init__(self, module: nn.Module) -> None:
         self.attributes = module.__dict__.copy()
         containers = [value for value in self.attributes.values() if type(value) in _CONTAINERS]
+        self.empty = [each for each in containers if not each]
         self.containers = [(each, each.copy()) for each in containers if each]
         for container, _ in self.containers:
             values = container.values() if isinstance(container, dict) else container
@@ -119,14 +119,11 @@ class _Kept:
         if not _is_same_dict(state, self.attributes):
             state.clear()
             state.update(self.attributes)
-        filled: set[int] = set()
         for container, content in self.containers:
-            filled.add(id(container))
             if not _has_content(container, content):
                 _fill(container, content)
-        for value in self.attributes.values():
-            if type(value) in _CONTAINERS and value and id(value) not in filled:
-                value.clear()
+        for container in self.empty:
+            container.clear()
         if self.data and any(_version(tensor) != version for tensor, version in self.versions):
             self._restore_data()
 
@@ -141,14 +138,12 @@ class _Kept:
 
     def has_changed(self, module: nn.Module) -> bool:
         """Whether anything in the module is different."""
-        if not _is_same_dict(module.__dict__, self.attributes):
+        if any(self.empty) or not _is_same_dict(module.__dict__, self.attributes):
             return True
-        known = {id(container) for container, _ in self.containers}
-        return (
-            any(not _has_content(container, content) for container, content in self.containers)
-            or any(type(v) in _CONTAINERS and v and id(v) not in known for v in self.attributes.values())
-            or any(_version(tensor) != version for tensor, version in self.versions)
-        )
+        for container, content in self.containers:
+            if not _has_content(container, content):
+                return True
+        return any(_version(tensor) != version for tensor, version in self.versions)
 
     def changes(self, module: nn.Module, path: str) -> Iterator[Change]:
         """What is different in the module, `path` being its place."""
@@ -174,6 +169,10 @@ class _Kept:
                     yield Change(path, module, name, tensor, tensor, "data")
 
 
+Changed: TypeAlias = tuple[nn.Module, _Kept]
+"""A module in which something changed, and what it was."""
+
+
 def _tensors(module: nn.Module) -> list[torch.Tensor]:
     """The buffers of a module; reading a parameter gives a symbolic value, so no code changes those while traced."""
     return [value for value in module._buffers.values() if value is not None]
@@ -190,7 +189,7 @@ def _version(tensor: torch.Tensor) -> int | None:
 
 
 def _is_same_dict(now: dict[str, Any], before: dict[str, Any]) -> bool:
-    return len(now) == len(before) and all(map(is_, now.values(), before.values())) and now.keys() == before.keys()
+    return len(now) == len(before) and all(map(is_, now.values(), before.values())) and [*now] == [*before]
 
 
 def _has_content(container: Any, content: Any) -> bool:

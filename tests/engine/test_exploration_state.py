@@ -23,8 +23,8 @@ class Model(nn.Module):
 def test_what_has_not_changed_is_no_change() -> None:
     model = Model()
     snapshot = Snapshot(model)
-    assert not snapshot.is_changed()
-    assert snapshot.changes() == ()
+    assert not snapshot.changed()
+    assert snapshot.changes(snapshot.changed()) == ()
 
 
 def test_changes_say_what_and_where() -> None:
@@ -37,7 +37,7 @@ def test_changes_say_what_and_where() -> None:
     model.steps += 1
     model.added = nn.ReLU()
     del model.inner.bias
-    found = {(change.module_path, change.name): change for change in snapshot.changes()}
+    found = {(change.module_path, change.name): change for change in snapshot.changes(snapshot.changed())}
     assert {key: change.kind for key, change in found.items()} == {
         ("", "count"): "attribute",
         ("inner", "new"): "attribute",
@@ -70,7 +70,7 @@ def test_everything_is_put_back_and_is_the_same() -> None:
     del model.steps
     assert again.has_drawn()
     snapshot.restore()
-    assert not snapshot.is_changed()
+    assert not snapshot.changed()
     assert list(vars(model)) == names
     assert (model.count, model.empty) == (0, [])
     assert model.inner is inner
@@ -113,5 +113,5 @@ def test_constants_of_a_tracer_are_no_changes() -> None:
     model = Model()
     snapshot = Snapshot(model)
     model._tensor_constant0 = torch.ones(1)
-    assert snapshot.is_changed()
-    assert snapshot.changes() == ()
+    assert snapshot.changed()
+    assert snapshot.changes(snapshot.changed()) == ()

@@ -23,7 +23,7 @@ from fxengine.exploration.stand_ins import Leaves
 from fxengine.exploration.steering import Knowledge, OutOfTime, Run
 from fxengine.exploration.values import Source, Values
 from fxengine.graph import Graph
-from fxengine.module_snapshot import Change, Snapshot
+from fxengine.module_snapshot import Change, Changed, Snapshot
 from fxengine.node import Node
 from fxengine.placeholders import PHBase
 from fxengine.silent import find_silent
@@ -206,8 +206,9 @@ class _Exploration:
                 return best
             if run.ended is not None:
                 _close(graph, run.stopped_at)
-            outcome = self._outcome(run, graph)
-            self._restore()
+            changed = self._snapshot.changed()
+            outcome = self._outcome(run, graph, changed)
+            self._restore(changed)
             self._runs += 1
             if best is None or (outcome.reached_end, len(graph.nodes)) >= (best.reached_end, len(best.graph.nodes)):
                 best = outcome
@@ -222,9 +223,8 @@ class _Exploration:
             return self._follow(way, explores=explores)
         return best
 
-    def _outcome(self, run: Run, graph: Graph) -> _Outcome:
+    def _outcome(self, run: Run, graph: Graph, changed: Sequence[Changed]) -> _Outcome:
         tracer = self._tracer
-        is_changed = self._snapshot.is_changed()
         return _Outcome(
             graph,
             tracer.root,
@@ -234,8 +234,8 @@ class _Exploration:
             frozenset(run.stand_ins.nodes),
             run.choices.decisions,
             dict(vars(tracer)),
-            _belongings(graph, tracer.root) if is_changed else {},
-            self._snapshot.changes() if is_changed else (),
+            _belongings(graph, tracer.root) if changed else {},
+            self._snapshot.changes(changed),
             self._snapshot.has_drawn(),
         )
 
@@ -291,9 +291,9 @@ class _Exploration:
             _close(graph, run.stopped_at)
         return graph
 
-    def _restore(self) -> None:
-        """Put back what the last run has changed."""
-        self._snapshot.restore()
+    def _restore(self, changed: Sequence[Changed] | None = None) -> None:
+        """Put back what the last run has changed; `changed` are the modules in which it did, if that is known."""
+        self._snapshot.restore(changed)
         state = vars(self._tracer)
         state.clear()
         state.update(_copied(self._tracer_state))
