@@ -1,5 +1,7 @@
 """What a capture takes for known: constants, parameters, what they decide, and numbers that are drawn."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -245,3 +247,94 @@ def test_tensors_are_changed_beside_modules_that_the_code_makes():
     found = captured(_Marking(), torch.randn(2, 4))
 
     assert "setitem" in targets(found)
+
+
+class _Remembering(nn.Module):
+    """Assigns to what it reads: a buffer, and a tensor that is none."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("average", torch.ones(4))
+        self.last = torch.ones(4)
+
+    def forward(self, x):
+        y = (x - self.average) * self.last
+        self.average = self.average * 0.9 + x.mean(0) * 0.1
+        self.last = x.mean(0)
+        return y + self.average * self.last
+
+
+def test_what_is_assigned_to_while_it_runs_is_read_as_it_was_before():
+    net = _Remembering()
+
+    found = fxengine.capture(net, X)
+
+    assert found.problems == ()
+    assert torch.equal(net.average, torch.ones(4))
+    assert torch.equal(net.last, torch.ones(4))
+    torch.testing.assert_close(found.graph_module(X), net(X))
+
+
+class _Averaging(nn.Module):
+    """Assigns to its buffers, some of which decide what it does."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Module()
+        self.inner.register_buffer("average", torch.ones(4))
+        self.register_buffer("steps", torch.zeros(()))
+        self.register_buffer("begun", torch.tensor(True))
+
+    def forward(self, x):
+        if self.begun:
+            self.inner.average = self.inner.average * 0.9 + x.mean(0) * 0.1
+            self.steps = self.steps + 1
+        return x * self.inner.average + self.steps
+
+
+def test_buffers_that_are_assigned_to_change_with_each_run():
+    net = _Averaging()
+
+    found = fxengine.capture(net, X)
+
+    assert targets(found).count("copy_") == 2
+    for _ in range(3):
+        x = torch.randn(2, 4)
+        torch.testing.assert_close(found.graph_module(x), net(x))
+    assert found.graph_module.inner.average is not net.inner.average
+    torch.testing.assert_close(found.graph_module.inner.average, net.inner.average)
+
+
+class _Taken(nn.Module):
+    """Has parts with names that a graph module has for itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("code", torch.randn(3, 4))
+        self.graph = nn.Sequential(nn.Linear(4, 3), nn.Sequential(nn.ReLU()))
+        self.recompile = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        self.code.mul_(0.5)
+        y = self.graph(x) * self.recompile
+        return y @ self.code + self.graph[0].weight
+
+
+def test_parts_may_have_names_that_a_graph_module_has_for_itself():
+    net = _Taken()
+
+    captured(net, torch.randn(3, 4))
+
+    assert set(net._modules) == {"graph"}
+    assert set(net._parameters) == {"recompile"}
+    assert set(net._buffers) == {"code"}
+
+
+def test_the_buffers_of_norms_that_are_changed_by_hooks_are_put_back():
+    net = nn.Sequential(nn.utils.spectral_norm(nn.Linear(4, 3)))
+    before = copy.deepcopy(net.state_dict())
+
+    found = fxengine.capture(net, X)
+
+    assert found.problems == ()
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())

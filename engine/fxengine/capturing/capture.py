@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,7 @@ from fxengine.example_inputs import Inputs, arguments_of
 from fxengine.exploration.problems import Describer, Trouble, failing_site
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
+from fxengine.immutable_collections import immutable_dict
 from fxengine.interception import call_as_torch_does, intercept_modules
 from fxengine.module_snapshot import Snapshot
 from fxengine.node import Node
@@ -100,11 +101,21 @@ def capture(
         torch.Size([2, 12])
     """
     args, kwargs = arguments_of(inputs)
-    return _Capturing(root, args, kwargs, user_paths).result()
+    first = _Capturing(root, args, kwargs, user_paths)
+    found = first.result()
+    if not first.assigned or found.problems:
+        return found
+    # What each run changes is no constant, which is known only now.
+    second = _Capturing(root, args, kwargs, user_paths, variable=first.assigned).result()
+    return found if second.problems else second
 
 
 class _Capturing:
-    """One capture. Mutable."""
+    """One capture. Mutable.
+
+    Attributes:
+        assigned: The buffers by name to which the code assigned others of the same kind.
+    """
 
     def __init__(
         self,
@@ -112,7 +123,11 @@ class _Capturing:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         user_paths: Collection[str] | None,
+        *,
+        variable: Mapping[str, Tensor] | None = None,
     ) -> None:
+        self.assigned: dict[str, Tensor] = {}
+        self._variable = variable or {}
         self._root = root
         self._describer = Describer(root, "forward", user_paths)
         self._function: Any = root.forward if isinstance(root, nn.Module) else root
@@ -170,11 +185,28 @@ class _Capturing:
         site = ModuleSite("", type(root) if is_module else None, None, ())
         tracer._site = site
         args, kwargs = self._inputs(site)
+        buffers = list(root.named_buffers()) if isinstance(root, nn.Module) else []
+        for tensor in self._variable.values():
+            self._recording.values.hold(tensor).constant = False
         called = _call_of(root) if is_module else self._function
         output = tracer.capture(called, (root, *args) if is_module else args, kwargs, site)
         tracer._site = site
+        if isinstance(root, nn.Module):
+            self._write_back(buffers, dict(root.named_buffers()))
         self._recording.end()
         tracer.create_node("output", "output", (tracer.create_arg(output),), {})
+
+    def _write_back(self, buffers: Iterable[tuple[str, Tensor]], now: Mapping[str, Tensor]) -> None:
+        """Let the graph change the buffers to which the code has assigned, so that the next run reads that."""
+        values = self._recording.values
+        for name, before in buffers:
+            after = now.get(name, before)
+            if after is before or after.shape != before.shape or after.dtype is not before.dtype:
+                continue
+            self.assigned[name] = before
+            if name in self._variable:
+                used = self._tracer.create_node("get_attr", self._tracer.own_name(name), (), {}), values.node_of(after)
+                values.append("call_method", "copy_", used, immutable_dict(), "copy_", used)
 
     def _inputs(self, site: ModuleSite) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Make the placeholders, and return the arguments with tensors without data."""
@@ -220,8 +252,16 @@ class _Capturing:
 
     def _graph_module(self) -> GraphModule:
         root = self._root
+        self._tracer.restore_state()
         name = type(root).__name__ if isinstance(root, nn.Module) else getattr(root, "__name__", "captured")
-        return GraphModule(self._tracer.root, self._tracer.graph, name)
+        module = GraphModule(self._tracer.root, self._tracer.graph, name)
+        for path in self._variable:
+            # The model would have another tensor after each run; that of the graph module changes, and is its own.
+            owner, _, attribute = self._tracer.own_name(path).rpartition(".")
+            buffers = module.get_submodule(owner)._buffers
+            if (kept := buffers.get(attribute)) is not None:
+                buffers[attribute] = kept.clone()
+        return module
 
     def _problem(self, error: BaseException) -> TracingProblem:
         tracer = self._tracer

@@ -180,7 +180,13 @@ class Recording(TorchFunctionMode):
         if func in _SIZED and _elements(args, kwargs) > _MOST_ELEMENTS:
             return True
         # A change of what belongs to the model is for the graph to make, each time it runs.
-        return bool(args) and mutates(func, kwargs) and isinstance(args[0], Tensor) and self.values.is_state(args[0])
+        return self._changes_state(func, args, kwargs)
+
+    def _changes_state(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Whether a call changes a parameter or buffer."""
+        return mutates(func, kwargs) and any(
+            isinstance(each, Tensor) and self.values.is_state(each) for each in (*args[:1], kwargs.get("out"))
+        )
 
     def _record(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Carry out a call without data and append its node."""
@@ -334,7 +340,7 @@ class Recording(TorchFunctionMode):
         """Carry out what a leaf calls: on tensors without data, unless all have some."""
         leaves = [leaf for leaf in _flat((*args, *kwargs.values())) if isinstance(leaf, Tensor)]
         is_hollow = any(leaf.is_meta for leaf in leaves)
-        if not is_hollow and not (leaves and mutates(func, kwargs) and self.values.is_state(leaves[0])):
+        if not is_hollow and not self._changes_state(func, args, kwargs):
             return func(*args, **kwargs)
         if not all(leaf.is_meta for leaf in leaves):
             values, named = with_tensors(self._twin, (args, kwargs))

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from fxengine.capturing.objects import argument_of
 from fxengine.capturing.recording import Recording
 from fxengine.capturing.unknown import NUMBERS
+from fxengine.graph_module import GraphModule
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import call_as_torch_does
 from fxengine.node import Node
@@ -23,6 +24,10 @@ from fxengine.tracer import Tracer
 __all__ = ["CaptureTracer"]
 
 _CONTAINERS: Final = frozenset({tuple, list, dict, slice, range, immutable_list, immutable_dict})
+
+
+_TAKEN: Final = frozenset(dir(GraphModule)) - frozenset(dir(nn.Module))
+"""What a graph module has beside what each module has: nothing in a model can keep such a name."""
 
 
 class CaptureTracer(Tracer):
@@ -41,6 +46,8 @@ class CaptureTracer(Tracer):
         self._kept_objects: dict[int, tuple[Any, Node]] = {}
         self.finished: list[tuple[str, Any]] = []
         self.adopted: set[str] = set()
+        self._state: dict[str, Tensor] = {}
+        self._other_names: dict[str, str] = {}
 
     def create_arg(self, a: Any) -> Any:
         """Return what stands for a value in a node's arguments; for a tensor, the node that computes it."""
@@ -88,12 +95,39 @@ class CaptureTracer(Tracer):
 
     def name_in_root(self, tensor: Tensor) -> str | None:
         """Return the qualified name of a parameter or buffer, None for other tensors."""
-        return self._hierarchy.parameter_name(tensor) or self._hierarchy.buffer_name(tensor)  # type: ignore[arg-type]
+        name = self._hierarchy.parameter_name(tensor) or self._hierarchy.buffer_name(tensor)  # type: ignore[arg-type]
+        if name is None:
+            return None
+        name = self.own_name(name)
+        self._state[name] = tensor
+        return name
+
+    def own_name(self, path: str) -> str:
+        """Return the path of something in the root, another one if a graph module has an attribute of that name."""
+        first, _, rest = path.partition(".")
+        if first not in _TAKEN:
+            return path
+        if first not in self._other_names:
+            self._other_names[first] = self.get_fresh_qualname(f"_{first}_")
+            setattr(self.root, self._other_names[first], getattr(self.root, first))
+        return ".".join(filter(None, (self._other_names[first], rest)))
+
+    def restore_state(self) -> None:
+        """Give the names that the graph uses the tensors again that they stood for."""
+        for name, tensor in self._state.items():
+            path, _, attribute = name.rpartition(".")
+            owner = self.root.get_submodule(path)
+            registries: tuple[dict[str, Any], ...] = (owner._parameters, owner._buffers, owner.__dict__)
+            for kept in registries:
+                if attribute in kept:
+                    kept[attribute] = tensor
 
     def constant(self, tensor: Tensor) -> str:
         """Return the attribute of the root that holds a constant; it is put there if there is none yet."""
         name = self.tensor_attrs.get(tensor)
-        if name is None:
+        if name is not None:
+            self._state[name] = tensor
+        else:
             name = self.get_fresh_qualname("_tensor_constant")
             self.tensor_attrs[tensor] = name
             # Data that changes afterwards belongs to the caller.
@@ -128,7 +162,7 @@ class CaptureTracer(Tracer):
         self._stack = (stack, f"{path}@{calls}" if calls else path, called)
         scope.module_path, scope.module_type = called
         try:
-            result = self.recording.leaf(module, path, call_as_torch_does, args, kwargs)
+            result = self.recording.leaf(module, self.own_name(path), call_as_torch_does, args, kwargs)
         finally:
             self._stack = stack
             scope.module_path, scope.module_type = previous
