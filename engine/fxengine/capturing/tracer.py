@@ -117,8 +117,8 @@ class CaptureTracer(Tracer):
         for name, tensor in self._state.items():
             path, _, attribute = name.rpartition(".")
             owner = self.root.get_submodule(path)
-            registries: tuple[dict[str, Any], ...] = (owner._parameters, owner._buffers, owner.__dict__)
-            for kept in registries:
+            attributes = vars(owner)
+            for kept in (attributes["_parameters"], attributes["_buffers"], attributes):
                 if attribute in kept:
                     kept[attribute] = tensor
 
