@@ -167,8 +167,11 @@ class DocumentTemplate:
         request = decode(line)
         assert isinstance(request, TraceRequest)
         self._supersede()
-        self._job = Job(request, line, request, time.monotonic())
-        self._start(self._job, request.limits.seconds)
+        self._job = job = Job(request, line, request, time.monotonic())
+        self._start(job, request.limits.seconds)
+        # It is looked at while the child begins: nothing that the child says is heard before.
+        if request.sandbox != sandbox.is_asked() or not self._document.is_fresh(request):
+            self._replace(job)
 
     def _start(self, job: Job, seconds: float, *, anew: bool = False) -> None:
         """Hand a job to the child that is prepared for it, or else, or if it is to begin `anew`, to one that is not."""
@@ -185,6 +188,13 @@ class DocumentTemplate:
         self._loop.after(_REPLENISHED, lambda: self._replenish() if job.child is child else None)
         limits = job.request.limits
         watch(self._loop, os.getpid(), limits, lambda: job.child is child, lambda what: self._exceeded(job, what))
+
+    def _replace(self, job: Job) -> None:
+        """Leave a job to another template: what this one imported is not what an import would give now."""
+        if job.child is not None:
+            job.child.kill()
+        self._finish(job)
+        self._ends.send(Frame(Kind.STALE, b"%d" % job.request.id))
 
     def _start_anew(self, job: Job) -> None:
         """Hand a job to a child that has executed nothing."""
@@ -233,9 +243,6 @@ class DocumentTemplate:
                 job.timer = self._loop.after(seconds + GRACE, lambda: self._overdue(job))
             case Kind.PHASE:
                 job.phase, job.guess = int(frame.payload.rstrip(b"?")), frame.payload.endswith(b"?")
-            case Kind.STALE:
-                self._finish(job)
-                self._ends.send(Frame(Kind.STALE, str(job.request.id).encode()))
             case Kind.EARLY:
                 self._send(Kind.EARLY, job, frame.payload)
             case Kind.BUILT:

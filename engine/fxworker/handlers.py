@@ -10,7 +10,7 @@ from typing import Final
 
 from fxengine.errors import text_of
 from fxengine.syntax import known_files
-from fxworker import sandbox, spans, tampering
+from fxworker import spans, tampering
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, flush_output
 from fxworker.limits import bound
@@ -18,6 +18,7 @@ from fxworker.loading import Document, Hint, Loaded
 from fxworker.measuring import failed, measure
 from fxworker.packages import modules_since, newest_module
 from fxworker.prepared import Prepared, prepare
+from fxworker.rehearsal import is_rehearsed
 from fxworker.rules import WorkerDied
 from fxworker.sampling import sample
 from fxworker.tracing import trace, warm_up
@@ -78,9 +79,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
     ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds)
     bound(request.limits)
-    if request.sandbox != sandbox.is_asked() or not document.is_fresh(request):
-        ends.send(Frame(Kind.STALE))
-        return
+    document.see(request.overlays)
     newest, known = newest_module(), known_files()
     loaded = prepared.taken(request) if prepared is not None else None
     if prepared is not None and loaded is None:
@@ -130,7 +129,8 @@ def unpack_hints(payload: bytes) -> dict[str, Hint]:
 def _prepared(last: Last, document: Document) -> Prepared | None:
     """Return what was done ahead, None where that went wrong: the trace itself will tell of it."""
     try:
-        return prepare(last.request, document, last.built)
+        prepared = prepare(last.request, document, last.built)
+        return prepared if prepared is not None and is_rehearsed(last.request, document, prepared) else None
     except BaseException:  # noqa: BLE001 — User code runs here, whose faults are told by whoever traces.
         return None
 

@@ -34,7 +34,7 @@ from fxworker.packages import Place, absent_of, import_named, modules_since, new
 from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Refused, Slice, consequences, imports_of, names_in, preparing, slice_of
 from fxworker.statements import Definition, Statement
-from fxworker.wire import ProfileRequest, TraceRequest, TraceTarget, digest, program_of
+from fxworker.wire import Overlay, ProfileRequest, TraceRequest, TraceTarget, digest, program_of
 
 Source = TraceRequest | ProfileRequest
 
@@ -224,7 +224,7 @@ class Document:
         sys.argv = [self.path]
         with contextlib.suppress(OSError):
             os.chdir(self.roots[0] if self.roots else os.path.dirname(self.path))
-        self._finder.install(request.overlays)
+        self.see(request.overlays)
 
     def import_ahead(self, request: Source) -> None:
         """Import what the file imports. What fails now fails again, and is told, when the file is executed."""
@@ -308,11 +308,15 @@ class Document:
         definition = definition_digest(tree_of(self.path), linecache.getlines(self.path), qualname)
         self.hints[qualname] = Hint(feared=definition, tried="guessing its arguments or inputs ended the process")
 
+    def see(self, overlays: Iterable[Overlay]) -> None:
+        """Let unsaved buffers stand in place of their files from here on."""
+        self._finder.install(overlays)
+
     def is_fresh(self, request: Source) -> bool:
-        """Whether what was imported is still what an import would give now."""
+        """Whether what was imported is still what an import would give now, with the buffers of a request."""
         if request.roots != self.roots:
             return False
-        self._finder.install(request.overlays)
+        self.see(request.overlays)
         return is_still_absent() and all(self._state(path) == stamp for path, stamp in self._stamps.items())
 
     @property

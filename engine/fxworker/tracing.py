@@ -34,6 +34,7 @@ from fxworker.offline import go_offline
 from fxworker.prepared import Prepared
 from fxworker.reporting import Reporter
 from fxworker.wire import (
+    EarlyReport,
     Enclosed,
     Guard,
     Known,
@@ -91,29 +92,40 @@ def trace(
         problems.append(reporter.import_failed(failure))
     problems += [reporter.not_installed(missing) for missing in loaded.missing]
     session = _Session(
-        request, loaded, reporter, document.hints, on_target, prepared, Dependence(request, loaded, document)
+        request,
+        loaded,
+        reporter,
+        document.hints,
+        on_target,
+        tuple(problems),
+        load_ms,
+        prepared,
+        Dependence(request, loaded, document),
     )
-
-    def report() -> TraceReport:
-        targets = tuple(session.reports.get(each.qualname) or reporter.untraced(each) for each in request.targets)
-        return TraceReport(
-            request.id,
-            request.path,
-            digest(request.text),
-            _overall([each.status for each in targets], problems),
-            targets,
-            tuple(problems),
-            timings=_total(load_ms, [each.timings for each in targets]),
-            denied=sandbox.denied(),
-        )
-
     if loaded.tree is not None:
         session.diagnose_all()
         if on_traced is not None:
-            on_traced(report(), frozenset(each.target.qualname for each in session.traces))
+            on_traced(session.report(), frozenset(each.target.qualname for each in session.traces))
         session.describe_all()
     document.hints = session.found
-    return replace(report(), dependencies=document.dependencies(loaded.failures))
+    return replace(session.report(), dependencies=document.dependencies(loaded.failures))
+
+
+def rehearse(request: TraceRequest, document: Document, prepared: Prepared) -> None:
+    """Trace the models that were built ahead, as far as an early answer goes, and say nothing of it."""
+    targets = tuple(each for each in request.targets if each.qualname in prepared.built)
+    request = replace(request, targets=targets, known=())
+    session = _Session(
+        request,
+        prepared.loaded,
+        Reporter(document.path, request.text),
+        document.hints,
+        lambda _index, _guess: None,
+        prepared=replace(prepared, built=dict(prepared.built)),
+        dependence=Dependence(request, prepared.loaded, document),
+    )
+    session.diagnose_all()
+    encode(EarlyReport(request.id, session.report()))
 
 
 def outermost_first(targets: tuple[TraceTarget, ...], mentions: Mapping[str, frozenset[str]]) -> list[TraceTarget]:
@@ -206,6 +218,8 @@ class _Session:
     reporter: Reporter
     hints: Mapping[str, Hint]
     on_target: OnTarget
+    problems: tuple[Problem, ...] = ()
+    load_ms: float = 0.0
     prepared: Prepared | None = None
     dependence: Dependence | None = None
     enclosed: dict[type, _Enclosed] = field(default_factory=dict[type, _Enclosed])
@@ -214,6 +228,21 @@ class _Session:
     traces: list[_Traced] = field(default_factory=list[_Traced])
     fitted: dict[str, Hint] = field(default_factory=dict[str, Hint])
     fitting_s: float = 0.0
+
+    def report(self) -> TraceReport:
+        """Return what is known by now."""
+        request, reports = self.request, self.reports
+        targets = tuple(reports.get(each.qualname) or self.reporter.untraced(each) for each in request.targets)
+        return TraceReport(
+            request.id,
+            request.path,
+            digest(request.text),
+            _overall([each.status for each in targets], self.problems),
+            targets,
+            self.problems,
+            timings=_total(self.load_ms, [each.timings for each in targets]),
+            denied=sandbox.denied(),
+        )
 
     def diagnose_all(self) -> None:
         """Trace every target and report its problems. Those that contain others come first."""

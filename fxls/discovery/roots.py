@@ -4,8 +4,8 @@ Only looks at names of files and folders. The order is that of the search: a pac
 `import mypackage` finds the one that is edited.
 """
 
-from collections.abc import Iterable
-from pathlib import Path
+import os
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 _MARKS: Final = ("pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg")
@@ -17,25 +17,22 @@ def package_root(path: str) -> str:
 
     A folder between two packages belongs to the outer one, though nothing in it says so.
     """
-    innermost = folder = Path(path).parent
-    while _is_package(folder) or (folder != innermost and _is_package(folder.parent)):
-        folder = folder.parent
-    return str(folder)
+    innermost = folder = os.path.dirname(path)
+    while _is_package(folder) or (folder != innermost and _is_package(os.path.dirname(folder))):
+        folder = os.path.dirname(folder)
+    return folder
 
 
-def _is_package(folder: Path) -> bool:
-    return (folder / "__init__.py").is_file() and folder.parent != folder
+def _is_package(folder: str) -> bool:
+    return os.path.dirname(folder) != folder and os.path.isfile(os.path.join(folder, "__init__.py"))
 
 
 def project_root(path: str, workspace: Iterable[str] = ()) -> str | None:
     """Return the nearest folder above a file that a project's mark lies in, at most the workspace folder around it."""
-    file = Path(path)
-    limits = {Path(folder) for folder in workspace}
-    for folder in file.parents:
-        if any((folder / mark).exists() for mark in _MARKS):
-            return str(folder)
-        if folder in limits:
-            return str(folder)
+    limits = {os.path.normpath(folder) for folder in workspace}
+    for folder in _parents(path):
+        if folder in limits or any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
+            return folder
     return None
 
 
@@ -46,23 +43,35 @@ def roots_of(path: str, workspace: Iterable[str] = ()) -> tuple[str, ...]:
     A folder inside a package is none of them: it would let the package's modules shadow top-level ones.
     """
     folders = tuple(workspace)
-    file = Path(path)
     roots = [package_root(path)]
     project = project_root(path, folders)
     if project is not None:
-        roots.extend(str(Path(project) / name) for name in _SOURCES if (Path(project) / name).is_dir())
+        sources = (os.path.join(project, name) for name in _SOURCES)
+        roots.extend(folder for folder in sources if os.path.isdir(folder))
         roots.append(project)
-    roots.extend(folder for folder in folders if Path(folder) in file.parents)
-    return tuple(dict.fromkeys(root for root in roots if not (Path(root) / "__init__.py").is_file()))
+    parents = {*_parents(path)}
+    roots.extend(folder for folder in folders if os.path.normpath(folder) in parents)
+    return tuple(dict.fromkeys(root for root in roots if not os.path.isfile(os.path.join(root, "__init__.py"))))
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Yield the folders above a file, nearest first."""
+    folder = os.path.dirname(path)
+    while True:
+        yield folder
+        above = os.path.dirname(folder)
+        if above == folder:
+            return
+        folder = above
 
 
 def configuration_file(path: str, workspace: Iterable[str] = ()) -> str | None:
     """Return the pyproject.toml that governs a file: the nearest one above it, inside the workspace if there is one."""
-    limits = {Path(folder) for folder in workspace}
-    for folder in Path(path).parents:
-        candidate = folder / "pyproject.toml"
-        if candidate.is_file():
-            return str(candidate)
+    limits = {os.path.normpath(folder) for folder in workspace}
+    for folder in _parents(path):
+        candidate = os.path.join(folder, "pyproject.toml")
+        if os.path.isfile(candidate):
+            return candidate
         if folder in limits:
             return None
     return None

@@ -8,6 +8,7 @@ import pytest
 from fxls.discovery import discover
 from fxworker.loading import Document
 from fxworker.prepared import prepare
+from fxworker.rehearsal import is_rehearsed
 from fxworker.tracing import trace
 from fxworker.wire import Limits, TraceRequest
 from tests.worker.harness import Worker, all_problems, of
@@ -136,6 +137,7 @@ def ready(path, text=NET):
     assert built == {"Net"}
     prepared = prepare(first, document, built)
     assert prepared is not None
+    assert is_rehearsed(first, document, prepared)
     return document, prepared
 
 
@@ -204,6 +206,64 @@ def test_what_a_model_of_another_construction_was_built_for_is_not_used(place):
     assert of(report, "Block").construct.expression == "Block(width=6)"
 
 
+LEAVES_TRACES = """\
+import random
+import warnings
+
+import torch
+from torch import nn
+
+CALLS = 0
+KEPT = []
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.kept = {}
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        global CALLS
+        CALLS += 1
+        self.calls += 1
+        self.kept["last"] = x
+        print("forward was called")
+        warnings.warn("forward warns")
+        for _ in range(CALLS + self.calls + random.randrange(9)):
+            x = self.layer(x)
+        return x
+"""
+
+
+def test_a_rehearsal_is_not_heard_and_what_it_changed_is_put_back(place, capfd):
+    document, prepared = ready(place, LEAVES_TRACES)
+    assert prepared.loaded.namespace["CALLS"] == 0
+    ((_, built),) = prepared.built.values()
+    assert (built.root.calls, built.root.kept) == (0, {})
+    capfd.readouterr()
+    edited = request(place, LEAVES_TRACES.replace("x = self.layer(x)", "x = self.layer(x) + 1"))
+    loaded = prepared.taken(edited)
+    assert loaded is not None
+    with pytest.warns(UserWarning, match="forward warns"):
+        report, _ = traced(edited, document, prepared, loaded)
+    assert "forward was called" in capfd.readouterr().out
+    afresh, _ = traced(edited, document)
+    assert same_but_for_time(report) == same_but_for_time(afresh)
+
+
+@pytest.mark.parametrize("keeps", ["KEPT.append(x)", "type(self).last = x", "torch.last = x"])
+def test_a_model_that_keeps_something_of_a_trace_is_not_rehearsed(place, monkeypatch, keeps):
+    monkeypatch.setattr("torch.last", None, raising=False)
+    first = request(place, LEAVES_TRACES.replace('self.kept["last"] = x', keeps))
+    document = Document.of(first)
+    document.enter(first)
+    prepared = prepare(first, document, frozenset({"Net"}))
+    assert prepared is not None
+    assert not is_rehearsed(first, document, prepared)
+
+
 # Through a worker.
 
 SLOW = NET.replace("        self.blocks", "        import time\n\n        time.sleep(0.4)\n        self.blocks")
@@ -227,6 +287,22 @@ def test_what_was_done_ahead_is_not_paid_for_again(worker, tmp_path):
         return net.timings.build < 300
 
     assert any(map(built_ahead, range(10)))
+
+
+def test_nothing_is_printed_by_a_rehearsal(worker, tmp_path):
+    path = tmp_path / "net.py"
+    text = SLOW.replace("        for block", "        print('forward')\n        for block")
+    worker.edit(path, text)
+    outputs = {worker.edit(path, text.replace("block(x)", "block(x) - 1")).output}
+
+    def built_ahead(number):
+        time.sleep(2.0)
+        report = worker.edit(path, text.replace("block(x)", f"block(x) + {number}"))
+        outputs.add(report.output)
+        return of(report, "Net").timings.build < 300
+
+    assert any(map(built_ahead, range(10)))
+    assert outputs == {"forward\n"}
 
 
 def test_an_edit_that_is_declined_is_traced_by_another_child(worker, tmp_path):
