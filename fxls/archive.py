@@ -61,6 +61,7 @@ class Archive:
         """Use a folder, that of the user's cache if none is named."""
         self._folder = folder or cache_folder() / "reports"
         self._waiting: dict[Path, tuple[_Entry, asyncio.TimerHandle]] = {}
+        self._known: dict[str, tuple[int, str]] = {}
         # Beside the event loop: to write a large report takes some milliseconds.
         self._beside = ThreadPoolExecutor(1, "fxls archive")
 
@@ -111,7 +112,7 @@ class Archive:
             environment, report = map(decode, lines.split(b"\n", 1))
             if not isinstance(environment, EnvironmentReport) or not isinstance(report, TraceReport):
                 return None
-            if known["dependencies"] != _stamps(report):
+            if known["dependencies"] != self._stamps(report):
                 return None
             os.utime(file)
         except _UNREADABLE:
@@ -123,11 +124,23 @@ class Archive:
         kept = entry.kept
         if any(_changed(path) > entry.read for path in kept.report.dependencies):
             return
-        head = {"key": _key(entry.env, entry.request), "dependencies": _stamps(kept.report)}
+        head = {"key": _key(entry.env, entry.request), "dependencies": self._stamps(kept.report)}
         lines = (json.dumps(head).encode(), encode(kept.environment).strip(), encode(kept.report))
         with contextlib.suppress(OSError):
             write_whole(file, zlib.compress(b"\n".join(lines), 1))
             self._prune()
+
+    def _stamps(self, report: TraceReport) -> dict[str, str]:
+        """Return what the files are that were imported; by their contents, for a checkout writes the same ones anew."""
+        return {path: self._contents(path) for path in report.dependencies if path != report.path}
+
+    def _contents(self, path: str) -> str:
+        """Return the digest of a file, which is read only if it changed since it was read last."""
+        changed = _changed(path)
+        known = self._known.get(path)
+        if known is None or known[0] != changed:
+            known = self._known[path] = changed, _digest_of(path)
+        return known[1]
 
     def _prune(self) -> None:
         found = [(entry.stat(), entry.path) for entry in os.scandir(self._folder)]
@@ -156,11 +169,6 @@ def _key(env: PythonEnv, request: TraceRequest) -> str:
     return digest("\n".join(parts))
 
 
-def _stamps(report: TraceReport) -> dict[str, str]:
-    """Return what the files are that were imported; by their contents, for a checkout writes the same ones anew."""
-    return {path: _contents(path) for path in report.dependencies if path != report.path}
-
-
 def _changed(path: str) -> int:
     """Return when a file was changed, 0 where there is none."""
     try:
@@ -170,7 +178,7 @@ def _changed(path: str) -> int:
     return max(found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _contents(path: str) -> str:
+def _digest_of(path: str) -> str:
     try:
         return digest(Path(path).read_bytes().decode("utf-8", "replace"))
     except OSError:

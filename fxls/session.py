@@ -314,7 +314,7 @@ class Session:
         try:
             if ahead is not None:
                 await asyncio.sleep(0)  # The request is sent before the search begins to compete with it.
-                if _is_long(document):
+                if _is_long(document.text):
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(ahead.heard.wait(), _HEAD_START)
             await self._look_and_trace(document, ahead)
@@ -358,15 +358,17 @@ class Session:
         return _Ahead(request, answer, heard)
 
     async def _discovered(self, document: Document) -> ModelIndex:
-        """Return the models in a document's text; a long text is searched beside the event loop."""
-        view = self._workspace.view(document)
-        if not _is_long(document):
-            found = view.discover(document.path, document.text)
-        else:
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self._beside, view.discover, document.path, document.text)
+        """Return the models in a document's text."""
+        found = await self._searched(document, document.text)
         self._show_configurations()
         return found
+
+    async def _searched(self, document: Document, text: str) -> ModelIndex:
+        """Return the models in a text that a document has or may get; a long one is searched beside the event loop."""
+        view = self._workspace.view(document)
+        if not _is_long(text):
+            return view.discover(document.path, text)
+        return await asyncio.get_running_loop().run_in_executor(self._beside, view.discover, document.path, text)
 
     async def _trace(self, document: Document) -> None:
         """Trace a document and show the report."""
@@ -441,10 +443,10 @@ class Session:
 
     async def _try_fixes(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
         """Try fixes of a document's problems out, once the person pauses. Cancelled by the next edit of its code."""
-        view, worker = self._workspace.view(document), self._worker(document)
+        worker = self._worker(document)
 
         async def trial(text: str) -> tuple[ModelIndex, TraceReport]:
-            index = view.discover(document.path, text)
+            index = await self._searched(document, text)
             return index, without_ignored(
                 await worker.trace(replace(request, text=text, targets=index.targets, known=()))
             )
@@ -528,8 +530,8 @@ def _has_fixes(report: TraceReport) -> bool:
     return any(problem.fixes for target in report.targets for problem in target.problems)
 
 
-def _is_long(document: Document) -> bool:
-    return len(document.text) >= _LONG
+def _is_long(text: str) -> bool:
+    return len(text) >= _LONG
 
 
 def _is_seen_to_be_broken(document: Document) -> bool:

@@ -26,13 +26,14 @@ Block: TypeAlias = Sequence[ast.stmt]
 
 
 class Source:
-    """The syntax of one text that parses. Computed once; the tree is not changed."""
+    """The syntax of one text that parses. Mutable: it notes what it has looked at in the tree, which is not changed."""
 
     def __init__(self, path: str, mapper: Mapper, tree: ast.Module) -> None:
         self.path: Final = path
         self.mapper: Final = mapper
         self.tree: Final = tree
-        self._parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self._parents: dict[ast.AST, ast.AST] = {}
+        self._seen = set[ast.stmt]()
 
     @classmethod
     def of(cls, path: str, text: str) -> "Source | None":
@@ -42,24 +43,28 @@ class Source:
 
     def expression(self, span: Span) -> ast.expr | None:
         """Return the expression that stands at a span, the outermost of several."""
-        found = (node for node in ast.walk(self.tree) if isinstance(node, ast.expr) and span_of(node) == span)
-        return next(found, None)
+        nodes = (node for top in self._around(span.line) for node in ast.walk(top))
+        return next((node for node in nodes if isinstance(node, ast.expr) and span_of(node) == span), None)
 
     def statement_at(self, span: Span) -> ast.stmt | None:
         """Return the statement that stands at a span."""
-        found = (node for node in ast.walk(self.tree) if isinstance(node, ast.stmt) and span_of(node) == span)
-        return next(found, None)
+        nodes = (node for top in self._around(span.line) for node in ast.walk(top))
+        return next((node for node in nodes if isinstance(node, ast.stmt) and span_of(node) == span), None)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Return what a node is a part of."""
+        line = getattr(node, "lineno", None)
+        if node not in self._parents and line is not None:
+            for top in self._around(line):
+                self._look_at(top)
         return self._parents.get(node)
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node is in, from the inside out."""
-        around = self._parents.get(node)
+        around = self.parent(node)
         while around is not None:
             yield around
-            around = self._parents.get(around)
+            around = self.parent(around)
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """Return the innermost statement around a node."""
@@ -76,7 +81,7 @@ class Source:
 
     def block(self, statement: ast.stmt) -> Block:
         """Return the statements among which one stands."""
-        parent = self._parents.get(statement)
+        parent = self.parent(statement)
         for _, value in ast.iter_fields(parent) if parent is not None else ():
             if isinstance(value, list) and statement in value:
                 return value
@@ -128,6 +133,22 @@ class Source:
         end = self.mapper.offset(span.end_line, span.end_column)
         matches = STRING_OR_COMMENT.finditer(self.mapper.text)
         return any(match[0].startswith("#") and start <= match.start() < end for match in matches)
+
+    def _around(self, line: int) -> list[ast.stmt]:
+        """Return the top-level statements that a line belongs to."""
+        return [each for each in self.tree.body if _first_line(each) <= line <= (each.end_lineno or each.lineno)]
+
+    def _look_at(self, top: ast.stmt) -> None:
+        """Note what the nodes of a top-level statement are parts of."""
+        if top not in self._seen:
+            self._seen.add(top)
+            self._parents[top] = self.tree
+            self._parents |= {child: node for node in ast.walk(top) for child in ast.iter_child_nodes(node)}
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Return the line that a statement begins on, that of its first decorator if it has one."""
+    return min((each.lineno for each in getattr(node, "decorator_list", ())), default=node.lineno)
 
 
 def is_number(node: ast.expr) -> bool:

@@ -3,6 +3,7 @@
 One that holds is then compared with the text in numbers, where that can be done, and does not hold if they differ.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -39,8 +40,9 @@ async def with_fixes(report: TraceReport, text: str, trial: Trial, sampler: Samp
     """Return a report whose problems have the fixes that hold. Takes one trace for each change that is tried.
 
     With a sampler those that hold are compared in numbers: it runs the models of each once, and those of the text.
+    What is looked for in the text is looked for in another thread: the caller's has to answer a person.
     """
-    source = Source.of(report.path, text)
+    source = await asyncio.to_thread(Source.of, report.path, text)
     if source is None:
         return report
     comparison = Comparison(source, report, sampler) if sampler is not None else None
@@ -50,7 +52,7 @@ async def with_fixes(report: TraceReport, text: str, trial: Trial, sampler: Samp
     while waiting and left > 0:
         # Each problem has its turn before one has a second one.
         for key, (problem, ways) in list(waiting.items()):
-            proposal = next(ways, None)
+            proposal = await asyncio.to_thread(next, ways, None)
             if proposal is None or left == 0 or len(found.get(key, ())) == _MOST_FIXES:
                 del waiting[key]
                 continue
