@@ -19,9 +19,13 @@ _LOCAL_FUSE: Final = frozenset({"fuse.fuse-overlayfs", "fuse.portal", "fuse.lxcf
 _ESCAPE: Final = re.compile(r"\\([0-7]{3})")
 
 
-def is_remote(folder: str) -> bool:
+def kinds_now() -> dict[str, str]:
+    """Return the kind of file system at each place where one is mounted now."""
+    return mounted(_table())
+
+
+def is_remote(folder: str, kinds: dict[str, str]) -> bool:
     """Whether what others write into a folder is not told here: it is mounted from elsewhere, or by a program."""
-    kinds = mounted(_table())
     path = os.path.realpath(folder)
     while True:
         kind = kinds.get(path)

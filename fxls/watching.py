@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from fxls.mounts import is_remote
+from fxls.mounts import is_remote, kinds_now
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver, ObservedWatch
@@ -118,7 +118,8 @@ class Watcher:
     def _follow(self) -> None:
         """Watch the folders with the most files, poll the rest."""
         folders = Counter(os.path.dirname(path) for path in self._files)  # noqa: PTH120 — thousands of plain strings.
-        near = (folder for folder, _ in folders.most_common() if folder in self._watches or not is_remote(folder))
+        kinds = kinds_now() if folders.keys() - self._watches.keys() else {}
+        near = (each for each, _ in folders.most_common() if each in self._watches or not is_remote(each, kinds))
         wanted = frozenset(itertools.islice(near, _FOLDERS))
         for folder in [each for each in self._watches if each not in wanted]:
             self._unwatch(folder)

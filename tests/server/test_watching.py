@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fxls import watching
-from fxls.mounts import is_remote, mounted
+from fxls.mounts import is_remote, kinds_now, mounted
 from fxls.watching import Watcher
 
 
@@ -163,7 +163,7 @@ async def test_a_folder_that_is_removed_and_made_anew_is_followed(watcher, told,
 
 async def test_a_folder_of_another_machine_is_polled(watcher, told, files, monkeypatch):
     monkeypatch.setattr(watching, "_POLL", 0.1)
-    monkeypatch.setattr(watching, "is_remote", lambda folder: True)
+    monkeypatch.setattr(watching, "is_remote", lambda folder, kinds: True)
     watcher.depend("one", files)
     assert watcher._watches == {}
     await asyncio.sleep(0.02)
@@ -208,10 +208,10 @@ no line of this table
 )  # fmt: skip
 def test_folders_of_other_machines_are_known_by_what_is_mounted(monkeypatch, folder, remote):
     monkeypatch.setattr("fxls.mounts._table", lambda: MOUNTS)
-    assert is_remote(folder) is remote
+    assert is_remote(folder, kinds_now()) is remote
 
 
 def test_where_the_system_does_not_say_what_is_mounted_every_folder_is_of_this_machine(monkeypatch):
     monkeypatch.setattr("fxls.mounts._TABLE", "/no/such/table")
     assert mounted("") == {}
-    assert not is_remote("/home/me")
+    assert not is_remote("/home/me", kinds_now())
