@@ -8,9 +8,10 @@ with a space. Where that cannot be told, or the stretch by itself is no program,
 
 import ast
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
+from operator import eq
 from typing import Final
 
 _SPACES: Final = (" ", "\t", "\f")
@@ -70,9 +71,7 @@ def _shared_body(lines: list[str], before: Parsed) -> list[ast.stmt] | None:
 
 def _above(body: list[ast.stmt], lines: list[str], head: int) -> int:
     """Return how many statements lie in the first `head` lines and are not carried on in the next ones."""
-    count = len(body)
-    while count and last_line(body[count - 1]) > head:
-        count -= 1
+    count = bisect_right(body, head, key=last_line)
     begun = count < len(body) and first_line(body[count]) <= head
     if count and not begun and head < len(lines) and lines[head].startswith(_SPACES):
         count -= 1
@@ -83,8 +82,8 @@ def _above(body: list[ast.stmt], lines: list[str], head: int) -> int:
 
 def _below(body: list[ast.stmt], changed: int, above: int) -> int:
     """Return the index of the first statement that begins below the first `changed` lines."""
-    index = above
-    while index < len(body) and (first_line(body[index]) <= changed or _shares_line(body, index)):
+    index = bisect_right(body, changed, lo=above, key=first_line)
+    while _shares_line(body, index):
         index += 1
     return index
 
@@ -96,7 +95,9 @@ def _shares_line(body: list[ast.stmt], index: int) -> bool:
 
 def _common(ours: Iterator[str], theirs: Iterator[str]) -> int:
     """Return how many lines two texts have in common from where the iterators begin."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
+    same = bytes(map(eq, ours, theirs))
+    first = same.find(0)
+    return len(same) if first < 0 else first
 
 
 def _has_plain_ends(*texts: str) -> bool:
