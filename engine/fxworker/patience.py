@@ -16,6 +16,9 @@ from torch._C import _len_torch_function_stack, _pop_torch_function_stack
 _LATER: Final = 0.05
 """Seconds after which an import that was going on is looked at again, and what has gone on beyond its time."""
 
+_AT_MOST: Final = 2.0
+"""How much longer on the clock than on the processor a guess may take."""
+
 
 class OutOfPatience(BaseException):
     """The time for a guess has passed. No `Exception`: code that is tried out must not take it for its own."""
@@ -25,7 +28,8 @@ class OutOfPatience(BaseException):
 def patience(seconds: float) -> Generator[None]:
     """Raise `OutOfPatience` in the body after `seconds`, or when somebody's further out does.
 
-    If the body imports something then, it may go on until that is done, and for as long again.
+    If the processor was busy with other things for some of that, the body has up to twice as long. If it imports
+    something when its time is over, it may go on until that is done, and for as long again.
 
     Raises:
         OutOfPatience: The body took longer, and did not catch everything itself.
@@ -33,12 +37,12 @@ def patience(seconds: float) -> Generator[None]:
     if not hasattr(signal, "setitimer"):  # Windows: the limit of the request holds alone.
         yield
         return
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0.0)
+    seconds = min(seconds, left) if left else seconds
     before = signal.signal(signal.SIGALRM, _Alarm(seconds).ring)
     modes = _len_torch_function_stack()
     begun = time.monotonic()
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
-    if 0 < left < seconds:
-        signal.setitimer(signal.ITIMER_REAL, left)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
@@ -55,6 +59,8 @@ class _Alarm:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
+        self._worked = time.process_time()
+        self._begun = time.monotonic()
         self._importing = False
 
     def ring(self, number: int, frame: FrameType | None) -> None:
@@ -72,10 +78,13 @@ class _Alarm:
                 signal.setitimer(signal.ITIMER_REAL, _LATER)
                 return
             around = around.f_back
-        if self._importing:
-            self._importing, more = False, self._seconds
+        if self._importing and self._seconds:
+            signal.setitimer(signal.ITIMER_REAL, self._seconds)
             self._seconds = 0.0
-            if more:
-                signal.setitimer(signal.ITIMER_REAL, more)
-                return
+            return
+        lost = self._seconds - (time.process_time() - self._worked)
+        left = self._begun + _AT_MOST * self._seconds - time.monotonic()
+        if min(lost, left) > 0:
+            signal.setitimer(signal.ITIMER_REAL, max(_LATER, min(lost, left)))
+            return
         raise OutOfPatience

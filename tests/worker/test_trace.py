@@ -207,7 +207,7 @@ def test_what_was_inferred_gives_way_to_what_is_said(worker, model):
 
 
 def test_what_a_stand_in_lacks_is_no_problem_of_the_model(worker, model):
-    asking = "        for each in (self.thing,):\n            x = x * each.vocab_size\n"
+    asking = "        for each in (self.thing,):\n            x = x * each.vocab_size.weird().linear(1)['x']\n"
     text = (
         "from torch import nn\nclass Net(nn.Module):\n    def __init__(self, thing):\n        super().__init__()\n"
         f"        self.thing = thing\n    def forward(self, x):\n{asking}        return self.thing(x)\n"

@@ -92,6 +92,20 @@ def _too_late(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
                 yield moves.put(place, replace(recipe, high=size), 0.2 + 0.1 * cost)
 
 
+def _state(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``Expected hidden[0] size (1, 16, 64), got [1, 2, 64]``: all that is of this shape is of the other."""
+    wanted, got = (tuple(int(size) for size in re.findall(r"\d+", each)) for each in match.groups())
+    parts: dict[Place, Recipe] = {
+        place: recipe.with_shape(wanted) for place, recipe in moves.tensors() if recipe.shape == got
+    }
+    if parts:
+        yield moves.change(parts, 0.1)
+    if len(wanted) == len(got):
+        for one, other in zip(got, wanted, strict=True):
+            if one != other:
+                yield from moves.resize(_all(moves), other, one, 0.3)
+
+
 def _undivided(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``can't divide axis of length 7 in chunks of 2``."""
     length, chunk = int(match[1]), int(match[2])
@@ -357,6 +371,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"not supported for (\d)D input",
             ),
         ),
+        (_state, (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]",)),
         (_fewer, (r"can not be smaller than number of dimensions",)),
         (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),

@@ -8,7 +8,7 @@ of the others both ways are read. What is not understood is a value of which not
 import ast
 import builtins
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType
 from typing import Any, Final
@@ -27,6 +27,9 @@ _MOST_FUNCTIONS: Final = 150
 
 _DEEPEST: Final = 10
 """How deep they may be nested."""
+
+_MOST_ROUNDS: Final = 5
+"""How often a loop is read that goes over layers and inputs together."""
 
 _KEEPS_SHAPE: Final = frozenset({
     "contiguous", "float", "half", "double", "bfloat16", "to", "type", "type_as", "clone", "detach", "clamp", "cuda",
@@ -51,10 +54,14 @@ class Consumption:
     Attributes:
         wishes: What the first layer wants that takes a parameter as it is, by the parameter's name.
         needed: The parameters with a default without which the model does not run, in the order of their use.
+        items: What layers want that take the items of a parameter which is gone over, or unpacked, in their order.
+        states: The parameters that recurrent layers take as their state, with these layers.
     """
 
     wishes: Mapping[str, LayerWish]
     needed: tuple[str, ...]
+    items: Mapping[str, tuple[LayerWish, ...]] = field(default_factory=dict[str, tuple[LayerWish, ...]])
+    states: Mapping[str, nn.RNNBase | nn.RNNCellBase] = field(default_factory=dict[str, nn.RNNBase | nn.RNNCellBase])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,14 @@ class _Given:
     """A tensor of the shape of an argument."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An item of an argument."""
+
+    name: str
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +128,12 @@ def consumption(
         kind = _Given if reader is all_given else _Absent
         reader.sought = {name for name, value in scope.items() if isinstance(value, kind)}
         reader.read(bare, scope)
-    wishes = {**all_given.wishes, **some_given.wishes}
-    return Consumption(wishes, tuple(name for name in some_given.needed if name in names))
+    return Consumption(
+        {**all_given.wishes, **some_given.wishes},
+        tuple(name for name in some_given.needed if name in names),
+        {name: tuple(each[index] for index in sorted(each)) for name, each in all_given.items.items()},
+        all_given.states,
+    )
 
 
 @dataclass(slots=True)
@@ -126,12 +145,16 @@ class _Reader:
         wishes: What was found of each parameter.
         needed: The absent parameters that something was done with.
         sought: The parameters of which something is still to be found out; there is nothing to read without any.
+        items: What was found of the items of each parameter, by their index.
+        states: The recurrent layers that take a parameter as their state.
     """
 
     clues: Clues
     wishes: dict[str, LayerWish] = field(default_factory=dict[str, LayerWish])
     needed: dict[str, None] = field(default_factory=dict[str, None])
     sought: set[str] = field(default_factory=set[str])
+    items: dict[str, dict[int, LayerWish]] = field(default_factory=dict[str, dict[int, LayerWish]])
+    states: dict[str, nn.RNNBase | nn.RNNCellBase] = field(default_factory=dict[str, nn.RNNBase | nn.RNNCellBase])
     _paths: dict[int, str] = field(default_factory=dict[int, str])
     _functions: int = 0
     _depth: int = 0
@@ -171,6 +194,8 @@ class _Reader:
         if isinstance(value, _Given):
             self.wishes.setdefault(value.name, wish)
             self.sought.discard(value.name)
+        elif isinstance(value, _Part):
+            self.items.setdefault(value.name, {}).setdefault(value.index, wish)
 
     def call_module(self, module: nn.Module, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Follow the call of a module."""
@@ -179,6 +204,11 @@ class _Reader:
         if self.clues.is_transparent(path) or isinstance(module, nn.Identity):
             return first
         wish = self.clues.wish(path) if path else None
+        if isinstance(module, nn.RNNBase | nn.RNNCellBase):
+            state = args[1] if len(args) > 1 else kwargs.get("hx")
+            if isinstance(state, _Given):
+                self.states.setdefault(state.name, module)
+                self.sought.discard(state.name)
         if wish is not None:
             self.take(first, wish)
             return _UNKNOWN
@@ -224,7 +254,7 @@ class _Body:
         """Read statements, and return whether they end the function."""
         return any(not self.reader.sought or self._statement(statement) for statement in body)
 
-    def _statement(self, statement: ast.stmt) -> bool:  # noqa: C901 - a table of syntax.
+    def _statement(self, statement: ast.stmt) -> bool:  # noqa: C901, PLR0912 - a table of syntax.
         match statement:
             case ast.Assign(targets=targets, value=value):
                 found = self.value(value)
@@ -245,8 +275,9 @@ class _Body:
             case ast.If(test=test, body=body, orelse=orelse):
                 return self._branch(test, body, orelse)
             case ast.For(target=target, iter=items, body=body):
-                self._bind(target, _first_of(self.value(items)))
-                self.statements(body)
+                for each in _rounds(self.value(items)):
+                    self._bind(target, each)
+                    self.statements(body)
             case ast.While(body=body) | ast.With(body=body):
                 return self.statements(body)
             case ast.Try(body=body, handlers=handlers):
@@ -286,9 +317,10 @@ class _Body:
                 self.scope[name] = value
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 self.reader.need(value)
-                fits = isinstance(value, tuple | list) and len(value) == len(targets)
+                known = value if isinstance(value, tuple | list) and len(value) == len(targets) else None
                 for index, each in enumerate(targets):
-                    self._bind(each, value[index] if fits else _UNKNOWN)
+                    part = _Part(value.name, index) if isinstance(value, _Given) else _UNKNOWN
+                    self._bind(each, known[index] if known is not None else part)
             case _:
                 pass
 
@@ -329,9 +361,12 @@ class _Body:
             case (
                 ast.ListComp(elt=element, generators=generators) | ast.GeneratorExp(elt=element, generators=generators)
             ):
-                for generator in generators:
+                *outer, innermost = generators
+                for generator in outer:
                     self._bind(generator.target, _first_of(self.value(generator.iter)))
-                self.value(element)
+                for each in _rounds(self.value(innermost.iter)):
+                    self._bind(innermost.target, each)
+                    self.value(element)
                 return _UNKNOWN
             case _:
                 return _UNKNOWN
@@ -348,7 +383,7 @@ class _Body:
 
     def _attribute(self, base: Any, name: str) -> Any:
         self.reader.need(base)
-        if base is _UNKNOWN or isinstance(base, _Given | _Absent | Tensor):
+        if base is _UNKNOWN or isinstance(base, _Given | _Part | _Absent | Tensor):
             return _UNKNOWN
         try:
             return _still(getattr(base, name))
@@ -362,12 +397,14 @@ class _Body:
                 return _still(base[index])
             except (LookupError, TypeError, ValueError):
                 return _UNKNOWN
+        if isinstance(base, _Given) and type(index) is int and index >= 0:
+            return _Part(base.name, index)
         return _UNKNOWN
 
     def _arithmetic(self, left: Any, right: Any) -> Any:
         for value in (left, right):
             self.reader.need(value)
-        if isinstance(left, _Given):
+        if isinstance(left, _Given | _Part):
             return left
         return right if isinstance(left, int | float) and isinstance(right, _Given) else _UNKNOWN
 
@@ -434,7 +471,7 @@ class _Rows:
 def _of_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Return what a builtin function or a class returns."""
     if function is enumerate and args:
-        return _Rows((range(1), args[0]))
+        return _Rows((range(_MOST_ROUNDS), args[0]))
     if function is zip:
         return _Rows(tuple(args))
     if function is isinstance and len(args) == 2 and isinstance(args[0], _Given):
@@ -445,13 +482,34 @@ def _of_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return args[0] if args and getattr(function, "__name__", "") in _KEEPS_SHAPE else _UNKNOWN
 
 
+def _rounds(items: Any) -> Iterator[Any]:
+    """Yield what the target of a loop stands for: the first thing, or all where layers go with items of an input."""
+    modules = _modules_beside(items)
+    for index in range(min(modules, _MOST_ROUNDS)) if modules else (0,):
+        yield _nth_of(items, index)
+
+
+def _modules_beside(items: Any) -> int:
+    """Return how many modules are gone over together with an argument, 0 where there are no such."""
+    if not isinstance(items, _Rows):
+        return 0
+    columns = [column for each in items.columns for column in (each.columns if isinstance(each, _Rows) else (each,))]
+    counts = [len(each) for each in columns if isinstance(each, nn.ModuleList | nn.Sequential)]
+    return min(counts, default=0) if any(isinstance(each, _Given) for each in columns) else 0
+
+
 def _first_of(items: Any) -> Any:
     """Return the first thing that iterating yields."""
+    return _nth_of(items, 0)
+
+
+def _nth_of(items: Any, index: int) -> Any:
+    """Return one of the things that iterating yields."""
     if isinstance(items, _Rows):
-        return tuple([_first_of(column) for column in items.columns])
+        return tuple([_nth_of(column, index) for column in items.columns])
     if isinstance(items, nn.ModuleList | nn.Sequential | list | tuple | range) and len(items):
-        return items[0]
-    return _UNKNOWN
+        return items[index % len(items)]
+    return _Part(items.name, index) if isinstance(items, _Given) else _UNKNOWN
 
 
 def _is_plain(value: Any) -> bool:

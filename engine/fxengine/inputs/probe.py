@@ -53,10 +53,17 @@ _LOOKUPS = frozenset({
 _WEIGHED = frozenset({torch.conv1d, torch.conv2d, torch.conv3d, F.conv1d, F.conv2d, F.conv3d, F.linear})
 """What sums for each element of its result as many products as the second argument has weights for it."""
 
-_TRANSPOSED = frozenset({
-    F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d, torch.conv_transpose1d, torch.conv_transpose2d,
-    torch.conv_transpose3d,
-})  # fmt: skip
+_TRANSPOSED = frozenset({F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d})
+_SPATIAL = {
+    F.conv1d: 1,
+    F.conv2d: 2,
+    F.conv3d: 3,
+    F.conv_transpose1d: 1,
+    F.conv_transpose2d: 2,
+    F.conv_transpose3d: 3,
+}
+"""Convolutions, with how many dimensions the pictures have that they take."""
+
 _MULTIPLIED = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.bmm, Tensor.mm})
 _ATTENDED = F.scaled_dot_product_attention
 
@@ -130,7 +137,14 @@ class Outcome:
     @property
     def accepted(self) -> bool:
         """Whether the inputs fit as far as can be known: the model ran, or stopped only as it wanted to read data."""
-        return self.error is None or needs_data(self.error)
+        return self.error is None or (needs_data(self.error) and not self._lacks_a_number)
+
+    @property
+    def _lacks_a_number(self) -> bool:
+        """Whether something was asked for as a number that no data would make one."""
+        asked = self.operation.tensors[1:] if self.operation is not None else []
+        is_size = "failed to unpack the object at pos" in str(self.error)
+        return is_size and any(each.numel() != 1 or each.is_floating_point() for each in asked)
 
 
 def first_line(error: Any) -> str:
@@ -210,8 +224,10 @@ class _Probe(ShapesOnly):
         try:
             if func in _EMBEDDING and len(args) > 1:
                 self._look_up(args[0], args[1])
-            elif func in _TRANSPOSED and len(args) > 1:
-                _check_transposed(*args, **kwargs)
+            elif func in _SPATIAL and len(args) > 1:
+                _check_weight(func, args[1])
+                if func in _TRANSPOSED:
+                    _check_transposed(*args, **kwargs)
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
             sources = tuple(self.account(tensor) for tensor in Operation(func, args, kwargs, ()).tensors)
@@ -260,6 +276,17 @@ class _Probe(ShapesOnly):
             elif isinstance(value, list | tuple):
                 places |= self._places_in(value)
         return places
+
+
+def _check_weight(func: Callable[..., Any], weight: Any) -> None:
+    """Raise what a convolution raises on real data, and not without.
+
+    Raises:
+        RuntimeError: Its weights are for pictures of other dimensions.
+    """
+    wanted = _SPATIAL[func] + 2
+    if isinstance(weight, Tensor) and weight.dim() != wanted:
+        raise RuntimeError(f"expected {wanted}-dimensional weight, but got one of size {list(weight.shape)}")
 
 
 def _check_transposed(

@@ -47,6 +47,11 @@ _MAP = 32
 """What is called so may be pictures of features; the side of these."""
 
 
+_LEVELS = 3
+_LARGEST = 64
+_SMALLEST = 4
+"""A list of pictures of features where nothing says how many there are, and the sides of the first and the last."""
+
 _NODES = 16
 _EDGES = 32
 _OF_NODES = re.compile(r"x(_\d)?|h|feats?|features?|(n|node)_?(feats?|features?|attrs?|embs?)")
@@ -68,6 +73,8 @@ class Proposer:
         wishes: Mapping[str, LayerWish],
         said: Mapping[str, list[str]],
         *,
+        items: Mapping[str, tuple[LayerWish, ...]] | None = None,
+        states: Mapping[str, nn.RNNBase | nn.RNNCellBase] | None = None,
         in_tokens: bool = False,
         of_graph: bool = False,
     ) -> None:
@@ -77,6 +84,8 @@ class Proposer:
             clues: What the model says of sizes.
             wishes: What the layers want that take the parameters, where that is known from a graph.
             said: What the source says of the parameters' shapes, as patterns.
+            items: What the layers want that take the items of parameters.
+            states: The recurrent layers that take parameters as their states.
             in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
             of_graph: Whether another parameter says how nodes are joined, so that the input has a row for each node.
         """
@@ -85,6 +94,8 @@ class Proposer:
         self.clues = clues
         self.wishes = wishes
         self.said = said
+        self.items = items or {}
+        self.states = states or {}
 
     def propose(self, parameter: Parameter, *, is_first: bool) -> list[Recipe]:
         """Return recipes for one parameter, best first; never empty.
@@ -97,7 +108,7 @@ class Proposer:
         by_name = list(self._by_name(parameter.name))
         patterns = list(self._by_source(parameter, by_name, wish))
         wishes = _like_named(list(wish.recipes), by_name) if wish else []
-        recipes: list[Recipe] = [*self._by_annotation(parameter, by_name)]
+        recipes: list[Recipe] = [*self._by_annotation(parameter, by_name), *self._by_use(parameter)]
         if self.of_graph and not isinstance(next(iter(recipes), None), Constant):
             recipes += self._of_nodes(parameter.name, wish, is_first=is_first)
         if by_name and isinstance(by_name[0], Verbatim):  # Its values matter, and no layer or comment knows them.
@@ -180,6 +191,29 @@ class Proposer:
                 yield replace(like, shape=shape, because=because)
             else:
                 yield TensorRecipe(shape, because=because)
+
+    def _by_use(self, parameter: Parameter) -> Iterator[Recipe]:
+        """Yield what is more than a tensor by what is done with it: a list of pictures, the state of a layer."""
+        items = self.items.get(parameter.name, ())
+        pictures = [wish.recipes[0] for wish in items if len(wish.recipes[0].shape) == 4]
+        if pictures and len(pictures) == len(items):
+            levels = pictures * _LEVELS if len(pictures) == 1 else pictures
+            sides = [max(_SMALLEST, _LARGEST >> level) for level in range(len(levels))]
+            yield Listing(
+                tuple(each.with_shape((*each.shape[:2], side, side)) for each, side in zip(levels, sides, strict=True)),
+                because=f"the items of `{parameter.name}` go to {', '.join(wish.path for wish in items)}",
+            )
+        module = self.states.get(parameter.name)
+        if module is not None:
+            because = f"`{parameter.name}` is the state of a {type(module).__name__}"
+            width = module.hidden_size
+            if isinstance(module, nn.RNNBase):
+                layers = module.num_layers * (2 if module.bidirectional else 1)
+                state = TensorRecipe((layers, BATCH, width), because=because)
+            else:
+                state = TensorRecipe((BATCH, width), because=because)
+            is_pair = isinstance(module, nn.LSTM | nn.LSTMCell)
+            yield Listing((state, state), tuple, because) if is_pair else state
 
     def _by_annotation(self, parameter: Parameter, by_name: list[Recipe]) -> Iterator[Recipe]:
         """Yield what the annotation alone decides: numbers, containers of tensors, shapes written out."""
@@ -350,6 +384,10 @@ def _pooled(clues: Clues) -> list[Recipe]:
     return [TensorRecipe((BATCH, clues.widths[0]))]
 
 
+def _embedded(clues: Clues) -> list[Recipe]:
+    return [*_pooled(clues), *_features(clues)]
+
+
 def _segments(clues: Clues) -> list[Recipe]:
     return [_integers((BATCH, clues.lengths[0]), 2)]
 
@@ -408,6 +446,10 @@ def _adjacency(clues: Clues) -> list[Recipe]:
     return [TensorRecipe((length, length), "ones"), TensorRecipe((BATCH, length, length), "ones")]
 
 
+def _rays(clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((clues.lengths[0], 3)), TensorRecipe((BATCH, clues.lengths[0], 3))]
+
+
 def _boxes(_clues: Clues) -> list[Recipe]:
     return [TensorRecipe((BATCH, 8, 4), "uniform"), TensorRecipe((8, 4), "uniform")]
 
@@ -458,6 +500,7 @@ _NAME_RULES = tuple(
         (r"(^|_)(indices|indexes|tags)$", _indices),
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
         (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
+        (r"^(img|image|video|audio|text)_(emb(ed(ding)?)?s?|feat(ure)?s?)$", _embedded),
         (r"video|clip|^frames$", _video),
         (r"(^|_)(img|imgs|image|images|pixels?|pixel_values|photo|picture|rgb|frame)s?\d*($|_)|^sample$", _image),
         (
@@ -469,6 +512,7 @@ _NAME_RULES = tuple(
         (r"pool|^emb$|^(t|time|time_?step|step|noise|class|global)_?emb(ed|edding)?$", _pooled),
         (r"wav|audio|speech|signal|^input_values$", _audio),
         (r"mel|spec(trogram)?s?$|^input_features$", _spectrogram),
+        (r"^rays?_|^(ray|view)_?dir(ection)?s?$|^directions?$|^origins?$", _rays),
         (r"points?$|^points?|xyz|pcd|point_?cloud|^coords?$", _points),
         (r"^edge_index$|^edges$|edge_index", _edges),
         (r"^edge_(attr|weight|feat|type)", _edge_attributes),

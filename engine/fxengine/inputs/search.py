@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import log2
 from typing import Any
 
@@ -187,9 +188,10 @@ class _Search:
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
         said = patterns_said(root, names)
         of_graph = any(_JOINS.match(name) for name in names)
-        self.proposer = Proposer(self.clues, wishes, said, of_graph=of_graph)
+        propose = partial(Proposer, self.clues, wishes, said, items=read.items, states=read.states, of_graph=of_graph)
+        self.proposer = propose()
         if not any(_is_picture(recipe) for recipe in self._first_choice().values()):
-            self.proposer = Proposer(self.clues, wishes, said, in_tokens=True, of_graph=of_graph)
+            self.proposer = propose(in_tokens=True)
         self.queue: list[_Candidate] = []
         self.serials = itertools.count()
         self.seen: set[str] = set()

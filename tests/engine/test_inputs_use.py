@@ -1,0 +1,112 @@
+"""Inputs that are more than one tensor, by what is done with them: lists of pictures, states of recurrent layers."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
+
+from fxengine.inputs import infer_inputs
+from tests.support.feeding import fed
+
+
+class Pyramid(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lateral = nn.ModuleList(nn.Conv2d(width, 8, 1) for width in (4, 6, 10))
+
+    def forward(self, levels):
+        laterals = [layer(level) for layer, level in zip(self.lateral, levels, strict=True)]
+        return laterals[0] + F.interpolate(laterals[-1], size=laterals[0].shape[-2:])
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Conv2d(6, 2, 3, padding=1)
+
+    def forward(self, levels):
+        return torch.cat([self.score(level).flatten(2) for level in levels], -1)
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.high = nn.Conv2d(8, 4, 1)
+        self.low = nn.Conv2d(4, 4, 1)
+
+    def forward(self, levels):
+        low, high = levels
+        return self.low(low) + F.interpolate(self.high(high), size=low.shape[-2:])
+
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(6, 8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, seen, memory):
+        out, memory = self.lstm(seen, memory)
+        return self.head(out), memory
+
+
+class Actor(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(6, 8)
+
+    def forward(self, seen, before):
+        return self.cell(seen, before)
+
+
+class Compared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, image_embeds, text_embeds):
+        return self.scale * image_embeds @ text_embeds.T
+
+
+class Rendered(nn.Module):
+    def forward(self, rays_o, rays_d, near: float, far: float):
+        steps = torch.linspace(near, far, 4)
+        return rays_o[:, None] + steps[:, None] * torch.linalg.cross(rays_d, rays_d)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("root", "expression"),
+    [
+        (Pyramid(), "[torch.randn(2, 4, 64, 64), torch.randn(2, 6, 32, 32), torch.randn(2, 10, 16, 16)]"),
+        (Head(), "[torch.randn(2, 6, 64, 64), torch.randn(2, 6, 32, 32), torch.randn(2, 6, 16, 16)]"),
+        (Decoder(), "[torch.randn(2, 4, 64, 64), torch.randn(2, 8, 32, 32)]"),
+        (Policy(), "torch.randn(2, 16, 6), (torch.randn(1, 16, 8), torch.randn(1, 16, 8))"),
+        (Actor(), "torch.randn(2, 6), (torch.randn(2, 8), torch.randn(2, 8))"),
+        (Compared(), "torch.randn(2, 64), torch.randn(2, 64)"),
+        (Rendered(), "torch.randn(16, 3), torch.randn(16, 3), 1.0, 1.0"),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, nn.Module) else "",
+)
+def test_what_is_done_with_inputs_says_what_they_are(root, expression):
+    assert fed(root).expression == expression
+
+
+class Own(nn.Module):
+    def __init__(self, call):
+        super().__init__()
+        self.call = call
+
+    def forward(self, x):
+        return self.call(x.new_zeros(2, 6, 8) + 0 * x.sum())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: F.conv1d(x, torch.zeros(4, 6, 3, 3)),
+        lambda x: F.conv_transpose1d(x, torch.zeros(4, 5, 3)),
+        lambda x: F.conv_transpose1d(x, torch.zeros(6, 5, 3), stride=2, output_padding=2),
+    ],
+)
+def test_what_a_convolution_refuses_on_data_it_refuses_without(call):
+    assert not infer_inputs(Own(call), budget_s=0.3).complete
