@@ -22,6 +22,7 @@ from fxengine.errors import (
     RaisedWhileTracing,
     Refusal,
     Rule,
+    kept_in,
     text_of,
 )
 from fxengine.graph import Graph
@@ -132,7 +133,9 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
     raising = moments[-1]
     symbolic = symbolic_operand(raising, graph)
     message = text_of(error)
-    mentioned = bool(_MENTIONS_PROXY.search(message)) or any(isinstance(arg, Proxy) for arg in error.args)
+    mentioned = bool(_MENTIONS_PROXY.search(message)) or any(
+        isinstance(arg, Proxy) for arg in kept_in(error, BaseException, "args")
+    )
     if raising.raises:
         own = is_user_file(raising.path)
         rule: type[Rule] = RaisedWhileTracing if own or not mentioned else ForeignCall

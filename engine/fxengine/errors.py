@@ -209,6 +209,11 @@ _READABLE: Final = 20_000
 """Characters of a message."""
 
 
+def kept_in(error: BaseException, kind: type[BaseException], name: str) -> Any:
+    """Return what Python keeps in an exception of this kind under a name, whatever the user's class says it is."""
+    return vars(kind)[name].__get__(error)
+
+
 def text_of(error: BaseException) -> str:
     """Return an exception's message; the class may be the user's own, and asking for its text may raise anything.
 

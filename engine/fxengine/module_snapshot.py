@@ -110,7 +110,7 @@ class _Kept:
             ]
         self.versions = [(tensor, version) for tensor in _tensors(module) if (version := _version(tensor)) is not None]
         # A module of torch's own is a leaf: only code of the user's changes buffers while it is traced.
-        kept = () if type(module).__module__.startswith("torch.nn") else self.versions
+        kept = () if str(type(module).__module__).startswith("torch.nn") else self.versions
         self.data = [(tensor, tensor.detach().clone()) for tensor, _ in kept if _is_small_and_real(tensor)]
 
     def restore(self, module: nn.Module) -> None:
@@ -148,17 +148,15 @@ class _Kept:
     def changes(self, module: nn.Module, path: str) -> Iterator[Change]:
         """What is different in the module, `path` being its place."""
         contents = {id(container): content for container, content in self.containers}
-        registries = ("_parameters", "_buffers", "_modules")
-        before = {name: value for name, value in self.attributes.items() if name not in registries}
-        after = {name: value for name, value in module.__dict__.items() if name not in registries}
-        for registry in registries:
-            before |= contents.get(id(self.attributes[registry]), {})
-            after |= module.__dict__[registry]
-        for name in {**before, **after}:
+        before, after = self.attributes.copy(), module.__dict__.copy()
+        for registry in ("_parameters", "_buffers", "_modules"):
+            before |= contents.get(id(before.pop(registry)), {})
+            after |= after.pop(registry)
+        for name in before | after:
             was, now = before.get(name, MISSING), after.get(name, MISSING)
             if was is not now:
                 yield Change(path, module, name, was, now, "attribute")
-            elif type(now) in _CONTAINERS:
+            elif type(now) in _CONTAINERS and (now or id(now) in contents):
                 content = contents.get(id(now), type(now)() if type(now) is not defaultdict else {})
                 if not _has_content(now, content):
                     yield Change(path, module, name, content, now.copy(), "contents")

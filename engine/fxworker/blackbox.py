@@ -3,10 +3,13 @@
 The child arms it: C-level handlers of `faulthandler` write stacks into a memory file that the parent can read when the
 child is gone. They need neither the interpreter's lock nor a working heap, so they report from inside C loops and after
 a stack overflow. A process that ends itself by `os._exit`, `exec` or a signal passes by a patched function that notes
-the stack first. A stack has no columns; finding the expression on a line is the reader's business.
+the stack first; so does one that looks up a function of C that does. Others in that process cannot switch the handlers
+off, nor close what an answer needs. A stack has no columns; finding the expression on a line is the reader's business.
 """
 
 import contextlib
+import ctypes
+import errno
 import faulthandler
 import functools
 import os
@@ -18,6 +21,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+try:
+    import resource
+except ImportError:  # Windows.
+    resource = None
+
 _SECTION: Final = re.compile(
     r"^(?P<title>Current thread|Thread|Stack)(?: 0x(?P<thread>[0-9a-f]+))?.*most recent call first"
 )
@@ -27,6 +35,17 @@ _KEPT: Final = 1 << 16
 
 _DEADLY: Final = ("SIGTERM", "SIGHUP", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGQUIT")
 _REPLACING: Final = ("execv", "execve")
+_ENDING: Final = frozenset({"Py_Exit", "Py_FatalError", "_Exit", "_exit", "abort", "exit", "quick_exit"})
+"""The functions of C that end a process without a word to Python."""
+
+_GRACE: Final = 2
+"""Seconds of processor time between the signal that says that a limit is reached and the one that cannot be caught."""
+
+_enable = faulthandler.enable
+_dump = faulthandler.dump_traceback
+_dump_later = faulthandler.dump_traceback_later
+_cancel = faulthandler.cancel_dump_traceback_later
+_register = getattr(faulthandler, "register", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +81,11 @@ class BlackBox:
     def arm(self, seconds: float) -> None:
         """Record from now on, in this process: every violent end, and the stack after `seconds`."""
         self._note(f"Main 0x{threading.main_thread().ident or 0:016x}")
-        faulthandler.enable(file=self.fd, all_threads=True)
+        _enable(file=self.fd, all_threads=True)
         for name in _DEADLY:
             number = getattr(signal, name, None)
-            if number is not None and hasattr(faulthandler, "register") and signal.getsignal(number) is signal.SIG_DFL:
-                faulthandler.register(number, file=self.fd, all_threads=True, chain=True)
+            if number is not None and _register is not None and signal.getsignal(number) is signal.SIG_DFL:
+                _register(number, file=self.fd, all_threads=True, chain=True)
         if not _recording:
             _patch()
         _recording[:] = [self]
@@ -74,11 +93,11 @@ class BlackBox:
 
     def expect(self, seconds: float) -> None:
         """Record the stack when `seconds` have passed from now."""
-        faulthandler.dump_traceback_later(max(seconds, 0.001), file=self.fd)
+        _dump_later(max(seconds, 0.001), file=self.fd)
 
     def rest(self) -> None:
         """Expect no end any more: our own code is running."""
-        faulthandler.cancel_dump_traceback_later()
+        _cancel()
 
     def read(self) -> Record:
         """Return what was recorded so far."""
@@ -95,7 +114,7 @@ class BlackBox:
         self._note(f"Cause {cause}")
         # User code may have closed the descriptor; the record ends here then.
         with contextlib.suppress(OSError, ValueError):
-            faulthandler.dump_traceback(file=self.fd, all_threads=False)
+            _dump(file=self.fd, all_threads=False)
 
     def _note(self, text: str) -> None:
         with contextlib.suppress(OSError):  # As above.
@@ -104,6 +123,16 @@ class BlackBox:
 
 _recording: Final[list[BlackBox]] = []
 """The box of this process, if it is armed: the patched functions below outlive a fork and look here."""
+
+
+_kept: Final[set[int]] = set()
+"""The descriptors that nobody else in this process closes."""
+
+
+def keep(*descriptors: int) -> None:
+    """Let these descriptors be closed by nobody who asks Python for it, from now on, and all others."""
+    _kept.clear()
+    _kept.update(descriptors)
 
 
 def passing(line: int) -> None:
@@ -161,6 +190,13 @@ def _patch() -> None:
     os.kill = _noting(os.kill, _killed)
     if hasattr(os, "killpg"):
         os.killpg = _noting(os.killpg, _group_killed)
+    ctypes.CDLL.__getitem__ = _noting(ctypes.CDLL.__getitem__, _looked_up)
+    os.close, os.closerange, os.dup2 = _closing(os.close), _closing_all(os.closerange), _replacing(os.dup2)
+    for name in ("enable", "disable", "dump_traceback_later", "cancel_dump_traceback_later", "unregister"):
+        if hasattr(faulthandler, name):
+            setattr(faulthandler, name, _idle(getattr(faulthandler, name)))
+    if resource is not None:
+        resource.setrlimit = _with_grace(resource.setrlimit)
 
 
 def _noting(function: Callable[..., Any], describe: Callable[..., str]) -> Callable[..., Any]:
@@ -172,6 +208,66 @@ def _noting(function: Callable[..., Any], describe: Callable[..., str]) -> Calla
         return function(*args, **kwargs)
 
     return noted
+
+
+def _idle(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def idle(*_: Any, **__: Any) -> None:
+        pass
+
+    return idle
+
+
+def _closing(close: Callable[[int], None]) -> Callable[[int], None]:
+    @functools.wraps(close)
+    def closed(fd: int) -> None:
+        if fd in _kept:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        close(fd)
+
+    return closed
+
+
+def _closing_all(close: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    @functools.wraps(close)
+    def closed(fd_low: int, fd_high: int, /) -> None:
+        for fd in sorted(_kept):
+            if fd_low <= fd < fd_high:
+                close(fd_low, fd)
+                fd_low = fd + 1
+        close(fd_low, fd_high)
+
+    return closed
+
+
+def _replacing(replace: Callable[..., int]) -> Callable[..., int]:
+    @functools.wraps(replace)
+    def replaced(fd: int, fd2: int, inheritable: bool = True) -> int:
+        if fd2 in _kept:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return replace(fd, fd2, inheritable)
+
+    return replaced
+
+
+def _with_grace(limit: Callable[[int, tuple[int, int]], None]) -> Callable[[int, tuple[int, int]], None]:
+    """A stand-in for what sets limits: processor time ends with a signal that is recorded before the deadly one."""
+
+    @functools.wraps(limit)
+    def limited(which: int, limits: tuple[int, int], /) -> None:
+        if resource is not None and which == resource.RLIMIT_CPU:
+            with contextlib.suppress(TypeError, ValueError):
+                soft, hard = limits
+                if hard != resource.RLIM_INFINITY:
+                    limit(which, (hard if soft == resource.RLIM_INFINITY else soft, hard + _GRACE))
+                    return
+        limit(which, limits)
+
+    return limited
+
+
+def _looked_up(_: object, name: object) -> str:
+    return f"`{name}` of C" if isinstance(name, str) and name in _ENDING else ""
 
 
 def _killed(pid: int, number: int) -> str:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from fxengine.errors import text_of
+from fxengine.source import is_user_file
 from fxengine.syntax import known_files
 from fxworker import spans, tampering
+from fxworker.blackbox import keep
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, flush_output
 from fxworker.limits import bound
@@ -78,6 +80,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
     mine = _getpid()
     ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds)
+    keep(ends.down, ends.up, ends.box.fd)
     bound(request.limits)
     document.see(request.overlays)
     newest, known = newest_module(), known_files()
@@ -111,6 +114,7 @@ def serve_profile(ends: Ends, environment: EnvironmentReport) -> None:
     assert isinstance(request, ProfileRequest)
     ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds)
+    keep(ends.down, ends.up, ends.box.fd)
     bound(request.limits)
     ends.send(Frame(Kind.ANSWER, encode(_measured(request, ends))))
 
@@ -185,14 +189,15 @@ def _fault(request: TraceRequest | ProfileRequest, error: BaseException, ends: E
     """
     replaced = tampering.undo()
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [each.lineno for each in frames if each.filename == request.path and each.lineno is not None]
-    at = lines[-1] if lines else ends.box.read().at if ends is not None and replaced else 0
+    at = _line_of(error, request.path)
+    if not at and ends is not None and replaced:
+        at = ends.box.read().at
     location = Location(request.path, spans.of_running(request.text, at) if at else Span(1, 0, 1, 0))
     original = f"{type(error).__name__}: {text_of(error)}"
     if replaced:
         message = f"the file or what it imports has replaced `{replaced}`, without which nothing can be traced"
         return Problem(WorkerDied.code, "error", message, location, original=original)
-    if lines and frames[-1].filename == request.path:
+    if at and is_user_file(frames[-1].filename):
         message = "the file's own code raised this where fxls asked something of an object: " + original
         return Problem(WorkerDied.code, "error", message, location, original=original)
     with contextlib.suppress(Exception):  # The exception may be the user's own, and anything about it may raise.
@@ -205,3 +210,29 @@ def _fault(request: TraceRequest | ProfileRequest, error: BaseException, ends: E
         location,
         hint="this is a fault of fxls; the log of the server holds the traceback",
     )
+
+
+def _line_of(error: BaseException, path: str) -> int:
+    """Return the line of a file that an error of ours is about, 0 if none: that which ran, or raised what we looked at.
+
+    What the file's code has raised may raise again when somebody asks it for its name.
+    """
+    found, frames = 0, []
+    trace = error.__traceback__
+    while trace is not None:
+        found = trace.tb_lineno if trace.tb_frame.f_code.co_filename == path else found
+        frames.insert(0, trace.tb_frame)
+        trace = trace.tb_next
+    for frame in frames:
+        for value in list(frame.f_locals.values()):
+            if found:
+                return found
+            if BaseException in type(value).__mro__:
+                trace = _traceback_of(value)
+                while trace is not None:
+                    found = trace.tb_lineno if trace.tb_frame.f_code.co_filename == path else found
+                    trace = trace.tb_next
+    return found
+
+
+_traceback_of: Final = vars(BaseException)["__traceback__"].__get__

@@ -22,6 +22,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from fxengine.classification import moments_of
+from fxengine.errors import kept_in
 from fxengine.syntax import know_tree, tree_of
 from fxworker.absent import importing, is_still_absent
 from fxworker.blackbox import passing
@@ -501,7 +502,8 @@ def _execute(
             lacking = document.run(statement, flags, namespace)
         except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.
             broken |= statement.binds
-            if not (isinstance(error, NameError) and error.name in broken - statement.binds):
+            lacks = kept_in(error, NameError, "name") if isinstance(error, NameError) else None
+            if lacks is None or lacks not in broken - statement.binds:
                 failures.append(Failure(error, statement, consequences(statement, slice_.statements)))
         else:
             broken -= statement.binds

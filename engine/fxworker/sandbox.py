@@ -160,7 +160,8 @@ def chain(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(current))
         yield current
-        parts = (current.__cause__, current.__context__, getattr(current, "reason", None), *current.args)
+        reason = object.__getattribute__(current, "__dict__").get("reason")
+        parts = (current.__cause__, current.__context__, reason, *vars(BaseException)["args"].__get__(current))
         waiting += [part for part in parts if isinstance(part, BaseException)]
 
 

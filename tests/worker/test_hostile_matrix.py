@@ -46,6 +46,8 @@ HANGS = {
     "reading a pipe that nobody writes": "os.read(os.pipe()[0], 1)",
     "a fork that waits for its child": "pid = os.fork(); time.sleep(1000) if not pid else os.waitpid(pid, 0)",
     "stopping itself": "os.kill(os.getpid(), signal.SIGSTOP)",
+    "a recorder switched off": "f = __import__('faulthandler'); f.disable(); f.cancel_dump_traceback_later(); "
+    "time.sleep(1000)",
     "a new session and a loop": "os.fork() and os._exit(0) if False else time.sleep(1000)",
 }
 DEATHS = {
@@ -61,6 +63,9 @@ DEATHS = {
     "abort in a thread": "threading.Thread(target=os.abort).start(); time.sleep(1)",
     "C exit": "ctypes.CDLL(None).exit(4)",
     "C _exit": "ctypes.CDLL(None)._exit(4)",
+    "a fatal error": "ctypes.pythonapi.Py_FatalError(b'x')",
+    "a recorder of its own": "__import__('faulthandler').enable(open('/dev/null', 'w')); ctypes.string_at(0)",
+    "no processor time": "resource.setrlimit(resource.RLIMIT_CPU, (1, 1)); sum(range(10**12))",
 }
 RAISED = {
     "SystemExit": "sys.exit(3)",
@@ -74,6 +79,8 @@ RAISED = {
     "recursion": "f = lambda: f(); f()",
     "a long message": "raise ValueError('x' * 10**8)",
     "half characters": r"raise ValueError('\udcff\ud800 \x00 \x1b[31m \u202e')",
+    "an error without a name": "raise type('Odd', (ImportError,), dict.fromkeys(('name', 'args', 'msg'), "
+    "property(lambda self: 1 / 0)))('x')",
     "an error at no place": r"raise SyntaxError('x', ('\udcff', -5, 10**30, 7, 9, 9))",
 }
 PRANKS = {
@@ -83,6 +90,10 @@ PRANKS = {
     "atexit": "atexit.register(time.sleep, 1000)",
     "C atexit": "getattr(ctypes.CDLL(None), '__cxa_atexit')(ctypes.CDLL(None).pause, None, None)",
     "closed standard descriptors": "[os.close(n) for n in (0, 1, 2)]",
+    "all descriptors closed": "os.closerange(0, 4096)",
+    "all descriptors replaced": "[os.dup2(os.open('/dev/null', os.O_RDWR), n) for n in range(200, 2, -1) "
+    "if os.path.exists('/proc/self/fd/%d' % n)]",
+    "no name": "globals()['__name__'] = 5",
     "closed streams": "[stream.close() for stream in (sys.stdin, sys.stdout, sys.stderr)]",
     "streams of none": "sys.stdin = sys.stdout = sys.stderr = None",
     "a flood": "[os.write(1, b'x' * 65536) for _ in range(2000)]",
@@ -154,9 +165,6 @@ def text_of(code: str, place: str) -> tuple[str, str]:
 
 
 def guilty_lines(text: str, code: str, place: str) -> set[int]:
-    if "ctypes.CDLL(None)." in code and "exit" in code and place in {"constructor", "forward"}:
-        mark = "class Net"  # Python is never told, so nobody knows the line.
-        return {number for number, line in enumerate(text.split("\n"), 1) if mark in line}
     marks = {"from deeds import X"} if place == "module" else {code, "X = do()"} if place == "file" else {code}
     return {number for number, line in enumerate(text.split("\n"), 1) if any(mark in line for mark in marks)}
 
