@@ -574,7 +574,7 @@ def _facts(root: Any) -> ModuleFacts | None:
 
 
 def _parameters(root: nn.Module) -> list[torch.Tensor]:
-    """Return the parameters of a model, each once. Torch's own walk makes names for them, and takes ten times as long."""
+    """Return the parameters of a model, each once. Torch's own walk names each, and takes ten times as long."""
     modules, parameters, pending = set[int](), dict[int, torch.Tensor](), [root]
     while pending:
         module = pending.pop()
