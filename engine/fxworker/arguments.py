@@ -20,9 +20,11 @@ from torch import nn
 
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, without, written
 from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated, is_raising
+from fxworker.having import has_field
 from fxworker.packages import with_packages
 from fxworker.patience import patience
-from fxworker.proposing import ANY_CALL, STAND_INS, Proposals, fits, has_field
+from fxworker.proposing import ANY_CALL, STAND_INS, Proposals, fits
+from fxworker.variations import nested, of_length, twin, type_name, with_sizes
 
 _TRIALS: Final = 100
 _SECONDS: Final = 2.0
@@ -36,8 +38,6 @@ _DEGENERATE: Final = 2.0
 """What it costs more to take away items that something may be made for."""
 _BUILT: Final = 1000.0
 """What it counts that something was built, whatever is wrong with it: more than any line that was come to."""
-_LARGEST: Final = 4096
-"""The largest number that is thought of."""
 _AGAIN: Final = 0.5
 _MOST_AGAIN: Final = 4.0
 """What it adds to the cost of what is tried each time that a complaint has been heard before, and at most."""
@@ -47,7 +47,6 @@ _CALLED: Final = re.compile(
     r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
 )
 """What is said of something that was called with what it does not take."""
-_MODULES: Final = ("torch.nn.Identity()", "torch.nn.Identity")
 _IN_LIST: Final = re.compile(r"(.+?)\.\d+(|\..+)")
 
 
@@ -121,7 +120,11 @@ class Search:
                 return None
             _, _, cost, choice = heapq.heappop(queue)
             expression = written(choice)
+            modules, begun = len(sys.modules), time.process_time()
             root, error = self._try(expression)
+            if len(sys.modules) > modules:
+                # What is imported on the way is imported once, and is no fault of the arguments.
+                deadline += time.process_time() - begun
             misfit = judge(expression, root) if root is not None and judge is not None else None
             if root is not None and misfit is None:
                 return expression, root
@@ -220,7 +223,7 @@ class Search:
             for step, length in enumerate((4, 5, 3)):
                 changed = dict(choice)
                 for path in several:
-                    changed = self._everywhere(changed, path, _of_length(choice[path], length)[0])
+                    changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
                 yield 0.3 + 0.3 * rank + 0.2 * step, changed
 
     def _called(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
@@ -240,7 +243,7 @@ class Search:
             for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
                 now = choice.get(path) or repr(self._proposals.slot(choice, path).default)
                 unasked = 0.0 if path in blamed else 0.3
-                for step, value in enumerate(_with_sizes(now, got, wanted)):
+                for step, value in enumerate(with_sizes(now, got, wanted)):
                     yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + unasked + 0.2 * step)
 
     def _mended(
@@ -372,7 +375,7 @@ class Search:
         # What was looked up somewhere in vain, then what is named.
         named = [path for path, each in choice.items() if complaint.lacks and each == repr(complaint.lacks)]
         named += [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
-        suspects = [path for path in choice if path and complaint.got and _type_name(choice[path]) == complaint.got]
+        suspects = [path for path in choice if path and complaint.got and type_name(choice[path]) == complaint.got]
         if complaint.got:
             named.sort(key=lambda path: path not in suspects)
             return list(dict.fromkeys([*named, *suspects]))
@@ -386,33 +389,16 @@ class Search:
         classes = (*complaint.classes, *complaint.records)
         found += [value for cls in classes for value in self._proposals.instances_of(cls)]
         if complaint.length:
-            found += _of_length(now, complaint.length)
-        is_other = complaint.got and complaint.got != (_type_name(now) if now is not None else slot.usual_type)
+            found += of_length(now, complaint.length)
+        is_other = complaint.got and complaint.got != (type_name(now) if now is not None else slot.usual_type)
         if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
             found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
-        found += [*_twin(now, complaint), *_nested(now, complaint)]
+        found += [*twin(now, complaint), *nested(now, complaint)]
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         # A text by default may be one in any case, whatever else is made of it.
         said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
         found += said or [each for each in complaint.values if slot.usual_type == "str" and fits("string", each)]
         return [each for each in dict.fromkeys(found) if each != now]
-
-
-def _with_sizes(now: Value, got: int, wanted: int) -> Iterator[str]:
-    """Yield an expression with one of two numbers in place of the other, then in proportion to both."""
-    found = literal(now) if isinstance(now, str) else None
-    numbers = found if isinstance(found, list | tuple) else [found]
-    if not all(type(each) is int and each > 0 for each in numbers):
-        return
-    for one, other in ((got, wanted), (wanted, got)):
-        if one in numbers:
-            changed = [other if each == one else each for each in numbers]
-            yield repr(type(found)(changed) if isinstance(found, list | tuple) else changed[0])
-    for one, other in ((got, wanted), (wanted, got)):
-        if type(found) is int and found not in {got, wanted} and found * other % one == 0:
-            scaled = found * other // one
-            if 0 < scaled <= _LARGEST:
-                yield repr(scaled)
 
 
 def _is_called(group: Group, callee: str) -> bool:
@@ -455,7 +441,7 @@ def _types_in(expression: str) -> list[str]:
     """Return the names of the types that the items of a list have; none for another expression."""
     tree = ast.parse(expression, mode="eval").body
     items = tree.elts if isinstance(tree, ast.List | ast.Tuple) else []
-    return [_type_name(ast.unparse(each)) for each in items]
+    return [type_name(ast.unparse(each)) for each in items]
 
 
 def _alike(choice: Choice, path: str) -> list[str]:
@@ -465,56 +451,3 @@ def _alike(choice: Choice, path: str) -> list[str]:
     if found is None or not (isinstance(group, Group) and group.style == "list"):
         return [path]
     return [f"{found[1]}.{each}{found[2]}" for each in fields_in(choice, found[1])]
-
-
-def _type_name(value: Value) -> str:
-    """Return the name of the type that an expression has, "" where it does not show."""
-    if isinstance(value, Group):
-        kinds = {"namespace": "Sized" if value.size else "SimpleNamespace", "mapping": "dict", "module": "Module"}
-        return value.head.rpartition(".")[2] or kinds.get(value.style, "")
-    found = literal(value)
-    if found is not NotImplemented:
-        return type(found).__name__
-    if value.endswith("()"):
-        return value[:-2].rpartition(".")[2]
-    return "type" if value.startswith("torch.nn.") and "(" not in value else ""
-
-
-def _twin(value: Value | None, complaint: Complaint) -> list[Value]:
-    """Return a list as a tuple, or a tuple as a list, where a complaint speaks of what it is."""
-    found = literal(value) if isinstance(value, str) else None
-    match found:
-        case list() if "list" in complaint.words:
-            return [repr(tuple(found))]
-        case tuple() if "tuple" in complaint.words:
-            return [repr(list(found))]
-        case _:
-            return []
-
-
-def _nested(value: Value | None, complaint: Complaint) -> list[Value]:
-    """Return a list of lists where items turned out to need items, an instance for a class, or the reverse."""
-    if value in _MODULES and complaint.got in {"Identity", "type"}:
-        return [each for each in _MODULES if each != value]
-    found = literal(value) if isinstance(value, str) else NotImplemented
-    if complaint.kind != "sequence" or not isinstance(found, list | tuple) or not found:
-        return []
-    deeper = _deeper(found, complaint.got)
-    return [] if deeper is None else [repr(deeper)]
-
-
-def _deeper(items: list[Any] | tuple[Any, ...], got: str) -> list[Any] | None:
-    """Return a list with pairs where it has things of a type, at whatever depth; None where it has none."""
-    if type(items[0]).__name__ == got:
-        return [(each, each) for each in items]
-    inner = [_deeper(each, got) if isinstance(each, list | tuple) and each else None for each in items]
-    return inner if None not in inner else None
-
-
-def _of_length(value: Value | None, length: int) -> list[Value]:
-    """Return sequences like a value, of a length; -1 stands for any that is longer."""
-    found = literal(value) if isinstance(value, str) else NotImplemented
-    items = list(found) if isinstance(found, list | tuple) else [] if found is NotImplemented else [found]
-    item = repr(items[0]) if items else "64"
-    lengths = (length,) if length > 0 else tuple(each for each in (4, 5, 6, 8, 12) if each > len(items))
-    return [f"[{', '.join([item] * each)}]" for each in lengths]

@@ -18,7 +18,7 @@ class Group:
 
     Attributes:
         style: How it is made.
-        head: The name of the class that is called, or that a namespace is of where that is not the usual one.
+        head: The name of the class that is called, or that a namespace or a mapping is of, if not the usual one.
         cls: That class, or that of a list's items.
         size: How many items a list has, and what a namespace says of its length, if it has one.
     """
@@ -70,7 +70,8 @@ def written(choice: Choice, path: str = "") -> str:
             head = sized if value.size else value.head or "SimpleNamespace"
             return f"{head}({', '.join(f'{name}={each}' for name, each in parts.items())})"
         case "mapping":
-            return f"{{{', '.join(f'{name!r}: {each}' for name, each in parts.items())}}}"
+            entries = f"{{{', '.join(f'{name!r}: {each}' for name, each in parts.items())}}}"
+            return f"{value.head}({entries})" if value.head else entries
         case "module":
             attributes = ", ".join(f"{name!r}: {each}" for name, each in parts.items())
             return f"type('Module', (torch.nn.Identity,), {{{attributes}}})()"

@@ -25,7 +25,8 @@ from fxworker.absent import is_stand_in
 from fxworker.choices import attribute_of, parameters_of
 from fxworker.evidence import Kind, kind_of_attribute
 from fxworker.nearby import files_called
-from fxworker.wording import MOST_VALUES, WANTED, missing_in, numbers, quoted, said_kind
+from fxworker.patience import OutOfPatience
+from fxworker.wording import MOST_VALUES, ONE_NUMBER, WANTED, missing_in, numbers, quoted, said_kind
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _TEXT: Final = re.compile(r"""["'](\w+)["']""")
@@ -41,6 +42,9 @@ _FURTHEST: Final = 100
 
 _ASKED_FOR: Final = ("ReLU", "relu", "LSTM", "BatchNorm2d", "Conv2d", "Linear")
 """What modules are mostly asked for by name: `getattr(nn, kind)`."""
+
+_MOST_TESTS: Final = 4
+"""How many conditions around what raised are looked at: `elif` is one in another."""
 
 _MOST_RECORDS: Final = 3
 """How many classes are tried for a value that lacks an attribute."""
@@ -93,6 +97,10 @@ def complaint_of(error: BaseException) -> Complaint:
     values = (*quoted(text), *numbers(text), *_compared(moments, tests))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
         return replace(told, within=tuple(_constructed(moments)), spread=tuple(_spread(moments)))
+    if isinstance(error, RuntimeError | ValueError) and ONE_NUMBER.search(text):
+        return Complaint(words, "number", "Tensor", values=values)
+    if isinstance(error, OutOfPatience) or "Overflow" in text:
+        return Complaint(words, values=("2", "1"))
     if isinstance(error, KeyError | FileNotFoundError) or (isinstance(error, AttributeError) and _lacked(error)[1]):
         return _about_absent(error, words, moments)
     if isinstance(error, NameError) and (names := _evaluated(moments)):
@@ -288,7 +296,7 @@ def _compared(moments: list[tuple[str, FrameType, str]], tests: list[ast.expr]) 
     if not moments:
         return []
     condition = re.sub(r"^(?:el)?if |^assert |:\s*(?:#.*)?$", "", moments[0][2].strip())
-    trees: list[ast.AST] = [*tests[:1]]
+    trees: list[ast.AST] = [*tests[:_MOST_TESTS]]
     with contextlib.suppress(SyntaxError, ValueError):
         trees.append(ast.parse(condition))
     found: list[str] = []
@@ -305,10 +313,13 @@ def _compared(moments: list[tuple[str, FrameType, str]], tests: list[ast.expr]) 
 
 
 def _constant(node: ast.expr, frame: FrameType) -> str:
-    """Return the constant that an expression is or names, "" for another expression."""
+    """Return the constant, or the class of torch's, that an expression is or names, "" for another expression."""
     value = node.value if isinstance(node, ast.Constant) else None
     if isinstance(node, ast.Name):
         value = frame.f_globals.get(node.id)
+    if isinstance(node, ast.Attribute) and vars(nn).get(node.attr) is not None:
+        owner = ast.unparse(node.value).rpartition(".")[2]
+        return f"torch.nn.{node.attr}" if frame.f_globals.get(owner) is nn or owner == "nn" else ""
     return repr(value) if isinstance(value, str | bytes | int | float) else ""
 
 

@@ -41,6 +41,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             ("2", "1", "4"),
         ),
         (r"pad(ding)?", ("1",)),
+        (r"(?!norm_|act_)\w+_(layers|blocks|stages|depths?|levels)", ("2", "(2, 2)", "[2, 2, 2, 2]")),
         (r"groups|(n|num)_groups|cardinality", ("4", "1", "8")),
         (r"(n|num)_?heads?|heads?|nhead|h|attention_heads|num_attention_heads|kv_heads|num_kv_heads", ("4", "8", "1")),
         (r"(dim|d|size)_?(per_)?head|head_(dim|size)|dim_head|d_k|d_v", ("16", "64")),
@@ -89,6 +90,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             r".*act(ivation)?(_layer|_fn|_cls|_func)?|non_?linearity",
             ("torch.nn.GELU", "torch.nn.GELU()", "torch.nn.functional.gelu", "'relu'"),
         ),
+        (r"conv_?(op|layer|cls|class)", ("torch.nn.Conv2d", "torch.nn.Identity")),
         (
             r".*(fn|func|layer|module|block|net|model|encoder|decoder|backbone|head|proj|submodule|inner|stem|body|neck|conv)",
             ("torch.nn.Identity()", "torch.nn.Linear(64, 64)", "torch.nn.Identity"),

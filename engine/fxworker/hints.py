@@ -6,6 +6,7 @@ a parameter is called chooses among the values that its annotation allows.
 
 import argparse
 import enum
+import inspect
 import sys
 import types
 import typing
@@ -86,7 +87,7 @@ class Hints:
     def _of_generic(self, hint: Any, origin: Any, arguments: tuple[Any, ...], name: str) -> Iterator[Value]:
         """Yield values for an annotation with others in brackets."""
         if origin is type:
-            yield from (["torch.nn.Identity"] if _is_module(arguments[0]) else [])
+            yield from self._classes_below(arguments[0])
         elif origin is Callable:
             yield from self._of_callable(arguments)
         elif origin in {dict, Mapping} and len(arguments) == _PAIR:
@@ -95,6 +96,16 @@ class Hints:
             yield from self._of_items(hint, name)
         elif isinstance(origin, type):
             yield from self._of_class(origin)
+
+    def _classes_below(self, bound: Any) -> Iterator[str]:
+        """Yield the names of classes that are of a kind, torch's for two dimensions first."""
+        if bound is nn.Module or not _is_module(bound):
+            yield from (["torch.nn.Identity"] if bound is nn.Module else [])
+            return
+        own = [name for name, cls in vars(nn).items() if _is_module(cls) and issubclass(cls, bound)]
+        own.sort(key=lambda name: ("Lazy" in name, not name.endswith("2d"), name))
+        yield from (f"torch.nn.{name}" for name in own[:2])
+        yield from filter(None, map(self._visible, () if own else standing_for(bound, but=self._root)))
 
     def _of_items(self, hint: Any, name: str) -> Iterator[Value]:
         """Yield values for the annotation of a sequence that says what its items are."""
@@ -166,7 +177,7 @@ class Hints:
             for cls in standing_for(hint, but=self._root):
                 name = self._visible(cls)
                 if name:
-                    yield Group("call", name, cls)
+                    yield made(name, cls)
 
     def _visible(self, cls: type) -> str:
         """Return the name that a class has in the file, or its package if that is the project's, "" if it has none."""
@@ -175,6 +186,12 @@ class Hints:
         if name or top in sys.stdlib_module_names or top in {"torch", "numpy"} or top in self._scope:
             return name
         return full_name(cls)
+
+
+def made(name: str, cls: type) -> Group:
+    """Return an instance of a class: one of mappings is made of one, as they all can be."""
+    is_mapping = issubclass(cls, Mapping) and not inspect.isabstract(cls)
+    return Group("mapping", name) if is_mapping else Group("call", name, cls)
 
 
 def _fitting(values: tuple[str, ...], hint: Any) -> list[Value]:

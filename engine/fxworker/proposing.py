@@ -5,23 +5,31 @@ classes of the file, its name, and what parameters of that name have as default 
 """
 
 import ast
-import dis
 import enum
-import functools
 import inspect
 import re
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from torch import nn
 
-from fxworker.choices import Choice, Group, Value, attribute_of, fields_in, literal, owner_of, parameters_of
+from fxworker.choices import (
+    Choice,
+    Group,
+    Value,
+    attribute_of,
+    fields_in,
+    literal,
+    owner_of,
+    parameters_of,
+)
 from fxworker.conventions import usual_values
 from fxworker.evidence import Kind, Usage, Use, fields_of
 from fxworker.examples import FEW, is_number, lists_of
-from fxworker.hints import ARGUMENTS, PLAIN, TENSORS, Hints, is_of
+from fxworker.having import has_field, lacked_by_all, takes_any
+from fxworker.hints import ARGUMENTS, PLAIN, TENSORS, Hints, is_of, made
 from fxworker.usage import usage_of
 
 ANY_CALL: Final = "type('Module', (torch.nn.Identity,), {'forward': lambda self, input, *_, **__: input})()"
@@ -47,6 +55,8 @@ _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
 _UNKNOWN: Final[tuple[Value, ...]] = (
     "64", "torch.nn.Identity()", "(64, 64)", "None", "0.1", "True", "'default'", "torch.nn.Identity",
 )  # fmt: skip
+_LEFT_OUT: Final = frozenset({None, "object", "mapping", "callable", "class", "tensor"})
+"""What an object has not if it has None: a part of its own, or who knows what."""
 _CONFIGURATION: Final = re.compile(r"(?i)(config|cfg|args|params|options|opts?|configuration|settings|hps)$")
 _CONFIGURING: Final = re.compile(
     r"(.*_)?(config|cfg|conf|args|params|hparams|options|opt|opts|hps|configuration|settings)", re.IGNORECASE
@@ -120,13 +130,12 @@ class Proposals:
         far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
         near = [each for each in said if each not in far]
         found: list[Value] = [*_told_apart(path, slot), *self._of_table(choice, path)]
-        if slot.kind == "object" and slot.fields and _has_none(said, slot.fields):
+        if slot.kind == "object" and slot.fields and lacked_by_all(said, slot.fields):
             # It is annotated with what stands for any object, or with a class that gives attributes by itself.
             found.append(_namespace(slot.use))
+        found += _of_holder(owner, slot)
         found += [*near, *_of_owner(choice, path, slot.name)]
-        if slot.kind is None and slot.hint is inspect.Parameter.empty and _CONFIGURING.fullmatch(slot.name):
-            # Something else says what is read from it.
-            found += [*self._of_file(slot), Group("namespace")]
+        found += self._of_unread(slot)
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
         is_structured = slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"}
@@ -245,7 +254,8 @@ class Proposals:
 
     def _known(self, slot: Slot) -> list[str]:
         """Return what values of this name usually are, by its own name or that of a parameter which it becomes."""
-        for name in (slot.name, *slot.use.names):
+        # What a library calls it tells more than its own name.
+        for name in sorted((slot.name, *slot.use.names), key=lambda each: not each.endswith("name_or_path")):
             known = usual_values(name)
             if slot.nested:
                 known = ()
@@ -262,6 +272,12 @@ class Proposals:
             if known:
                 return list(known)
         return list(FEW) if slot.use.counts else []
+
+    def _of_unread(self, slot: Slot) -> list[Value]:
+        """Return objects for what is called a configuration, where something else knows what is read from it."""
+        if slot.kind is not None or slot.hint is not inspect.Parameter.empty or not _CONFIGURING.fullmatch(slot.name):
+            return []
+        return [*self._of_file(slot), Group("namespace")]
 
     def _said(self, slot: Slot) -> Iterator[Value]:
         """Yield what the code says: literals it compares with, and what the annotation allows."""
@@ -312,10 +328,12 @@ class Proposals:
             if not isinstance(cls, type) or issubclass(cls, nn.Module | enum.Enum) or cls in PLAIN:
                 continue
             share = sum(has_field(cls, each) for each in fields) / len(fields) if fields else 0.0
+            if share == 0.0 and len(fields) > 1 and not takes_any(cls):
+                continue
             if share < 0.5 and not (_CONFIGURATION.search(key) and _CONFIGURING.fullmatch(name)):
                 continue
             likeness = _overlap(key, getattr(self._root, "__name__", "")) / 100
-            ranked.append((-share - likeness, key, Group("call", key, cls)))
+            ranked.append((-share - likeness, key, made(key, cls)))
         return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:4]
 
     def _modules(self, name: str, fields: list[str], *, called: bool) -> list[Value]:
@@ -377,6 +395,18 @@ def _told_apart(path: str, slot: Slot) -> Iterator[Value]:
         yield repr(f"{slot.name}{item[1]}")
 
 
+def _of_holder(owner: Value | None, slot: Slot) -> Iterator[Value]:
+    """Yield what a field may be because of what it is a field of."""
+    if not isinstance(owner, Group):
+        return
+    if owner.style != "call" and slot.use.optional and slot.kind in _LEFT_OUT:
+        # What an object may lack need not be made up.
+        yield "None"
+    if owner.style == "mapping" and owner.head and slot.kind == "object":
+        # Such a mapping gives its items as attributes, and takes no others.
+        yield Group("mapping")
+
+
 def _of_owner(choice: Choice, path: str, name: str) -> Iterator[Value]:
     """Yield calls of the classes that a class itself names for a parameter: `Net.config_class()` for `config`."""
     owner = choice.get(owner_of(path)[0])
@@ -393,14 +423,6 @@ def _is_wanted(parameter: inspect.Parameter) -> bool:
     return default is parameter.empty or (isinstance(default, str) and default == _MISSING)
 
 
-def _has_none(values: Iterable[Value], fields: Iterable[str]) -> bool:
-    """Whether calls of classes are among some values, and none of these has one of some attributes."""
-    classes = [each.cls for each in values if isinstance(each, Group) and each.style == "call"]
-    return bool(classes) and not any(
-        has_field(each, name) or _is_assigned(each, name) for each in classes for name in fields
-    )
-
-
 def _namespace(use: Use) -> Group:
     """Return an object with attributes, with a length where that is asked for."""
     return Group("namespace", size=_SIZE if "sequence" in use.kinds else 0)
@@ -415,26 +437,6 @@ def _has_length(expression: str, use: Use) -> bool:
     """Whether an expression is a sequence with as many items as are taken from it."""
     found = literal(expression)
     return isinstance(found, list | tuple) and len(found) >= use.least and use.count in {0, len(found)}
-
-
-def has_field(cls: type, name: str) -> bool:
-    """Whether instances of a class have an attribute, as far as the class tells."""
-    if hasattr(cls, name) or any(name in getattr(each, "__annotations__", {}) for each in cls.__mro__):
-        return True
-    return name in parameters_of(cls)
-
-
-def _is_assigned(cls: type, name: str) -> bool:
-    """Whether a method of a class, or one that it inherits, assigns an attribute."""
-    return any(name in _assigned_in(each) for each in cls.__mro__)
-
-
-@functools.lru_cache(maxsize=1024)
-def _assigned_in(cls: type) -> frozenset[str]:
-    """Return the attributes that a class's own methods assign."""
-    methods = (each for each in vars(cls).values() if inspect.isfunction(each))
-    instructions = (each for method in methods for each in dis.Bytecode(method))
-    return frozenset(each.argval for each in instructions if each.opname == "STORE_ATTR")
 
 
 def _is_module_name(name: str) -> bool:

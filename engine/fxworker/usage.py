@@ -19,26 +19,10 @@ from torch import nn
 from fxworker.bindings import PROPERTIES, Bindings
 from fxworker.choices import attribute_of, every_parameter_of, parameters_of
 from fxworker.evidence import METHODS, Kind, Usage, Use, merge
+from fxworker.known_calls import is_known_call
 from fxworker.surroundings import Surroundings, constructor_of, is_own_attribute, methods_of, tree_of
 
 _SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "weight", "bias"})
-
-_BUILTINS: Final[dict[str, Kind]] = {
-    **dict.fromkeys(
-        ("len", "enumerate", "zip", "sum", "list", "tuple", "set", "sorted", "reversed", "any", "all"), "sequence"
-    ),
-    **dict.fromkeys(("range", "int", "float", "round", "abs"), "number"),
-}
-_TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torch.as_tensor", "torch.stack")
-"""How functions end whose first argument is a tensor."""
-
-_TAKING: Final[dict[str, tuple[Kind, Kind | None]]] = {
-    "ModuleList": ("sequence", "callable"),
-    "ModuleDict": ("mapping", "callable"),
-    ".join": ("sequence", "string"),
-    "import_module": ("string", None),
-}
-"""How functions and classes end, what they take, and what that has in it."""
 
 _SPLITTING: Final = frozenset({"split", "rsplit", "partition", "rpartition"})
 
@@ -47,6 +31,9 @@ _SOME_CLASS: Final = "'torch.nn.Identity'"
 
 _ADDING: Final = frozenset({"append", "extend", "insert", "add_module", "setattr", "deepcopy", "register_module"})
 """What a loop calls that makes parts of a model."""
+
+_MOST_METHODS: Final = 12
+"""How many methods are read that a constructor calls."""
 
 _DEEPEST: Final = 3
 """How many constructors a value is followed into."""
@@ -83,6 +70,7 @@ class _Reader(ast.NodeVisitor):
         self._sums: list[list[str]] = []
         self._same: list[tuple[str, str]] = []
         self._made: dict[str, dict[str, str]] = {}
+        self._seen: set[str] = {"forward"}
 
     def read(self, tree: ast.FunctionDef) -> None:
         """Read the constructor."""
@@ -221,6 +209,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """Note what is called, and what is handed on to it."""
         path = self._names.path(node.func)
+        self._own_method(node.func)
         method = node.func if isinstance(node.func, ast.Attribute) else None
         owner = self._names.path(method.value) if method is not None else ""
         if method is not None and owner and (method.attr in METHODS or method.attr in _SHARED):
@@ -243,6 +232,25 @@ class _Reader(ast.NodeVisitor):
                 self._handed(node, name)
         for part in (*node.args, *node.keywords):
             self.visit(part)
+
+    def _own_method(self, node: ast.expr) -> None:
+        """Read a method of the same object, which looks at what the constructor has put there."""
+        match node:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name) if name not in self._seen:
+                function = self._around.value(node)
+            case _:
+                return
+        tree = tree_of(function) if inspect.isfunction(function) and len(self._seen) < _MOST_METHODS else None
+        if tree is None:
+            return
+        self._seen.add(name)
+        before, around = self._names.paths, self._around
+        self._names.paths = {each: path for each, path in before.items() if each.startswith("self.")}
+        self._around = Surroundings(function.__globals__, self._cls, function)
+        for statement in tree.body:
+            self.visit(statement)
+        kept = {each: path for each, path in self._names.paths.items() if each.startswith("self.")}
+        self._names.paths, self._around = {**before, **kept}, around
 
     def _method_called(self, node: ast.Call, name: str, use: Use, path: str) -> None:
         """Note what a method says about the value that it is one of."""
@@ -399,7 +407,7 @@ class _Reader(ast.NodeVisitor):
         passes_on = any(isinstance(each, ast.Name) and each.id == self._keywords for each in spread)
         if not mine and not passes_on:
             return
-        if not self._known_call(name, mine):
+        if not is_known_call(name, mine, self._names):
             self._received_by(self._around.receiver(call, name), mine, passes_on=passes_on)
 
     def _spread(self, call: ast.Call, name: str, path: str) -> None:
@@ -409,28 +417,6 @@ class _Reader(ast.NodeVisitor):
         given = {each.arg for each in call.keywords}
         wanted = [each.name for each in parameters if each.default is each.empty and each.name not in given]
         self._received_by(receiver, [(each, f"{path}.{each}") for each in wanted if each != "self"], passes_on=False)
-
-    def _known_call(self, name: str, mine: list[tuple[str | int, str]]) -> bool:
-        """Note what a call of Python's or torch's own says about the values that it is given; False for another."""
-        kind = _BUILTINS.get(name)
-        if kind is not None:
-            for _, path in mine:
-                self._names.use(path).note(kind)
-        elif taking := next((each for each in _TAKING if name.endswith(each)), ""):
-            whole, item = _TAKING[taking]
-            for _, path in mine:
-                self._names.use(path).note(whole)
-                if whole == "mapping":
-                    self._names.use(path).least = max(self._names.use(path).least, 1)
-                if item is not None:
-                    self._names.use(f"{path}[]").note(item)
-        elif name == "self.register_buffer" or name.endswith(_TAKING_TENSORS):
-            for at, path in mine:
-                if at in {"tensor", "data"} or at == int(name == "self.register_buffer"):
-                    self._names.use(path).note("tensor")
-        else:
-            return False
-        return True
 
     def _received_by(self, receiver: Any, mine: list[tuple[str | int, str]], *, passes_on: bool) -> None:
         """Note what a receiver says about the parameters that it is given."""

@@ -42,6 +42,11 @@ WANTED: Final[tuple[tuple[str, Kind], ...]] = (
 )
 """What a message says that it wanted, with the type of what it got."""
 
+ONE_NUMBER: Final = re.compile(
+    r"Boolean value of Tensor with more than one value|only one element tensors|elements cannot be converted to Scalar"
+)
+"""What torch says of a tensor that should have been a number."""
+
 _LIST: Final = re.compile(r"[(\[{]([^()\[\]{}]+)[)\]}]")
 _OPTION: Final = re.compile(r"""['"`]?([A-Za-z][\w\-./+]*)['"`]?""")
 _BETWEEN: Final = re.compile(r",? or |,? and |[,|/;]")

@@ -61,6 +61,21 @@ class First(nn.Module):
 """
 
 
+WINDOWS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, size=8, window=3):
+        super().__init__()
+        mask = torch.zeros(1, size, size, 1).view(1, size // window, window, size // window, window, 1)
+        self.register_buffer("mask", mask)
+
+    def forward(self, x):
+        return x + self.mask.sum()
+"""
+
+
 def built(worker, root, path, text):
     """Return what a trace tells of the first class of a file that is written."""
     path.write_text(text)
@@ -86,6 +101,11 @@ def test_a_file_that_is_nowhere_is_what_is_told(worker, tmp_path):
 def test_what_the_file_would_say_may_be_given_instead(worker, tmp_path):
     target = built(worker, tmp_path, tmp_path / "net.py", CONFIGURED)
     assert target.construct.expression == "Net(cfg={'width': 64})"
+
+
+def test_defaults_that_do_not_go_together_are_replaced(worker, tmp_path):
+    target = built(worker, tmp_path, tmp_path / "net.py", WINDOWS)
+    assert (target.construct.source, target.status) == ("inferred", "complete")
 
 
 def test_weights_that_are_not_there_change_nothing(worker, tmp_path):

@@ -2,19 +2,22 @@
 
 import importlib
 import operator
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from fxworker.arguments import Search
 from fxworker.building import attempt
 from fxworker.complaints import complaint_of
 from fxworker.conventions import usual_values
+from fxworker.patience import OutOfPatience
 from fxworker.usage import usage_of
 from fxworker.wording import missing_in, quoted
 
@@ -24,7 +27,8 @@ class Options(dict):
 
     def __getattr__(self, name):
         try:
-            return self[name]
+            found = self[name]
+            return Options(found) if type(found) is dict else found
         except KeyError as error:
             raise AttributeError(f"'Options' object has no attribute '{name}'", name=name, obj=self) from error
 
@@ -249,8 +253,91 @@ class Choosing(nn.Module):
             raise ValueError(f"Extractor '{extractor}' is not on the list provided ({', '.join(known)})")
 
 
+class Later(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.hparams = config
+        self._build()
+
+    def _build(self):
+        sizes = [int(each) for each in self.hparams.layers.split("-")] if self.hparams.layers else [self.hparams.width]
+        self.fc = nn.Linear(self.hparams.width, len(sizes))
+
+
+class Annotated(nn.Module):
+    def __init__(self, options: Options):
+        super().__init__()
+        self.fc = nn.Linear(options.width, options.head.classes)
+
+
+class Lacking(nn.Module):
+    def __init__(self, setup):
+        super().__init__()
+        if setup.stem is None:
+            self.fc = nn.Linear(setup.width, 2)
+        else:
+            self.fc = setup.stem.made()
+
+
+class PackingConfig:
+    def __init__(self, longest: int):
+        self.longest = longest
+
+
+class Encoding(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.fc = nn.Linear(config.width, config.depth)
+
+
+class Fetched:
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, **kwargs):
+        assert "bert" in pretrained_model_name_or_path
+        return cls()
+
+
+class Tower(nn.Module):
+    def __init__(self, model_name):
+        super().__init__()
+        self.config = Fetched.from_pretrained(model_name)
+
+
+class Scalar(nn.Module):
+    def __init__(self, units=None):
+        super().__init__()
+        if not units:
+            raise ValueError("`units` must be given")
+        self.units = units if isinstance(units, float) else float(units.item() if isinstance(units, Tensor) else units)
+
+
+class Typed(nn.Module):
+    def __init__(self, kind: type[nn.modules.conv._ConvNd], width: int):
+        super().__init__()
+        self.conv = kind(width, width, 3)
+
+
+class Known(nn.Module):
+    def __init__(self, op, width):
+        super().__init__()
+        if op == nn.Conv1d:
+            self.dim = 1
+        elif op == nn.Conv2d:
+            self.dim = 2
+        else:
+            raise RuntimeError(f"Invalid op: {op}")
+        self.conv = op(width, width, 3)
+
+
+class Valued(nn.Module):
+    def __init__(self, borders: Tensor):
+        super().__init__()
+        assert borders.to(torch.get_default_device()).sum().item() > 0
+        self.register_buffer("borders", borders)
+
+
 def searched(cls):
-    return Search(cls.__name__, cls, {**globals(), "nn": nn}, attempt)
+    return Search(cls.__name__, cls, {**globals(), "nn": nn}, partial(attempt, real=False))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +356,7 @@ def searched(cls):
         (Synthesizer, "Synthesizer(width=64, block='1', dilations=[(2, 2), (2, 2)])"),
         (Wave, "Wave(layer_size=2, width=64)"),
         (WithLoss, "WithLoss(loss_config={'target': 'torch.nn.Identity'})"),
-        (Old, "Old(hparams={'in_dim': 64, 'n_out': 64})"),
+        (Old, "Old(hparams=Options({'in_dim': 64, 'n_out': 64}))"),
         (AnyHow, "AnyHow(in_dim=64)"),
         (
             Planned,
@@ -304,10 +391,18 @@ def searched(cls):
             ("Prompted(clip=SimpleNamespace(token_embedding=torch.nn.Embedding(1000, 64)), names=['relu', 'relu'])"),
         ),
         (Strict, "Strict(units=64, size=64)"),
-        (Detector, "Detector(cfg=SimpleNamespace(MODEL=SimpleNamespace(WIDTH=64, NUM_CLASSES=10)))"),
+        (Detector, "Detector(cfg=Options({'MODEL': {'WIDTH': 64, 'NUM_CLASSES': 10}}))"),
         (Grayscale, "Grayscale(n_channels=3, n_classes=10)"),
         (Wanting, "Wanting(k=3)"),
         (Choosing, "Choosing(extractor='inception')"),
+        (Annotated, "Annotated(options=Options({'width': 64, 'head': {'classes': 64}}))"),
+        (Lacking, "Lacking(setup=SimpleNamespace(stem=None, width=64))"),
+        (Encoding, "Encoding(config=SimpleNamespace(width=64, depth=2))"),
+        (Tower, "Tower(model_name='bert-base-uncased')"),
+        (Valued, "Valued(borders=torch.ones(64))"),
+        (Typed, "Typed(kind=torch.nn.Conv2d, width=64)"),
+        (Known, "Known(op=torch.nn.Conv2d, width=64)"),
+        (Scalar, "Scalar(units=0.1)"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
@@ -385,3 +480,34 @@ def test_what_an_object_is_made_of_is_followed():
     usage = usage_of(Synthesizer)
     assert usage["dilations[]"].kind == "sequence"
     assert "h" not in usage
+
+
+def test_methods_that_a_constructor_calls_are_read():
+    assert {"config.layers", "config.width"} <= usage_of(Later).keys()
+
+
+def test_what_took_too_long_is_made_smaller():
+    assert complaint_of(OutOfPatience()).values == ("2", "1")
+
+
+SLOW = """
+import time
+until = time.process_time() + 0.4
+while time.process_time() < until:
+    pass
+"""
+
+
+class Importing(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        importlib.import_module("slow_to_import")
+        if kind not in {"wide", "deep"}:
+            raise ValueError(kind)
+
+
+def test_the_time_of_imports_is_not_that_of_the_search(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_import.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert searched(Importing).run(seconds=0.3) is not None
+    sys.modules.pop("slow_to_import")

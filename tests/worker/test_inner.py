@@ -104,6 +104,19 @@ FORMS = {
                     return super().forward(x)
         """,
     ),
+    "a constructor of a model that puts parts in it": (
+        "Outer.__init__.<locals>.Net",
+        4,
+        """
+        class Outer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Linear(2, 2)
+                width = self.scale.out_features * 2
+                NET = width
+                self.net = self.fetched(Net)
+        """,
+    ),
     "a branch": (
         "make.<locals>.Net",
         4,

@@ -1,0 +1,88 @@
+"""Expressions that differ from another in the way that a complaint asks for: in length, in depth, in a number, in type.
+
+What they are arguments of is not looked at here.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fxworker.choices import Group, Value, literal
+from fxworker.complaints import Complaint
+
+_LARGEST: Final = 4096
+"""The largest number that is thought of."""
+
+_MODULES: Final = ("torch.nn.Identity()", "torch.nn.Identity")
+"""An instance and its class."""
+
+
+def with_sizes(now: Value, got: int, wanted: int) -> Iterator[str]:
+    """Yield an expression with one of two numbers in place of the other, then in proportion to both."""
+    found = literal(now) if isinstance(now, str) else None
+    numbers = found if isinstance(found, list | tuple) else [found]
+    if not all(type(each) is int and each > 0 for each in numbers):
+        return
+    for one, other in ((got, wanted), (wanted, got)):
+        if one in numbers:
+            changed = [other if each == one else each for each in numbers]
+            yield repr(type(found)(changed) if isinstance(found, list | tuple) else changed[0])
+    for one, other in ((got, wanted), (wanted, got)):
+        if type(found) is int and found not in {got, wanted} and found * other % one == 0:
+            scaled = found * other // one
+            if 0 < scaled <= _LARGEST:
+                yield repr(scaled)
+
+
+def type_name(value: Value) -> str:
+    """Return the name of the type that an expression has, "" where it does not show."""
+    if isinstance(value, Group):
+        kinds = {"namespace": "Sized" if value.size else "SimpleNamespace", "mapping": "dict", "module": "Module"}
+        return value.head.rpartition(".")[2] or kinds.get(value.style, "")
+    found = literal(value)
+    if found is not NotImplemented:
+        return type(found).__name__
+    if value.startswith("torch.ones("):
+        return "Tensor"
+    if value.endswith("()"):
+        return value[:-2].rpartition(".")[2]
+    return "type" if value.startswith("torch.nn.") and "(" not in value else ""
+
+
+def twin(value: Value | None, complaint: Complaint) -> list[Value]:
+    """Return a list as a tuple, or a tuple as a list, where a complaint speaks of what it is."""
+    found = literal(value) if isinstance(value, str) else None
+    match found:
+        case list() if "list" in complaint.words:
+            return [repr(tuple(found))]
+        case tuple() if "tuple" in complaint.words:
+            return [repr(list(found))]
+        case _:
+            return []
+
+
+def nested(value: Value | None, complaint: Complaint) -> list[Value]:
+    """Return a list of lists where items turned out to need items, an instance for a class, or the reverse."""
+    if value in _MODULES and complaint.got in {"Identity", "type"}:
+        return [each for each in _MODULES if each != value]
+    found = literal(value) if isinstance(value, str) else NotImplemented
+    if complaint.kind != "sequence" or not isinstance(found, list | tuple) or not found:
+        return []
+    deeper = _deeper(found, complaint.got)
+    return [] if deeper is None else [repr(deeper)]
+
+
+def _deeper(items: list[Any] | tuple[Any, ...], got: str) -> list[Any] | None:
+    """Return a list with pairs where it has things of a type, at whatever depth; None where it has none."""
+    if type(items[0]).__name__ == got:
+        return [(each, each) for each in items]
+    inner = [_deeper(each, got) if isinstance(each, list | tuple) and each else None for each in items]
+    return inner if None not in inner else None
+
+
+def of_length(value: Value | None, length: int) -> list[Value]:
+    """Return sequences like a value, of a length; -1 stands for any that is longer."""
+    found = literal(value) if isinstance(value, str) else NotImplemented
+    items = list(found) if isinstance(found, list | tuple) else [] if found is NotImplemented else [found]
+    item = repr(items[0]) if items else "64"
+    lengths = (length,) if length > 0 else tuple(each for each in (4, 5, 6, 8, 12) if each > len(items))
+    return [f"[{', '.join([item] * each)}]" for each in lengths]
