@@ -82,6 +82,10 @@ class Job:
     lost: dict[str, TargetReport] = field(default_factory=dict)
 
 
+_getpid: Final = os.getpid
+"""Which process this is; user code may replace the function of that name."""
+
+
 @dataclass
 class _Prepared:
     """A child that executes the last text ahead of need, and whether it has done so. Mutable."""
@@ -106,11 +110,14 @@ def live(ends: Ends, folder: str) -> None:
     if request.sandbox:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         sandbox.confine(sandbox.temporary_folders(request.roots, folder))
+    mine = _getpid()
     document = Document.of(request)
     document.enter(request)
     # What imports make, stays: nobody looks through it for what could go.
     gc.disable()
     document.import_ahead(request)
+    if _getpid() != mine:
+        return  # What is imported forked, and its child came back here as well.
     ends.box.rest()
     hold_standard_descriptors()
     disarm_timers()

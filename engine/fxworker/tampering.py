@@ -41,6 +41,8 @@ _FUNCTIONS: Final = tuple(
 )
 _MODULES: Final = ("builtins", "json", "os", "re", "sys", "torch", "torch.nn", "warnings", "fxengine", "fxworker")
 _LOADED: Final = {name: sys.modules.get(name) for name in _MODULES}
+_dispatch_modes: Final = torch._C._len_torch_dispatch_stack
+_leave_mode: Final = torch._C._pop_torch_dispatch_stack
 _module_table: Final = sys.modules
 
 
@@ -60,6 +62,10 @@ def undo() -> str:
         if attributes.get(attribute) is not value:
             attributes[attribute] = value
             found = found or f"{name}.{attribute}"
+    # What runs here has left its own modes when this is asked.
+    while _dispatch_modes():
+        _leave_mode(None)
+        found = found or "torch.utils._python_dispatch.TorchDispatchMode"
     for name, module in _LOADED.items():
         if module is not None and _module_table.get(name) is not module:
             _module_table[name] = module

@@ -138,6 +138,8 @@ SABOTAGE = {
     "no JSON": "__import__('json').dumps = __import__('dataclasses').fields = __import__('linecache').getlines = None",
     "no modules": "sys.modules.clear()",
     "modules that are other things": "sys.modules['json'] = sys.modules['os'] = sys.modules['fxworker'] = 1",
+    "a mode left on": "__import__('torch.utils._python_dispatch').utils._python_dispatch.TorchDispatchMode()"
+    ".__enter__()",
     "no path": "sys.path.clear(); sys.meta_path.clear()",
 }
 BOMBS = {
