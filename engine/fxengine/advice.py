@@ -197,6 +197,12 @@ def _hides_parameters(error: BaseException) -> bool:
 def _for_other(case: Case) -> list[str]:
     if _hides_parameters(case.error):
         return ["trace a small module that calls this one with named inputs, and treat this one as a leaf module"]
+    return _for_checks_of_distributions(case)
+
+
+def _for_checks_of_distributions(case: Case) -> list[str]:
+    if "torch/distributions/" in _file_of(case.error):
+        return ["`validate_args=False` leaves the checks of the distribution out, which ask for values"]
     return []
 
 
@@ -237,9 +243,7 @@ def _for_inside(case: Case) -> list[str]:
     """What helps where the question is asked by somebody else: to answer it, or to have it not asked."""
     if case.flag:
         return [_fix_the_input(case.flag)]
-    if "torch/distributions/" in _file_of(case.error):
-        return ["`validate_args=False` leaves the checks of the distribution out, which ask for values"]
-    return []
+    return _for_checks_of_distributions(case)
 
 
 def _file_of(error: BaseException) -> str:
