@@ -82,8 +82,8 @@ def capture(
     """Run a model once on tensors without data, and return its graph.
 
     Whatever follows from shapes, types and devices is decided, as in eager mode, and noted as a guard. What only data
-    can tell is known for constants, parameters and buffers. Where it depends on the inputs it is a value of the graph, or
-    a problem if anything is decided by it. An `assert` is none: the graph makes it, each time it runs.
+    can tell is known for constants, parameters and buffers. Where it depends on the inputs it is a value of the graph,
+    or a problem if anything is decided by it. An `assert` is none: the graph makes it, each time it runs.
 
     Args:
         root: A module or function. It is left as it was.
