@@ -33,9 +33,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fxls.discovery import discover
 from fxls.discovery.roots import roots_of
 from fxworker.building import Built, Unbuilt, build, class_of
+from fxworker.containment import outermost_first
 from fxworker.inner import mentions_of
 from fxworker.loading import Document, Loaded, load
-from fxworker.tracing import outermost_first, trace, warm_up
+from fxworker.tracing import trace, warm_up
 from fxworker.wire import TraceReport, TraceRequest
 from tests.support.corpus import CORPUS
 

@@ -4,10 +4,8 @@ Whatever the user's code raises is a problem in the report. The process is throw
 user code left behind (patches, threads, children) has to be cleaned up here.
 """
 
-import sys
-import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -19,12 +17,13 @@ from fxengine.capturing import Capture
 from fxengine.codegen import node_lines
 from fxengine.errors import kept_in
 from fxengine.exploration import Diagnosis, diagnose_in_steps
-from fxworker import sandbox
+from fxworker import sample, sandbox
 from fxworker.blackbox import passing
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, misbuilt
 from fxworker.capturing import captured_with
 from fxworker.children import disarm_timers
 from fxworker.compiling import leave_compiler_alone
+from fxworker.containment import outermost_first, parts_of
 from fxworker.dependence import Dependence
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.fitting import may_be_fitted
@@ -34,15 +33,14 @@ from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
 from fxworker.prepared import Prepared
 from fxworker.reporting import Reporter
+from fxworker.sums import Clock, facts_of, overall, total
 from fxworker.wire import (
     EarlyReport,
     Enclosed,
     Guard,
     Known,
-    ModuleFacts,
     Problem,
     Span,
-    Status,
     TargetReport,
     Timings,
     TraceReport,
@@ -80,7 +78,7 @@ def trace(
         prepared: Models that were built ahead.
         loaded: The file's module with the text of the request, if it was executed ahead.
     """
-    clock = _Clock()
+    clock = Clock()
     loaded = loaded or load(request, document)
     # A timer that the file has set would end what is not the file's.
     disarm_timers()
@@ -129,29 +127,6 @@ def rehearse(request: TraceRequest, document: Document, prepared: Prepared) -> N
     encode(EarlyReport(request.id, session.report()))
 
 
-def outermost_first(targets: tuple[TraceTarget, ...], mentions: Mapping[str, frozenset[str]]) -> list[TraceTarget]:
-    """Return the targets so that a class comes before those that its definition mentions."""
-    asked = [each for each in targets if any(way.source in EXPLICIT for way in each.constructs)]
-    order: list[TraceTarget] = []
-    names = {each.qualname: each for each in targets}
-    done = set[str]()
-
-    def visit(target: TraceTarget) -> None:
-        # Depth first, each after what it mentions; the reverse of that has containers first.
-        done.add(target.qualname)
-        for name in sorted(mentions.get(target.qualname) or mentions.get(target.qualname.partition(".")[0], ())):
-            inner = names.get(name)
-            if inner is not None and name not in done:
-                visit(inner)
-        order.append(target)
-
-    for target in targets:
-        if target.qualname not in done:
-            visit(target)
-    order.reverse()
-    return [*asked, *(each for each in order if each not in asked)]
-
-
 def warm_up() -> None:
     """Do everything once for a model of our own, so that no trace has to do it for the first time."""
     idle_initialisation()
@@ -159,11 +134,10 @@ def warm_up() -> None:
     leave_compiler_alone()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        root = attempt(lambda: _Sample(8))
-        request = TraceRequest(0, __file__, "", (TraceTarget("_Sample", "class", Span(1, 0, 1, 0)),))
-        session = _Session(
-            request, Loaded(sys.modules[__name__], None), Reporter(__file__, ""), {}, lambda _index, _guess: None
-        )
+        root = attempt(lambda: sample.Sample(8))
+        path = sample.__file__
+        request = TraceRequest(0, path, "", (TraceTarget("Sample", "class", Span(1, 0, 1, 0)),))
+        session = _Session(request, Loaded(sample, None), Reporter(path, ""), {}, lambda _index, _guess: None)
         report = session.described(session.traced(request.targets[0], Built(root, None), 0.0))
         decode(encode(TraceReport(0, "", "", "complete", (report,))))
 
@@ -238,10 +212,10 @@ class _Session:
             request.id,
             request.path,
             digest(request.text),
-            _overall([each.status for each in targets], self.problems),
+            overall([each.status for each in targets], self.problems),
             targets,
             self.problems,
-            timings=_total(self.load_ms, [each.timings for each in targets]),
+            timings=total(self.load_ms, [each.timings for each in targets]),
             denied=sandbox.denied(),
         )
 
@@ -270,9 +244,9 @@ class _Session:
 
     def traced(self, target: TraceTarget, built: Built, build_ms: float) -> _Traced:
         """Trace a target that could be built."""
-        clock = _Clock()
+        clock = Clock()
         # The tracer may put constants into the root; what the model is, is known only before.
-        facts = _facts(built.root)
+        facts = facts_of(built.root)
         sources = self._sources(target, built.root)
         finder = Finder(sources, lambda: self.on_target(self.request.targets.index(target), False))
         steps = diagnose_in_steps(
@@ -301,7 +275,7 @@ class _Session:
 
     def described(self, traced: _Traced) -> TargetReport:
         """Return the whole report of a target that was traced: with its graph, and the shapes if it can be fed."""
-        clock = _Clock()
+        clock = Clock()
         report = traced.report
         diagnosis = next(traced.silent)
         graph, problems = diagnosis.graph, self._problems(traced.target, traced.built, diagnosis)
@@ -342,7 +316,7 @@ class _Session:
         known = self._known(target)
         if known is not None:
             return self._unchanged(target, known)
-        clock = _Clock()
+        clock = Clock()
         ahead = self.prepared.model(target) if self.prepared is not None else None
         built = ahead or build(target, self.loaded, self._hint(target).construct, lambda: self._may_search(target))
         self.on_target(self.request.targets.index(target), False)
@@ -399,7 +373,7 @@ class _Session:
             # There is no time left for it; it is looked at again the next time.
             self.found[target.qualname] = replace(self.found[target.qualname], unfed="")
             return
-        clock = _Clock()
+        clock = Clock()
         fitted = feeder.fit(traced.built, fed, min(self.fitting_s, _FITTING_EACH))
         self.fitting_s -= clock.lap() / 1000
         if fitted is not None and fitted.built.construct is not None:
@@ -479,12 +453,12 @@ class _Session:
 
     def _note_enclosed(self, target: TraceTarget, root: nn.Module, diagnosis: Diagnosis) -> None:
         """Note the classes whose instances were traced as a part of this model."""
-        for cls, path in _parts(root, diagnosis).items():
+        for cls, path in parts_of(root, diagnosis).items():
             self.enclosed.setdefault(cls, _Enclosed(target.qualname, path))
 
     def _enclosed_in(self, root: Any, diagnosis: Diagnosis) -> tuple[Enclosed, ...]:
         """Return the targets whose instances were traced as a part of a model."""
-        parts = _parts(root, diagnosis) if isinstance(root, nn.Module) else {}
+        parts = parts_of(root, diagnosis) if isinstance(root, nn.Module) else {}
         classes = ((each, class_of(each, self.loaded)) for each in self.request.targets if each.kind == "class")
         return tuple(Enclosed(each.qualname, parts[found]) for each, found in classes if found in parts)
 
@@ -514,88 +488,3 @@ class _Session:
         if dependence is None or diagnosis.cut or not dependence.covers(target, traced.built.root, diagnosis.graph):
             return ""
         return dependence.key(target)
-
-
-def _parts(root: nn.Module, diagnosis: Diagnosis) -> dict[type, str]:
-    """Return the classes whose instances were traced as a part of a model, each with the path of the first."""
-    reached = set[str]()
-    if not diagnosis.complete:
-        origins = (node.origin for node in diagnosis.graph.nodes)
-        reached.update(origin.module_path for origin in origins if origin is not None)
-        reached.update(path for problem in diagnosis.problems for path in problem.instances)
-    parts: dict[type, str] = {}
-    for path, module in root.named_modules():
-        if path and (diagnosis.complete or path in reached):
-            parts.setdefault(type(module), path)
-    return parts
-
-
-class _Clock:
-    """Measures what passed since it was asked last."""
-
-    def __init__(self) -> None:
-        self._at = time.perf_counter()
-
-    def lap(self) -> float:
-        """Return the milliseconds since the last lap."""
-        before, self._at = self._at, time.perf_counter()
-        return 1000 * (self._at - before)
-
-
-class _Sample(nn.Module):
-    """A model of the usual parts, which warms up what tracing and shape propagation import and remember."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, width, 3), nn.BatchNorm2d(width), nn.ReLU(), nn.Flatten(2))
-        self.norm = nn.LayerNorm(width)
-        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
-        self.scale = nn.Parameter(torch.zeros(1, 1, width))
-        self.drop = nn.Dropout(0.1)
-        self.head = nn.Embedding(10, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Mix everything once."""
-        x = self.norm(self.stem(x).transpose(1, 2)) * self.scale
-        for layer in self.layers:
-            x = x + self.drop(nn.functional.gelu(layer(x)))
-        batch, _, width = x.shape
-        x = torch.cat([x.reshape(batch, -1, width).softmax(-1), x @ x.mT @ x], dim=1)
-        return x.mean(1)[:, None] + self.head.weight
-
-
-def _facts(root: Any) -> ModuleFacts | None:
-    if not isinstance(root, nn.Module):
-        return None
-    parameters = _parameters(root)
-    count = sum(each.numel() for each in parameters)
-    size = sum(each.numel() * each.element_size() for each in parameters)
-    return ModuleFacts(type(root).__qualname__, count, size, None)
-
-
-def _parameters(root: nn.Module) -> list[torch.Tensor]:
-    """Return the parameters of a model, each once. Torch's own walk names each, and takes ten times as long."""
-    modules, parameters, pending = set[int](), dict[int, torch.Tensor](), [root]
-    while pending:
-        module = pending.pop()
-        if id(module) not in modules:
-            modules.add(id(module))
-            parameters |= {id(each): each for each in module._parameters.values() if each is not None}
-            pending += [each for each in module._modules.values() if each is not None]
-    return [*parameters.values()]
-
-
-def _overall(statuses: Iterable[Status], problems: Iterable[Problem]) -> Status:
-    if all(each == "complete" for each in statuses) and not any(each.severity == "error" for each in problems):
-        return "complete"
-    return "partial" if any(each != "not traced" for each in statuses) else "not traced"
-
-
-def _total(load_ms: float, timings: list[Timings]) -> Timings:
-    return Timings(
-        load_ms,
-        sum(each.build for each in timings),
-        sum(each.trace for each in timings),
-        sum(each.shapes for each in timings),
-        sum(each.report for each in timings),
-    )
