@@ -6,6 +6,8 @@ started it, help is printed instead. The server is loaded when the client has sp
 
 import argparse
 import asyncio
+import contextlib
+import ctypes
 import gc
 import importlib
 import ipaddress
@@ -24,6 +26,12 @@ from fxls.workers.pool import WorkerPool
 
 _OBJECTS: Final = 20_000
 """New objects after which a collection looks at them; a syntax tree alone is tens of thousands, and has no cycles."""
+
+_ARENAS: Final = -8
+_MAPPED: Final = -3
+_KEPT: Final = -1
+"""What glibc's `malloc.h` calls M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD: how many heaps there are, from how
+many bytes on a block is mapped by itself, and how many bytes stay free at the end of the heap."""
 
 _TURN: Final = 0.001
 """Seconds that a thread which computes keeps the interpreter for itself."""
@@ -59,6 +67,7 @@ def _loaded(send: Callable[[bytes], object], pool: WorkerPool, *, run: bool) -> 
     server: Server = importlib.import_module("fxls.server").FxServer(send, run=run, pool=pool)
     gc.enable()
     _stay_responsive()
+    _stay_small()
     return server
 
 
@@ -68,6 +77,14 @@ def _stay_responsive() -> None:
     gc.freeze()
     gc.set_threshold(_OBJECTS)
     sys.setswitchinterval(_TURN)
+
+
+def _stay_small() -> None:
+    """Let large blocks that are freed go back to the system; glibc would keep more of them the longer it runs."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # Another C library has no such thing.
+        mallopt = ctypes.CDLL(None).mallopt
+        for parameter, value in ((_ARENAS, 1), (_MAPPED, 1 << 16), (_KEPT, 1 << 17)):
+            mallopt(parameter, value)
 
 
 def _parser() -> argparse.ArgumentParser:
