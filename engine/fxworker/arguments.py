@@ -276,7 +276,7 @@ class Search:
     ) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield a choice with another value in a place, first also in the same place of other calls of that class."""
         # Of what has hardly any items hardly anything is built.
-        cost += _DEGENERATE * (_length(value) < min(_ITEMS, _length(choice.get(path))))
+        cost += _DEGENERATE * (path in choice and _length(value) < min(_ITEMS, _length(choice[path])))
         changed = self._everywhere(choice, path, value)
         twins = _twins(choice, path)
         if twins:
@@ -306,7 +306,9 @@ class Search:
         if complaint.spread and not spread:
             # It has another name where it is handed on.
             spread = mappings
-        for rank, path in enumerate(dict.fromkeys((*spread, *called, *passing, ""))):
+        # One that says by its name what is made of it comes first.
+        named = [each for each in mappings if _names(choice, each, complaint.callee)]
+        for rank, path in enumerate(dict.fromkeys((*named, *spread, *called, *passing, ""))):
             changed = dict(choice)
             for name in complaint.missing:
                 inner = joined(path, name)
@@ -321,7 +323,11 @@ class Search:
         """Yield the choice with a field more, in the group that an error misses it in."""
         choice = {path: Group("mapping") if path and each == "{}" else each for path, each in choice.items()}
         groups = [path for path, each in choice.items() if path and isinstance(each, Group) and each.style != "call"]
-        fitting = [path for path in groups if complaint.owner == frozenset(fields_in(choice, path))]
+        known = [(path, frozenset(fields_in(choice, path))) for path in groups]
+        fitting = [path for path, fields in known if complaint.owner == fields]
+        if not fitting and complaint.owner is not None:
+            # What it is copied to, or passed through, may have got more on the way.
+            fitting = [path for path, fields in known if fields < complaint.owner]
         if complaint.got == "Module":
             fitting = [path for path in groups if choice[path] == Group("module")]
         for path in fitting:
@@ -385,7 +391,10 @@ class Search:
         """Return the values for a place that an error asks for."""
         slot = self._proposals.slot(choice, path)
         now = choice.get(path)
-        found: list[Value] = []
+        found: list[Value] = [*twin(now, complaint), *nested(now, complaint)]
+        if now is None and complaint.got == "NoneType":
+            # The default will not do: what the annotation says will.
+            found += self._proposed(choice, path)[:2]
         classes = (*complaint.classes, *complaint.records)
         found += [value for cls in classes for value in self._proposals.instances_of(cls)]
         if complaint.length:
@@ -393,7 +402,6 @@ class Search:
         is_other = complaint.got and complaint.got != (type_name(now) if now is not None else slot.usual_type)
         if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
             found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
-        found += [*twin(now, complaint), *nested(now, complaint)]
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         # A text by default may be one in any case, whatever else is made of it.
         said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
@@ -421,6 +429,11 @@ def _twins(choice: Choice, path: str) -> list[str]:
         return []
     others = [each for each, value in choice.items() if each not in {"", around} and value == group]
     return [joined(each, name) for each in others if joined(each, name) not in _alike(choice, path)]
+
+
+def _names(choice: Choice, path: str, callee: str) -> bool:
+    """Whether a mapping has the name of a class in it."""
+    return any(choice.get(joined(path, each)) == repr(callee) for each in fields_in(choice, path))
 
 
 def _makes(value: Value, cls: type) -> bool:

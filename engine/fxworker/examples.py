@@ -23,7 +23,8 @@ def lists_of(usage: Usage, name: str) -> list[str]:
     items = usage.get("[]", Use())
     lengths = (use.count,) if use.count else tuple(each for each in _LENGTHS if each >= use.least)
     known = [each for name in (name, *use.names) for each in usual_values(name)]
-    numbers = [each for each in known if is_number(each)]
+    # Several of them are no image's.
+    numbers = [each for each in known if is_number(each) and each != "3"]
     if items.kind == "sequence":
         records = [f"[{', '.join(_record(usage, '[]', at) for at in range(length))}]" for length in lengths]
         return list(records)

@@ -10,7 +10,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Final
 
 from torch import Tensor, nn
@@ -40,6 +40,8 @@ PLAIN: Final[dict[Any, tuple[str, ...]]] = {
 }
 
 _PAIR: Final = 2
+
+MAPPINGS: Final = frozenset({dict, Mapping, MutableMapping})
 
 _SEQUENCES: Final = frozenset({tuple, list, set, frozenset, Sequence, Iterable, Collection})
 
@@ -90,7 +92,7 @@ class Hints:
             yield from self._classes_below(arguments[0])
         elif origin is Callable:
             yield from self._of_callable(arguments)
-        elif origin in {dict, Mapping} and len(arguments) == _PAIR:
+        elif origin in MAPPINGS and len(arguments) == _PAIR:
             yield from self._of_entries(*arguments, name)
         elif origin in _SEQUENCES:
             yield from self._of_items(hint, name)
@@ -137,10 +139,13 @@ class Hints:
 
     def _of_entries(self, key: Any, value: Any, name: str) -> Iterator[str]:
         """Yield a mapping of what two annotations say."""
-        keys = {str: ("'a'", "'b'"), int: ("0", "1")}.get(key)
+        keys = [("'a'", "0")[key is int], ("'b'", "1")[key is int]] if key in {str, int} else []
+        if typing.get_origin(key) is tuple:
+            records = [[*self._of_record(typing.get_args(key), letter)] for letter in ("'a'", "'b'")]
+            keys = [first for first, *_ in filter(None, records)]
         of_name = [each for each in _fitting(usual_values(name), value) if isinstance(each, str)]
         found = next(iter(of_name), "") or self._plain(value)
-        if keys is not None and found:
+        if keys and found:
             yield f"{{{', '.join(f'{each}: {found}' for each in keys)}}}"
 
     def _of_callable(self, arguments: Sequence[Any]) -> Iterator[Value]:

@@ -29,7 +29,7 @@ from fxworker.conventions import usual_values
 from fxworker.evidence import Kind, Usage, Use, fields_of
 from fxworker.examples import FEW, is_number, lists_of
 from fxworker.having import has_field, lacked_by_all, takes_any
-from fxworker.hints import ARGUMENTS, PLAIN, TENSORS, Hints, is_of, made
+from fxworker.hints import ARGUMENTS, MAPPINGS, PLAIN, TENSORS, Hints, is_of, made
 from fxworker.usage import usage_of
 
 ANY_CALL: Final = "type('Module', (torch.nn.Identity,), {'forward': lambda self, input, *_, **__: input})()"
@@ -93,8 +93,9 @@ class Slot:
 
     @property
     def kind(self) -> Kind | None:
-        """What its value must be, as far as the constructor shows."""
-        return self.use.kind
+        """What its value must be, as far as the constructor shows: what is gone over may be a mapping."""
+        is_mapping = self.use.kind == "sequence" and (self.hint is dict or typing.get_origin(self.hint) in MAPPINGS)
+        return "mapping" if is_mapping else self.use.kind
 
     @property
     def usual_type(self) -> str:
@@ -124,6 +125,9 @@ class Proposals:
         """Return what a place may hold, best first."""
         slot = self.slot(choice, path)
         owner = choice.get(owner_of(path)[0])
+        if isinstance(owner, Group) and owner.style == "list" and owner.cls is str:
+            # Several of them are names mostly.
+            return [repr(chr(ord("a") + int(owner_of(path)[1])))]
         if isinstance(owner, Group) and owner.style == "list":
             return self.instances_of(owner.cls) if owner.cls is not None else [Group("namespace")]
         said = [*self._said(slot)]

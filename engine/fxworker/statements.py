@@ -229,6 +229,11 @@ class _Names:
                 _add_root(part, self.changes)
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) as function)) if name.startswith(_CHANGING):
                 _add_root(function, self.changes)
+            case ast.Expr(value=ast.Call(func=ast.Call(func=ast.Attribute(attr=name) as function))) if name.startswith(
+                _CHANGING
+            ):
+                # A decorator that is called: `REGISTRY.register("bn")(nn.BatchNorm2d)`.
+                _add_root(function, self.changes)
             case ast.AugAssign(target=ast.Name(id=name)):
                 self.now.add(name)
             case _:

@@ -12,6 +12,9 @@ from fxworker.complaints import Complaint
 _LARGEST: Final = 4096
 """The largest number that is thought of."""
 
+_LETTERS: Final = "abcdefghijkl"
+_GIVING_ONE: Final = "lambda *_, **__: 1"
+
 _MODULES: Final = ("torch.nn.Identity()", "torch.nn.Identity")
 """An instance and its class."""
 
@@ -63,9 +66,15 @@ def twin(value: Value | None, complaint: Complaint) -> list[Value]:
 def nested(value: Value | None, complaint: Complaint) -> list[Value]:
     """Return a list of lists where items turned out to need items, an instance for a class, or the reverse."""
     if value in _MODULES and complaint.got in {"Identity", "type"}:
-        return [each for each in _MODULES if each != value]
+        # It may be a function that was called, and gave what is no number.
+        called: list[Value] = [_GIVING_ONE] if complaint.kind == "number" else []
+        return [*called, *(each for each in _MODULES if each != value)]
     found = literal(value) if isinstance(value, str) else NotImplemented
-    if complaint.kind != "sequence" or not isinstance(found, list | tuple) or not found:
+    if not isinstance(found, list | tuple) or not found:
+        return []
+    if complaint.kind == "string" and type(found[0]).__name__ in {complaint.got, "int"}:
+        return [repr(list(_LETTERS[: len(found)]))]
+    if complaint.kind != "sequence":
         return []
     deeper = _deeper(found, complaint.got)
     return [] if deeper is None else [repr(deeper)]

@@ -38,14 +38,17 @@ WANTED: Final[tuple[tuple[str, Kind], ...]] = (
     (r"can't multiply sequence by non-int of type '(\w+)'", "number"),
     (r"not supported between instances of .*'(NoneType|str|tuple|list|Identity|type)'", "number"),
     (r"argument of type '(\w+)' is not iterable", "sequence"),
+    (r"module name should be a string\. Got (\w+)", "string"),
     (r"expected str.*|attribute name must be string, not '(\w+)'|must be str, not (\w+)", "string"),
 )
 """What a message says that it wanted, with the type of what it got."""
 
-ONE_NUMBER: Final = re.compile(
+_ONE_NUMBER: Final = re.compile(
     r"Boolean value of Tensor with more than one value|only one element tensors|elements cannot be converted to Scalar"
 )
 """What torch says of a tensor that should have been a number."""
+
+_UNTYPED: Final = re.compile(r"Could not infer dtype of (\w+)")
 
 _LIST: Final = re.compile(r"[(\[{]([^()\[\]{}]+)[)\]}]")
 _OPTION: Final = re.compile(r"""['"`]?([A-Za-z][\w\-./+]*)['"`]?""")
@@ -67,6 +70,12 @@ def said_kind(text: str) -> Kind | None:
     """Return the kind that a message of the constructor's own says: `blocks should be a list`."""
     said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)|not a valid (\w+)", text)
     return _SAID.get(said[1] or said[2]) if said is not None else None
+
+
+def no_number_in(text: str) -> str:
+    """Return the type of what torch says is no number, "" where it says nothing of that kind."""
+    untyped = _UNTYPED.search(text)
+    return untyped[1] if untyped is not None else "Tensor" if _ONE_NUMBER.search(text) else ""
 
 
 def missing_in(text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 import torch
@@ -336,6 +337,74 @@ class Valued(nn.Module):
         self.register_buffer("borders", borders)
 
 
+class Registry:
+    def __init__(self, name):
+        self.name = name
+        self.table = {}
+
+    def register(self, cls):
+        self.table[cls.__name__] = cls
+        return cls
+
+    def made(self, options):
+        options = dict(options)
+        kind = options.pop("type")
+        if kind not in self.table:
+            raise KeyError(f"{kind} is not in the {self.name} registry")
+        return self.table[kind](**options)
+
+
+STEMS, HEADS = Registry("stem"), Registry("head")
+
+
+@STEMS.register
+class Stem(nn.Module):
+    depths: ClassVar = {18: (2, 2), 34: (3, 4)}
+
+    def __init__(self, depth):
+        super().__init__()
+        if depth not in self.depths:
+            raise KeyError(f"invalid depth {depth} for this stem")
+        self.fc = nn.Linear(depth, 4)
+
+
+@HEADS.register
+class Head(nn.Module):
+    def __init__(self, num_classes):
+        super().__init__()
+        self.fc = nn.Linear(4, num_classes)
+
+
+class Staged(nn.Module):
+    def __init__(self, stem: dict, head: dict | None = None):
+        super().__init__()
+        self.stem = STEMS.made(stem)
+        head.update({"num_classes": head.get("num_classes", 5)})
+        self.head = HEADS.made(head)
+
+
+class Scheduled(nn.Module):
+    def __init__(self, scheduler, sizes: dict[tuple[str, str], nn.Module]):
+        super().__init__()
+        self.register_buffer("alphas", torch.tensor([scheduler.alpha(each) for each in range(scheduler.steps)]))
+        self.parts = nn.ModuleDict({"_".join(each): part for each, part in sizes.items()})
+
+
+class Tasks(nn.Module):
+    def __init__(self, tasks, task_dims):
+        super().__init__()
+        if len(tasks) != len(task_dims):
+            raise ValueError("so many tasks as sizes")
+        self.heads = nn.ModuleDict({each: nn.Linear(4, size) for each, size in zip(tasks, task_dims, strict=True)})
+
+
+class Weighted(nn.Module):
+    def __init__(self, parts: dict[str, nn.Module], weights: dict[str, float]):
+        super().__init__()
+        assert set(parts) >= set(weights)
+        self.parts = nn.ModuleDict(parts)
+
+
 def searched(cls):
     return Search(cls.__name__, cls, {**globals(), "nn": nn}, partial(attempt, real=False))
 
@@ -400,6 +469,19 @@ def searched(cls):
         (Encoding, "Encoding(config=SimpleNamespace(width=64, depth=2))"),
         (Tower, "Tower(model_name='bert-base-uncased')"),
         (Valued, "Valued(borders=torch.ones(64))"),
+        (Staged, "Staged(stem={'type': 'Stem', 'depth': 18}, head={'type': 'Head'})"),
+        (
+            Scheduled,
+            (
+                "Scheduled(scheduler=SimpleNamespace(steps=2, alpha=lambda *_, **__: 1), "
+                "sizes={('a', 'a'): torch.nn.Identity(), ('b', 'b'): torch.nn.Identity()})"
+            ),
+        ),
+        (Tasks, "Tasks(tasks=['a', 'b'], task_dims=(64, 64))"),
+        (
+            Weighted,
+            "Weighted(parts={'a': torch.nn.Identity(), 'b': torch.nn.Identity()}, weights={'a': 0.1, 'b': 0.1})",
+        ),
         (Typed, "Typed(kind=torch.nn.Conv2d, width=64)"),
         (Known, "Known(op=torch.nn.Conv2d, width=64)"),
         (Scalar, "Scalar(units=0.1)"),

@@ -106,6 +106,11 @@ def test_changes_of_a_needed_object_are_executed():
     assert sliced(text, "Net") == ["R = {}", "R['a'] = 1", "R.update(b=2)", "R.c = 3", "R += [4]", "class Net:"]
 
 
+def test_a_decorator_that_is_called_changes_what_it_is_of():
+    text = "R = Registry()\nR.register('a')(A)\nR.trained('a')(B)\nclass Net:\n    def f(self):\n        return R\n"
+    assert sliced(text, "Net") == ["R = Registry()", "R.register('a')(A)", "class Net:"]
+
+
 def test_alternatives_are_executed_whole():
     text = (
         "try:\n    import fast\nexcept ImportError:\n    fast = None\n"

@@ -1,0 +1,225 @@
+"""What the frames of an exception tell about something that was not there: an attribute, a key, an argument, a file.
+
+Which classes have it, what the table has instead, who was asked for it. What the message says is read elsewhere.
+"""
+
+import argparse
+import ast
+import contextlib
+import enum
+import inspect
+import itertools
+import linecache
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any, Final, TypeAlias
+
+from torch import Tensor, nn
+
+from fxengine.errors import text_of
+from fxworker.absent import is_stand_in
+from fxworker.choices import attribute_of, parameters_of
+from fxworker.nearby import files_called
+from fxworker.wording import MOST_VALUES
+
+Moments: TypeAlias = list[tuple[str, FrameType, str]]
+"""Function, frame and source line of what an exception came through, innermost first."""
+
+WORD: Final = re.compile(r"[A-Za-z_]\w*")
+
+_TEXT: Final = re.compile(r"""["'](\w+)["']""")
+
+_NO_ATTRIBUTE: Final = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
+
+_ASKED_FOR: Final = ("ReLU", "relu", "LSTM", "BatchNorm2d", "Conv2d", "Linear")
+"""What modules are mostly asked for by name: `getattr(nn, kind)`."""
+
+_MOST_RECORDS: Final = 3
+"""How many classes are tried for a value that lacks an attribute."""
+
+_LISTING: Final = (dict, list, tuple, set, frozenset)
+"""What a value may be looked for in."""
+
+
+def constructed(moments: Moments) -> Iterator[type]:
+    """Yield the classes of the objects whose constructors an exception came through."""
+    for name, frame, _ in moments:
+        if name == "__init__" and "self" in frame.f_locals:
+            yield type(frame.f_locals["self"])
+
+
+def records_with(moments: Moments, name: str) -> Iterator[type]:
+    """Yield the classes with an attribute that the code on the way names, or that stand beside it or what it names."""
+    frames = [frame for _, frame, _ in moments if frame.f_code.co_filename != "<inferred>"]
+    named = [frame.f_globals.get(each) for frame in frames for each in _names_in(frame.f_code)]
+    modules = dict.fromkeys(str(attribute_of(each, "__module__")) for each in named)
+    beside = [vars(sys.modules[each]) for each in modules if each in sys.modules and _is_project(each)]
+    found = dict.fromkeys(_having(name, named))
+    for scope in (*(frame.f_globals for frame in frames), *beside):
+        found |= dict.fromkeys(sorted(_having(name, scope.values()), key=lambda each: each.__qualname__))
+    yield from list(found)[:_MOST_RECORDS]
+
+
+def registered(moments: Moments) -> list[str]:
+    """Return the names of what a registry has whose method raised: of its tables of classes and functions."""
+    found: list[str] = []
+    for _, frame, _ in moments[:1]:
+        owner = frame.f_locals.get("self")
+        for table in vars(owner).values() if hasattr(owner, "__dict__") else ():
+            if type(table) is dict and all(isinstance(each, type | FunctionType) for each in table.values()):
+                found += [repr(each) for each in table if isinstance(each, str)]
+    return found
+
+
+def listed_in(node: ast.expr, frame: FrameType) -> list[str]:
+    """Return the texts that a list or table has which an expression names."""
+    first, *rest = ast.unparse(node).split(".") if isinstance(node, ast.Name | ast.Attribute) else [""]
+    value = frame.f_locals.get(first, frame.f_globals.get(first))
+    for each in rest:
+        value = attribute_of(value, each)
+    return [repr(each) for each in value if isinstance(each, str | int)] if isinstance(value, _LISTING) else []
+
+
+def keys_of_tables(frame: FrameType, line: str) -> list[str]:
+    """Return the keys of the dictionaries that a line looks something up in."""
+    found: list[str] = []
+    for name in dict.fromkeys(WORD.findall(line)):
+        table = frame.f_locals.get(name, frame.f_globals.get(name))
+        if isinstance(table, Mapping) and 0 < len(table) < 100:
+            found += [repr(each) for each in table if isinstance(each, str | int)]
+    return found[:MOST_VALUES]
+
+
+def keys_of_table(moments: Moments, key: str) -> frozenset[str] | None:
+    """Return the keys of the mapping that a line asked for this key, None where there is none."""
+    for _, frame, line in moments:
+        for node in _expressions(line):
+            table = _looked_up(node, frame)
+            if type(table) is dict and key not in table:
+                return frozenset(each for each in table if isinstance(each, str))
+    return None
+
+
+def lacking_attribute(moments: Moments, error: AttributeError) -> str:
+    """Return the class whose constructor looks for an attribute in itself, and may make some of `**kwargs`; else ""."""
+    for name, frame, _ in moments:
+        owner = frame.f_locals.get("self")
+        if name != "__init__" or not frame.f_code.co_flags & inspect.CO_VARKEYWORDS or error.obj is None:
+            continue
+        if error.obj is owner or (isinstance(error.obj, dict) and _is_what_was_given(error.obj, frame)):
+            return type(owner).__name__
+    return ""
+
+
+def lacking_keyword(moments: Moments, key: str) -> str:
+    """Return what was called, by the name of its class, if the key was looked for in its `**kwargs`; else ""."""
+    name, frame, line = moments[0]
+    code = frame.f_code
+    if not code.co_flags & inspect.CO_VARKEYWORDS:
+        return ""
+    at = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    table = frame.f_locals.get(code.co_varnames[at])
+    if type(table) is not dict or key in table or not re.search(rf"\b{code.co_varnames[at]}\s*[.\[]", line):
+        return ""
+    return type(frame.f_locals["self"]).__name__ if name == "__init__" and "self" in frame.f_locals else name
+
+
+def lacked_by(error: AttributeError) -> tuple[str, str]:
+    """Return the type of what lacks an attribute, and its name; "" where the error does not say."""
+    if isinstance(error.name, str):
+        return type(error.obj).__name__, error.name
+    # Where one is set, the text alone says it.
+    told = _NO_ATTRIBUTE.match(text_of(error))
+    return (told[1], told[2]) if told is not None else ("", "")
+
+
+def members_named(module: ModuleType, moments: Moments) -> Iterator[str]:
+    """Yield the names of members of a module that the code has as text which asks for one by its name."""
+    texts = [_text_of(each) for each in constructed(moments)]
+    elsewhere = "".join(linecache.getlines(moments[0][1].f_code.co_filename)) if moments else ""
+    said = [*re.findall(_TEXT, "".join(texts)), *_ASKED_FOR, *sorted(re.findall(_TEXT, elsewhere))]
+    members = (each for each in dict.fromkeys(said) if callable(vars(module).get(each)))
+    yield from map(repr, itertools.islice(members, MOST_VALUES))
+
+
+def files_named(name: str, moments: Moments) -> Iterator[str]:
+    """Yield the paths of files of this name in the projects of the code on the way."""
+    paths = dict.fromkeys(os.path.dirname(frame.f_code.co_filename) for _, frame, _ in moments)
+    for folder in paths:
+        if os.path.isdir(folder) and "site-packages" not in folder and not folder.startswith(sys.prefix):
+            yield from map(repr, files_called(name, os.path.join(folder, "_")))
+
+
+def attributes_given(value: Any) -> frozenset[str] | None:
+    """Return the attributes that a namespace has, or a mapping that gives its items as such; None for another value."""
+    if isinstance(value, dict):
+        return frozenset(each for each in value if isinstance(each, str))
+    return frozenset(vars(value)) if isinstance(value, SimpleNamespace | argparse.Namespace) else None
+
+
+def _is_project(module: str) -> bool:
+    """Whether a module is neither Python's nor torch's, nor ours."""
+    top = module.partition(".")[0]
+    return top not in sys.stdlib_module_names and top not in {"torch", "fxworker", "fxengine"}
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function and those inside it look up."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names_in(each)
+
+
+def _having(name: str, values: Iterable[Any]) -> Iterator[type]:
+    """Yield the classes among values that hold data, an attribute of this name with it."""
+    for each in values:
+        if not isinstance(each, type) or not _is_project(each.__module__) or is_stand_in(each):
+            continue
+        own = [vars(one) for one in each.__mro__ if one.__module__ not in {"builtins", "typing"}]
+        has = any(name in one or name in one.get("__annotations__", ()) for one in own) or name in parameters_of(each)
+        if has and not issubclass(each, nn.Module | Tensor | BaseException | enum.Enum):
+            yield each
+
+
+def _expressions(line: str) -> Iterator[ast.expr]:
+    """Yield the expressions in a line, then its words, which may be no whole statement."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        yield from (each for each in ast.walk(ast.parse(line.strip())) if isinstance(each, ast.expr))
+    yield from map(ast.Name, dict.fromkeys(WORD.findall(line)))
+
+
+def _looked_up(node: ast.expr, frame: FrameType) -> Any:
+    """Return what an expression of names, attributes and items stands for, None where that is not known."""
+    match node:
+        case ast.Name(id=name):
+            return frame.f_locals.get(name)
+        case ast.Attribute(value=value, attr=name):
+            owner = _looked_up(value, frame)
+            return vars(owner).get(name) if isinstance(owner, SimpleNamespace | nn.Module) else None
+        case ast.Subscript(value=value, slice=index):
+            table = _looked_up(value, frame)
+            key = index.value if isinstance(index, ast.Constant) else _looked_up(index, frame)
+            return table.get(key) if type(table) is dict and isinstance(key, str) else None
+        case _:
+            return None
+
+
+def _is_what_was_given(table: dict[Any, Any], frame: FrameType) -> bool:
+    """Whether a mapping has what a constructor was called with, and nothing else."""
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount
+    rest = frame.f_locals.get(code.co_varnames[count + bool(code.co_flags & inspect.CO_VARARGS)])
+    names = {*code.co_varnames[1:count], *(rest if isinstance(rest, dict) else ())}
+    return table.keys() <= names
+
+
+def _text_of(cls: type) -> str:
+    """Return the text of a class, "" where it is not to be had."""
+    try:
+        return inspect.getsource(cls)
+    except (OSError, TypeError, IndentationError, SyntaxError):
+        return ""
