@@ -17,7 +17,8 @@ def captured_with(sources: Sources, inputs: Inputs) -> Capture | None:
     """Return the capture of a model with inputs; None where there is none, or only one of a part. Never raises."""
     try:
         with patience(_PATIENCE):
-            captured = capture(sources.root, sources.arguments(inputs.expression))
+            # What torch would have to load takes longer than anybody waits.
+            captured = capture(sources.root, sources.arguments(inputs.expression), may_load=False)
     except (Exception, OutOfPatience):  # noqa: BLE001 — User code makes the inputs; then nothing is known.
         return None
     return captured if not captured.problems else None

@@ -168,11 +168,24 @@ def test_such_numbers_say_where_they_come_from():
     assert lines["mul"] == lines["zeros"] == lines["getitem"] + 1
 
 
-def test_models_without_such_numbers_load_no_algebra():
-    code = (
-        "import sys, torch, fxengine; fxengine.capture(torch.nn.ReLU(), torch.ones(2)); print('sympy' in sys.modules)"
-    )
+@pytest.mark.parametrize(
+    ("captures", "loaded", "problems"),
+    [
+        ("capture(torch.nn.ReLU(), x)", "False", "0"),
+        ("capture(lambda x: x[x > 0], x, may_load=False)", "False", "1"),
+        ("capture(lambda x: x[x > 0], x)", "True", "0"),
+        ("capture(lambda x: x[x > 0], x); found = capture(lambda x: x.nonzero(), x, may_load=False)", "True", "0"),
+    ],
+)
+def test_what_such_numbers_need_is_loaded_for_them_only(captures, loaded, problems):
+    code = f"""
+import sys, torch
+from fxengine import capture
+x = torch.ones(2)
+found = {captures}
+print("torch._dynamo" in sys.modules, len(found.problems))
+"""
 
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
-    assert said == "False\n"
+    assert said.split() == [loaded, problems]

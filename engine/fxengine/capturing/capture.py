@@ -78,6 +78,7 @@ def capture(
     inputs: Inputs,
     *,
     user_paths: Collection[str] | None = None,
+    may_load: bool = True,
 ) -> Capture:
     """Run a model once on tensors without data, and return its graph.
 
@@ -90,6 +91,8 @@ def capture(
         inputs: The arguments of a call: a tensor, a sequence of positional arguments, a mapping of keyword arguments,
             or a pair `(args, kwargs)`. Their data are not looked at; they may lie on the meta device.
         user_paths: The files that the user is working on; every file that is not machinery if None.
+        may_load: Whether torch may load its compiler, which takes two seconds, where data decide how large something
+            is. If not, that is a problem as well, unless it is loaded.
 
     Returns:
         The graph module, whose parameters are those of `root`, with what it was specialised on. Whatever the model
@@ -101,12 +104,12 @@ def capture(
         torch.Size([2, 12])
     """
     args, kwargs = arguments_of(inputs)
-    first = _Capturing(root, args, kwargs, user_paths)
+    first = _Capturing(root, args, kwargs, user_paths, may_load=may_load)
     found = first.result()
     if not first.assigned or found.problems:
         return found
     # What each run changes is no constant, which is known only now.
-    second = _Capturing(root, args, kwargs, user_paths, variable=first.assigned).result()
+    second = _Capturing(root, args, kwargs, user_paths, may_load=may_load, variable=first.assigned).result()
     return found if second.problems else second
 
 
@@ -124,6 +127,7 @@ class _Capturing:
         kwargs: dict[str, Any],
         user_paths: Collection[str] | None,
         *,
+        may_load: bool,
         variable: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.assigned: dict[str, Tensor] = {}
@@ -134,7 +138,9 @@ class _Capturing:
         self._args = args
         self._kwargs = kwargs
         self._tracer = CaptureTracer()
-        self._recording = self._tracer.recording = Recording(self._tracer, _device_of(root, args, kwargs))
+        self._recording = self._tracer.recording = Recording(
+            self._tracer, _device_of(root, args, kwargs), may_load=may_load
+        )
         self._leaves: list[Leaf] = []
         self._parameters: Parameters | None = None
 

@@ -25,7 +25,7 @@ from fxengine.capturing.modules import MODULE_RULES
 from fxengine.capturing.objects import with_tensors
 from fxengine.capturing.questions import DATA, DETACHED, METADATA, PIECES, PLACES, RANDOM, SHAPE, asked_of_shape
 from fxengine.capturing.spelling import spelled
-from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number
+from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number, is_loaded
 from fxengine.capturing.values import Values
 from fxengine.immutable_collections import immutable_dict
 from fxengine.shapes_only import needs_data
@@ -50,8 +50,11 @@ class Recording(TorchFunctionMode):
         in_functional_call: How many calls of modules run that were given other parameters.
     """
 
-    def __init__(self, tracer: "CaptureTracer", device: torch.device) -> None:
-        """Record with `tracer`; `device` is where all tensors without data seem to lie."""
+    def __init__(self, tracer: "CaptureTracer", device: torch.device, *, may_load: bool = True) -> None:
+        """Record with `tracer`; `device` is where all tensors without data seem to lie.
+
+        With `may_load` what only data can tell may be a value, whatever torch has to load for that.
+        """
         super().__init__()
         self.values = Values(tracer, device)
         self.quiet = 0
@@ -59,6 +62,7 @@ class Recording(TorchFunctionMode):
         self.in_functional_call = 0
         self._tracer = tracer
         self._device = device
+        self._may_load = may_load
         self._asked: dict[tuple[Any, ...], Trail] = {}
 
     def __torch_function__(
@@ -229,6 +233,8 @@ class Recording(TorchFunctionMode):
                 raise self.refusal(func) from error
             if not needs_data(error):
                 raise
+            if not (self._may_load or is_loaded()):
+                raise self.refusal(func) from error
             try:
                 return self.values.with_unknown().evaluate(func, values, named)
             except Exception:  # noqa: BLE001 - whatever torch says of it, data are what is missing.

@@ -10,6 +10,7 @@ loaded with the first, and only what has symbols in it is given to them.
 """
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -35,7 +36,7 @@ from fxengine.symbolic_sizes import SymbolMaterializer
 if TYPE_CHECKING:
     from fxengine.graph import Graph
 
-__all__ = ["NUMBERS", "SELECTING", "DataDependent", "Unknown", "asks_for_a_number"]
+__all__ = ["NUMBERS", "SELECTING", "DataDependent", "Unknown", "asks_for_a_number", "is_loaded"]
 
 NUMBERS: Final = frozenset({torch.SymInt, torch.SymFloat, torch.SymBool})
 """The types of numbers with symbols in them."""
@@ -49,7 +50,7 @@ SELECTING: Final = frozenset({
 """Questions about data whose answers may be values of the graph."""
 
 _ENVIRONMENT: Final = "torch.fx.experimental.symbolic_shapes"
-"""Where torch has its algebra of sizes; it takes a second to load."""
+"""Where torch has its algebra of sizes, which loads its compiler: that takes two seconds."""
 
 _ALGEBRA: Final = ("torch.utils._sympy.interp", "torch.utils._sympy.reference")
 """What carries out expressions of sizes."""
@@ -73,6 +74,11 @@ class Append(Protocol):
         label: str,
         used: Iterable[Node],
     ) -> Node: ...
+
+
+def is_loaded() -> bool:
+    """Whether this process has loaded already what such numbers need."""
+    return _ENVIRONMENT in sys.modules and "torch._dynamo" in sys.modules
 
 
 def asks_for_a_number(error: BaseException) -> bool:
