@@ -23,7 +23,7 @@ from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated,
 from fxworker.having import has_field
 from fxworker.packages import with_packages
 from fxworker.patience import patience
-from fxworker.proposing import ANY_CALL, STAND_INS, Proposals, fits
+from fxworker.proposing import ANY_CALL, STAND_INS, TAKES_ANY, Proposals, fits
 from fxworker.variations import nested, of_length, twin, type_name, with_sizes
 
 _TRIALS: Final = 100
@@ -232,8 +232,13 @@ class Search:
             return
         for rank, path in enumerate(blamed):
             now = choice.get(path, "None")
-            if isinstance(now, Group) and now.style == "namespace":
-                yield from self._changed(choice, path, Group("module"), 0.5 + 0.2 * rank)
+            if (
+                isinstance(now, Group)
+                and now.style in {"namespace", "module"}
+                and joined(path, "forward") not in choice
+            ):
+                changed = self._with(choice, path, Group("module"))
+                yield 0.5 + 0.2 * rank, {**changed, joined(path, "forward"): TAKES_ANY}
             if isinstance(now, str) and now != ANY_CALL and (now == "None" or now in STAND_INS or fits("number", now)):
                 yield from self._changed(choice, path, ANY_CALL, 0.5 + 0.2 * rank)
 

@@ -32,8 +32,11 @@ from fxworker.having import has_field, lacked_by_all, takes_any
 from fxworker.hints import ARGUMENTS, MAPPINGS, PLAIN, TENSORS, Hints, is_of, made
 from fxworker.usage import usage_of
 
-ANY_CALL: Final = "type('Module', (torch.nn.Identity,), {'forward': lambda self, input, *_, **__: input})()"
-"""A module that takes whatever it is called with, and returns the first of it."""
+TAKES_ANY: Final = "lambda self, input, *_, **__: input"
+"""A `forward` that takes whatever it is called with, and returns the first of it."""
+
+ANY_CALL: Final = f"type('Module', (torch.nn.Identity,), {{'forward': {TAKES_ANY}}})()"
+"""A module with that one."""
 
 STAND_INS: Final = frozenset(
     {"torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", "torch.nn.Identity"}

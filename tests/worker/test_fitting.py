@@ -48,6 +48,39 @@ class Wrapper(nn.Module):
 """
 
 
+STAGES = """import torch
+from torch import nn
+
+
+class Stages(nn.Module):
+    def __init__(self, embed_dim: int, depths: list[int], num_heads: list[int]):
+        super().__init__()
+        self.first = nn.Conv2d(3, embed_dim, 4, 4)
+        self.layers = nn.ModuleList(
+            nn.Sequential(*(nn.Conv2d(embed_dim, embed_dim, 1, groups=heads) for _ in range(depth)))
+            for depth, heads in zip(depths, num_heads, strict=True)
+        )
+
+    def forward(self, x):
+        x = self.layers[1](self.layers[0](self.first(x)))
+        return self.layers[3](self.layers[2](x))
+"""
+
+CALLED = """import torch
+from torch import nn
+
+
+class Scored(nn.Module):
+    def __init__(self, scorer):
+        super().__init__()
+        self.scorer = scorer
+        self.width = scorer.out_width
+
+    def forward(self, x):
+        return self.scorer(x, None) * self.width
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "construct", "inputs"),
     [
@@ -67,6 +100,18 @@ def test_what_stands_in_for_a_module_takes_what_it_is_called_with(worker, model)
     assert target.status == "complete"
     assert target.inputs is not None
     assert not target.problems
+
+
+def test_lists_that_have_something_for_each_layer_get_longer_together(worker, model):
+    (target,) = worker.trace(model(STAGES)).targets
+    assert "depths=[2, 2, 2, 2], num_heads=[4, 4, 4, 4]" in target.construct.expression
+    assert target.inputs is not None
+
+
+def test_an_object_that_is_called_is_a_module(worker, model):
+    (target,) = worker.trace(model(CALLED)).targets
+    assert "'out_width'" in target.construct.expression
+    assert target.inputs is not None
 
 
 def test_what_was_found_is_what_the_next_trace_begins_with(own_worker, model):
