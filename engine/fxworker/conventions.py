@@ -16,6 +16,7 @@ def usual_values(name: str) -> tuple[str, ...]:
 _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
     (re.compile(pattern), values)
     for pattern, values in (
+        (r"(use|is|has|with|enable|return|apply|share)_\w+", ("True", "False")),
         (r"_?target_?|class_path|(full_)?class_name", ("'torch.nn.Identity'",)),
         (r"(.*_)?(model|encoder|tokenizer|bert|lm)_(name_or_path|path_or_name|id|card)", ("'bert-base-uncased'",)),
         (r"(.*_)?(n_?fft|fft_size|fft_length|win_length|win_size|window_length|frame_length)", ("512",)),

@@ -545,6 +545,9 @@ def test_options_that_a_message_lists(text, found):
         ("drop_rate", "0.1"),
         ("text_model_name_or_path", "'bert-base-uncased'"),
         ("N", "2"),
+        ("use_batch_norm", "True"),
+        ("use_dropout", "True"),
+        ("proj_kernel", "3"),
     ],
 )
 def test_usual_values(name, first):
