@@ -3,6 +3,9 @@
 import re
 from typing import Final
 
+FILE: Final = "'weights.pt'"
+"""What stands for a file."""
+
 
 def usual_values(name: str) -> tuple[str, ...]:
     """Return what a parameter of this name usually takes, as expressions, best first; empty for an unusual name."""
@@ -63,7 +66,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             r"(max_?)?(seq_?(len(gth)?)?|len(gth)?|position(_embedding)?s|context(_length)?|tokens)|block_size|n_ctx|T|num_frames|frames",
             ("32", "64"),
         ),
-        (r"(?!.*drop|n_|num_|use_)((.*_)?f?(path|file)|.*file_?name|.*ckpt)", ("'weights.pt'", "''")),
+        (r"(?!.*drop|n_|num_|use_)((.*_)?f?(path|file)|.*file_?name|.*ckpt)", (FILE, "''")),
         (
             r".*(drop|dropout|_prob|_rate|_p(?![a-z])|momentum|alpha|beta|gamma|temperature|eps|epsilon|slope|lambda_?).*|p|eps",
             ("0.1",),

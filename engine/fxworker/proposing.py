@@ -25,7 +25,7 @@ from fxworker.choices import (
     owner_of,
     parameters_of,
 )
-from fxworker.conventions import usual_values
+from fxworker.conventions import FILE, usual_values
 from fxworker.evidence import Kind, Usage, Use, fields_of
 from fxworker.examples import FEW, is_number, lists_of
 from fxworker.having import has_field, lacked_by_all, takes_any
@@ -169,7 +169,7 @@ class Proposals:
             # A model without layers is built, and says nothing; what the annotation allows may be no sequence at all.
             found.sort(key=lambda each: 2 * (each in _EMPTY) + _is_other_literal(each, kind))
         usual = repr(slot.default)
-        return [each for each in dict.fromkeys(found) if each != usual]
+        return [each for each in dict.fromkeys(found) if each != usual and not (known[:1] == [FILE] and _is_open(each))]
 
     def fields(self, choice: Choice, path: str) -> list[str]:
         """Return the fields that a group needs: a constructor's required parameters, or what is read from an object."""
@@ -433,6 +433,11 @@ def _is_wanted(parameter: inspect.Parameter) -> bool:
 def _namespace(use: Use) -> Group:
     """Return an object with attributes, with a length where that is asked for."""
     return Group("namespace", size=_SIZE if "sequence" in use.kinds else 0)
+
+
+def _is_open(value: Value) -> bool:
+    """Whether a value would be taken for the number of an open file, which would then be closed."""
+    return isinstance(value, str) and isinstance(literal(value), int)
 
 
 def _is_other_literal(value: Value, kind: Kind) -> bool:

@@ -596,3 +596,19 @@ def test_the_time_of_imports_is_not_that_of_the_search(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     assert searched(Importing).run(seconds=0.3) is not None
     sys.modules.pop("slow_to_import")
+
+
+GIVEN = []
+
+
+class Reading(nn.Module):
+    def __init__(self, config_path):
+        super().__init__()
+        GIVEN.append(config_path)
+        raise ValueError("unknown format")
+
+
+def test_no_number_is_given_for_a_file():
+    assert searched(Reading).run() is None
+    assert GIVEN
+    assert not any(isinstance(each, int) for each in GIVEN)
