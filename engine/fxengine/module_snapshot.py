@@ -18,6 +18,8 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 from torch import nn
 
+_SEED: Final = 0
+
 _MOST_KEPT: Final = 1 << 16
 """The most elements that a buffer has whose data are kept."""
 
@@ -207,6 +209,15 @@ def _fill(container: Any, content: Any) -> None:
         container.update(content)
     else:
         container.extend(content)
+
+
+def seed_everything() -> None:
+    """Let the random generators of torch, Python and numpy begin where they always do here."""
+    torch.default_generator.manual_seed(_SEED)
+    random.seed(_SEED)
+    numpys = sys.modules.get("numpy.random")
+    if numpys is not None:
+        numpys.seed(_SEED)
 
 
 def _random_state() -> tuple[Any, ...]:

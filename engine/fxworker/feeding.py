@@ -151,8 +151,8 @@ class Finder:
 
     def _searched(self, graph: Graph) -> Arguments | None:
         self.found = found = infer_inputs(self._sources.root, graph, budget_s=_SECONDS)
-        self.in_vain = not found.complete
-        return (found.args, found.kwargs) if found.complete else None
+        self.in_vain = not found.usable
+        return (found.args, found.kwargs) if found.usable else None
 
     def _made(self, expression: str) -> Arguments | None:
         """Return the arguments that an expression makes, if the model can be called with them."""
@@ -228,7 +228,7 @@ class Feeder:
         if not self.sources.search or (self.finder.in_vain and found is None):
             return Fed(searched=True, unknown=self.sources.unknown)
         found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
-        if not found.complete:
+        if not found.usable:
             return Fed(searched=True, unknown=_unknown(found), in_vain=found)
         shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs))
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))

@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 from fxengine.classification import moments_of
 from fxengine.errors import kept_in
+from fxengine.module_snapshot import seed_everything
 from fxengine.syntax import know_tree, tree_of
 from fxworker.absent import importing, is_still_absent
 from fxworker.blackbox import passing
@@ -393,7 +394,11 @@ class Document:
 
 
 def load(request: Source, document: Document) -> Loaded:
-    """Execute what the targets of a request need, and return the module with what failed."""
+    """Execute what the targets of a request need, and return the module with what failed.
+
+    Random numbers are the same each time: the same text is to give the same answer.
+    """
+    seed_everything()
     module = document.place.module()
     document.place.import_package()
     try:

@@ -104,3 +104,22 @@ def test_whatever_the_checks_of_a_distribution_raise_is_mended_by_leaving_them_o
     assert found["FX009"]
     for hints in found.values():
         assert hints[0].startswith("`validate_args=False`")
+
+
+class Asking(nn.Module):
+    def forward(self, x):
+        return {}[x]
+
+
+class Lacking(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.asking = Asking()
+
+    def forward(self, x):
+        return self.asking(x) + lacking  # noqa: F821 — What it is about.
+
+
+def test_a_name_that_is_not_defined_is_told_whatever_the_values_before_it_are():
+    found = {(each.rule.code, each.message) for each in diagnose(Lacking()).problems}
+    assert ("FX009", "name 'lacking' is not defined") in found

@@ -222,6 +222,34 @@ def test_what_a_stand_in_lacks_is_no_problem_of_the_model(worker, model):
     assert [each.code for each in named.problems] == ["FX009"]
 
 
+def test_a_name_that_is_not_defined_is_told_behind_what_cannot_be_traced_and_inputs_are_known(worker, model):
+    text = NET.replace("y = self.fc(x)", "y = self.fc(x)\n        y = other(y, x)\n        y = y + scael").replace(
+        "class Net", "def other(y, x):\n    return torch.zeros(len(y), 1, device=x.device) + y\n\n\nclass Net"
+    )
+    net = of(worker.trace(model(text)), "Net")
+    assert ("FX009", "scael") in {(each.code, marked(text, each.location)) for each in net.problems}
+    assert {each.code for each in net.problems} <= {"FX002", "FX006", "FX009"}
+    assert net.inputs is not None
+    assert net.inputs.expression == "torch.randn(2, 8)"
+    (fc,) = (node for node in net.nodes if node.op == "call_module")
+    assert fc.tensor is not None
+    assert fc.tensor.shape == (2, 8)
+
+
+def test_what_is_drawn_is_the_same_in_every_process(model):
+    path = model(
+        NET.replace("import torch\n", "import random\n\nimport torch\n", 1).replace(
+            "y.relu()", "y.relu() * random.random() + torch.rand(()).item()"
+        )
+    )
+    codes = set[str]()
+    for _ in range(2):
+        worker = Worker()
+        codes.add(of(worker.trace(path), "Net").code)
+        assert worker.close() == 0
+    assert len(codes) == 1
+
+
 def test_a_class_that_cannot_be_built_is_a_quiet_matter(worker, model):
     text = NET.replace("dim=8", "schema").replace("nn.Linear(dim, dim)", "schema.weird().linear(1)['x']")
     report = worker.trace(model(text))

@@ -357,8 +357,8 @@ class Run:
         if verdict.rule in {DynamicNumber, ForeignCall}:
             self.learned = self._grant(trouble, verdict.rule) or self.learned
         if not verdict.certain:
-            # Where values may be anything, that they do not fit says nothing.
-            if not self.stand_ins.blind:
+            # Where values may be anything, that they do not fit says nothing; a name is lacking whatever they are.
+            if not self.stand_ins.blind or _is_of_the_code(error):
                 self._knowledge.findings.add(problem, left if self.assumed else None)
         else:
             # A path that ends here for want of an answer goes round whatever other paths raise.
@@ -460,6 +460,11 @@ class Run:
 
 
 _OUTERMOST: Final = Run.execute.__code__
+
+
+def _is_of_the_code(error: BaseException) -> bool:
+    """Whether an exception tells of a fault of the code, whatever values it works on."""
+    return isinstance(error, NameError | ImportError) and not isinstance(error, UnboundLocalError)
 
 
 def _is_parameter(rule: type[Rule], subject: Any) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import log2
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import nn
@@ -96,6 +96,10 @@ class Attempt:
     calls: int
 
 
+OF_THE_CODE: Final = (NameError, ImportError)
+"""What code raises for a fault of its own, whatever it is given."""
+
+
 @dataclass(frozen=True, slots=True)
 class InferredInputs:
     """Example inputs for a model.
@@ -127,6 +131,11 @@ class InferredInputs:
     positional: int = 0
     bound_to_batch: bool = False
     stopped: Outcome | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def usable(self) -> bool:
+        """Whether the model takes these inputs: it ran on them, or only stopped where it would with any others."""
+        return self.complete or (self.stopped is not None and isinstance(self.stopped.error, OF_THE_CODE))
 
 
 def infer_inputs(
