@@ -31,7 +31,7 @@ from fxworker.limits import bound, bring_down, watch
 from fxworker.loading import Document, Hint
 from fxworker.loop import Loop, Timer, drain
 from fxworker.postmortem import End
-from fxworker.wire import TargetReport, TraceReport, TraceRequest, decode, encode
+from fxworker.wire import Limits, TargetReport, TraceReport, TraceRequest, decode, encode
 
 GRACE: Final = 0.25
 """Seconds between the sample of a hanging process, at its limit, and its end."""
@@ -88,10 +88,17 @@ _getpid: Final = os.getpid
 
 @dataclass
 class _Prepared:
-    """A child that executes the last text ahead of need, and whether it has done so. Mutable."""
+    """A child that executes the last text ahead of need. Mutable.
+
+    Attributes:
+        ready: Whether it can take a request.
+        rehearses: Whether it was ready, and traces the models ahead.
+    """
 
     child: Child
+    limits: Limits
     ready: bool = False
+    rehearses: bool = False
 
 
 def live(ends: Ends, folder: str) -> None:
@@ -141,6 +148,7 @@ class DocumentTemplate:
         self._reader = FrameReader()
         self._spare: Child | None = None
         self._prepared: _Prepared | None = None
+        self._rehearse = True
         self._built: frozenset[str] = frozenset()
         self._last: handlers.Last | None = None
         self._job: Job | None = None
@@ -229,8 +237,12 @@ class DocumentTemplate:
             self._read = {*frame.payload.decode().split("\n")} - self._parsed
         elif frame.kind is Kind.HINTS:
             self._remember(handlers.unpack_hints(frame.payload))
-        elif frame.kind is Kind.READY and self._prepared is not None and self._prepared.child is child:
-            self._prepared.ready = True
+        elif self._prepared is not None and self._prepared.child is child:
+            if frame.kind is Kind.READY:
+                self._prepared.ready = True
+            elif frame.kind is Kind.BUSY:
+                self._prepared.ready, self._prepared.rehearses = False, True
+                self._guard(self._prepared)
         if job is not None and job.child is child:
             self._told(job, child, frame)
 
@@ -262,7 +274,7 @@ class DocumentTemplate:
             case Kind.ANSWER:
                 if job.request.early:
                     # A person edits this text, and what they do next is mostly close to it.
-                    self._last = handlers.Last(job.left, self._built) if self._built else None
+                    self._last = handlers.Last(job.left, self._built, self._rehearse) if self._built else None
                 self._finish(job)
                 self._answer(job, frame.payload, child.printed())
             case _:
@@ -272,8 +284,10 @@ class DocumentTemplate:
         if child is self._spare:
             self._spare = None
         if self._prepared is not None and child is self._prepared.child:
-            # It could do nothing ahead; another would not be able to, either.
-            self._prepared = self._last = None
+            # It could not do that ahead; another would not be able to, either.
+            self._rehearse = self._rehearse and not self._prepared.rehearses
+            self._last = replace(self._last, rehearse=False) if self._last and self._prepared.rehearses else None
+            self._prepared = None
         job = self._job
         if job is not None and job.child is child:
             self._lost(job, End(child.box.read(), status, excess=job.excess))
@@ -392,15 +406,18 @@ class DocumentTemplate:
         last = self._last
         if last is None or self._prepared is not None:
             return
-        child = self._fork(last)
-        prepared = self._prepared = _Prepared(child)
+        self._prepared = _Prepared(self._fork(last), last.request.limits)
+        self._guard(self._prepared)
 
-        def prepares() -> bool:
+    def _guard(self, prepared: _Prepared) -> None:
+        """End a child that uses too much, or takes too long, before it is ready."""
+        child, limits = prepared.child, prepared.limits
+
+        def works() -> bool:
             return self._prepared is prepared and not prepared.ready
 
-        limits = last.request.limits
-        watch(self._loop, os.getpid(), limits, prepares, lambda _excess: child.kill())
-        self._loop.after(_WARMING + limits.seconds, lambda: child.kill() if prepares() else None)
+        watch(self._loop, os.getpid(), limits, works, lambda _excess: child.kill())
+        self._loop.after(_WARMING + limits.seconds, lambda: child.kill() if works() else None)
 
     def _drop_spares(self) -> None:
         self._drop_prepared()

@@ -45,33 +45,35 @@ _LATE_MILLISECONDS = 10.0
 always, which its kernels do when they are called first, and which may take longer than everything else."""
 
 
+_MOMENT: Final = 0.1
+"""Seconds without a request after which models are traced ahead: a person who types on is faster than that."""
+
 _getpid: Final = os.getpid
 """As it is before user code runs, which may put something else in its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """A request that was answered, and the targets for which models were built."""
+    """A request that was answered, the targets for which models were built, and whether to trace these ahead."""
 
     request: TraceRequest
     built: frozenset[str]
+    rehearse: bool = True
 
 
 def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> None:
     """Take one request, answer it, and say what saves the next one work.
 
     With `last` the text of that request is executed and its models are built ahead, and the process says when it is
-    ready; it declines a request to which that is of no use.
+    ready; it declines a request to which that is of no use. When nobody asks for a moment it traces the models, too.
     """
     # This process was forked ahead of need: it touches now the memory that a trace will touch.
     warm_up()
     prepared: Prepared | None = None
     if last is not None:
-        bound(last.request.limits)
-        prepared = _prepared(last, document)
+        prepared = _worked_ahead(ends, last, document)
         if prepared is None:
             return
-        ends.send(Frame(Kind.READY))
     frame = ends.receive()
     if frame is None:
         return
@@ -130,13 +132,35 @@ def unpack_hints(payload: bytes) -> dict[str, Hint]:
     return {name: Hint(**values) for name, values in found.items()}
 
 
+def _worked_ahead(ends: Ends, last: Last, document: Document) -> Prepared | None:
+    """Do ahead what the next request will want, and say when it can be taken; None where that was no use."""
+    bound(last.request.limits)
+    prepared = _prepared(last, document)
+    if prepared is None:
+        return None
+    ends.send(Frame(Kind.READY))
+    if last.rehearse and not ends.is_told(_MOMENT):
+        ends.send(Frame(Kind.BUSY))
+        if not _rehearsed(last, document, prepared):
+            return None
+        ends.send(Frame(Kind.READY))
+    return prepared
+
+
 def _prepared(last: Last, document: Document) -> Prepared | None:
     """Return what was done ahead, None where that went wrong: the trace itself will tell of it."""
     try:
-        prepared = prepare(last.request, document, last.built)
-        return prepared if prepared is not None and is_rehearsed(last.request, document, prepared) else None
+        return prepare(last.request, document, last.built)
     except BaseException:  # noqa: BLE001 — User code runs here, whose faults are told by whoever traces.
         return None
+
+
+def _rehearsed(last: Last, document: Document, prepared: Prepared) -> bool:
+    """Trace what was built ahead; False where that leaves something behind."""
+    try:
+        return is_rehearsed(last.request, document, prepared)
+    except BaseException:  # noqa: BLE001 — As above.
+        return False
 
 
 def _traced(

@@ -289,6 +289,20 @@ def test_what_was_done_ahead_is_not_paid_for_again(worker, tmp_path):
     assert any(map(built_ahead, range(10)))
 
 
+def test_a_model_that_cannot_be_rehearsed_is_built_ahead_all_the_same(worker, tmp_path):
+    path = tmp_path / "net.py"
+    text = SLOW.replace("        for block", "        type(self).last = x\n        for block")
+    worker.edit(path, text)
+
+    def built_ahead(number):
+        time.sleep(2.0)
+        net = of(worker.edit(path, text.replace("block(x)", f"block(x) + {number}")), "Net")
+        assert sum(node.target == "operator.add" for node in net.nodes) == 4
+        return net.timings.build < 300
+
+    assert sum(map(built_ahead, range(6))) >= 2
+
+
 def test_nothing_is_printed_by_a_rehearsal(worker, tmp_path):
     path = tmp_path / "net.py"
     text = SLOW.replace("        for block", "        print('forward')\n        for block")
