@@ -45,7 +45,7 @@ _LATE_MILLISECONDS = 10.0
 always, which its kernels do when they are called first, and which may take longer than everything else."""
 
 
-_MOMENT: Final = 0.1
+_MOMENT: Final = 0.25
 """Seconds without a request after which models are traced ahead: a person who types on is faster than that."""
 
 _getpid: Final = os.getpid
