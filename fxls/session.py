@@ -49,6 +49,9 @@ _LONG: Final = 8_000
 _VERY_LONG: Final = 50_000
 """Characters of a text that is not even parsed on the event loop."""
 
+_SOON: Final = 0.5
+"""Seconds that the problems of a document which was not traced before wait for the rest of its report."""
+
 _HEAD_START: Final = 0.3
 """Seconds for which that search waits for the trace that was begun ahead of it: they would slow each other down."""
 
@@ -403,16 +406,26 @@ class Session:
         return kept
 
     async def _asked(self, document: Document, request: TraceRequest, heard: asyncio.Event) -> TraceReport:
-        """Return the report of a document's text; after an edit its problems are shown as soon as they are known."""
+        """Return the report of a document's text; after an edit its problems are shown as soon as they are known.
+
+        Those of a document about which nothing was known are shown with the rest, if that comes soon.
+        """
+        shows: asyncio.TimerHandle | None = None
+
+        def show(known: Snapshot) -> None:
+            self._display.publish(known)
+            self._scheduler.progressed(document.uri)
 
         def early(report: TraceReport) -> None:
+            nonlocal shows
             whole = document.completed(report, request)
             if whole is None or self._workspace.is_to_be_freed(document, report):
                 return
             known = document.early(without_ignored(whole), self._workspace.settings(document))
             if known is not None and document.report is not None:
-                self._display.publish(known)
-                self._scheduler.progressed(document.uri)
+                show(known)
+            elif known is not None and shows is None:
+                shows = asyncio.get_running_loop().call_later(_SOON, show, known)
             heard.set()
 
         document.asked()
@@ -424,6 +437,8 @@ class Session:
             return without_ignored(whole)
         finally:
             heard.set()
+            if shows is not None:
+                shows.cancel()
 
     def _answered(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
         """Show a report, if it is that of the text that was asked about last, and begin to look for fixes."""

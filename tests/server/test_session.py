@@ -579,6 +579,23 @@ async def test_problems_are_shown_before_the_rest_of_a_report_and_once(world):
     assert world.editor.published == [("net.py", 1, []), ("net.py", 2, ["FX001"])]
 
 
+async def test_problems_of_a_new_document_are_shown_when_the_rest_of_its_report_takes_long(world):
+    world.worker.early = True
+    world.worker.problems = (Problem("FX001", "error", "no", Location("", Span(7, 15, 7, 20))),)
+    world.worker.open.clear()
+    world.session.open(world.uri("net.py"), 1, NET)
+    await asyncio.sleep(0.1)
+    assert world.editor.published == []
+    async with asyncio.timeout(5):
+        while not world.editor.published:
+            await asyncio.sleep(0.01)
+    assert world.editor.published == [("net.py", 1, ["FX001"])]
+    world.worker.problems = ()
+    world.worker.open.set()
+    await world.settle()
+    assert world.editor.published == [("net.py", 1, ["FX001"]), ("net.py", 1, [])]
+
+
 async def test_problems_of_shapes_stay_until_the_report_says_that_they_are_gone(world):
     world.worker.shapes = (Problem("FX201", "error", "does not fit", Location("", Span(6, 15, 6, 20)), target="Net"),)
     await world.open("net.py")
