@@ -27,14 +27,11 @@ from fxworker.children import (
     hold_standard_descriptors,
     outlive_parent,
 )
-from fxworker.limits import bound, bring_down, watch
+from fxworker.limits import GRACE, ask_where, bound, bring_down, watch
 from fxworker.loading import Document, Hint
 from fxworker.loop import Loop, Timer, drain
 from fxworker.postmortem import End
 from fxworker.wire import Limits, TargetReport, TraceReport, TraceRequest, decode, encode
-
-GRACE: Final = 0.25
-"""Seconds between the sample of a hanging process, at its limit, and its end."""
 
 _WARMING: Final = 5.0
 """Seconds that a child may take before it takes up a request."""
@@ -64,6 +61,7 @@ class Job:
         phase: The index in `left` of the target that the child works on, None while it executes the file.
         guess: Whether the child tries a guess about it, of which nobody said that it works.
         excess: Which limit the child exceeded.
+        late: Whether the child has taken too long.
         begun: Whether the child has taken it up.
         ahead: Whether the child had executed an older text before.
     """
@@ -77,6 +75,7 @@ class Job:
     guess: bool = False
     timer: Timer | None = None
     excess: str = ""
+    late: bool = False
     begun: bool = False
     ahead: bool = False
     lost: dict[str, TargetReport] = field(default_factory=dict)
@@ -111,7 +110,7 @@ def live(ends: Ends, folder: str) -> None:
         return
     request = decode(frame.payload)
     assert isinstance(request, TraceRequest)
-    ends.box.arm(IMPORTS * request.limits.seconds)
+    ends.box.arm(IMPORTS * request.limits.seconds + GRACE / 2)
     bound(request.limits)
     adopt_orphans()
     if request.sandbox:
@@ -195,7 +194,7 @@ class DocumentTemplate:
             child, self._prepared, job.ahead = prepared.child, None, True
         else:
             child, self._spare, job.ahead = self._spare or self._fork(), None, False
-        job.child, job.phase, job.guess, job.excess, job.begun = child, None, False, "", False
+        job.child, job.phase, job.guess, job.excess, job.late, job.begun = child, None, False, "", False, False
         self._built = frozenset()
         # A child that was not forked ahead has to warm up first; its time runs from when it says so.
         job.timer = self._loop.after(_WARMING + seconds + GRACE, lambda: self._overdue(job))
@@ -259,7 +258,7 @@ class DocumentTemplate:
                 job.begun = True
                 job.timer.cancel()
                 seconds = job.left.limits.seconds
-                job.timer = self._loop.after(seconds + GRACE, lambda: self._overdue(job))
+                job.timer = self._loop.after(seconds, lambda: self._is_late(job))
             case Kind.PHASE:
                 job.phase, job.guess = int(frame.payload.rstrip(b"?")), frame.payload.endswith(b"?")
             case Kind.EARLY:
@@ -290,9 +289,17 @@ class DocumentTemplate:
             self._prepared = None
         job = self._job
         if job is not None and job.child is child:
-            self._lost(job, End(child.box.read(), status, excess=job.excess))
+            seconds = job.left.limits.seconds
+            self._lost(job, End(child.box.read(), None if job.late else status, seconds, job.excess))
         if self._job is None:
             self._prepare()
+
+    def _is_late(self, job: Job) -> None:
+        """Let a child that takes too long record where it is, which ends it; end it soon in any case."""
+        assert job.child is not None
+        job.late = True
+        ask_where(job.child.pid)
+        job.timer = self._loop.after(GRACE, lambda: self._overdue(job))
 
     def _overdue(self, job: Job) -> None:
         assert job.child is not None

@@ -15,7 +15,7 @@ from fxworker import spans, tampering
 from fxworker.blackbox import keep
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, flush_output
-from fxworker.limits import bound
+from fxworker.limits import GRACE, bound
 from fxworker.loading import Document, Hint, Loaded
 from fxworker.measuring import failed, measure
 from fxworker.packages import modules_since, newest_module
@@ -81,7 +81,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
     assert isinstance(request, TraceRequest)
     mine = _getpid()
     ends.send(Frame(Kind.STARTED))
-    ends.box.arm(request.limits.seconds)
+    ends.box.arm(request.limits.seconds + GRACE / 2)
     keep(ends.down, ends.up, ends.box.fd)
     bound(request.limits)
     document.see(request.overlays)

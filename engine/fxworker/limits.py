@@ -25,6 +25,9 @@ except ImportError:  # Windows.
 _LOOK: Final = 0.1
 """Seconds between two looks at what runs below a process."""
 
+GRACE: Final = 0.25
+"""Seconds between the record of a hanging process, at its limit, and its end."""
+
 _LAST_WORDS: Final = 2.0
 """Seconds that a process has to record where it is before it is ended."""
 
@@ -83,7 +86,16 @@ def bring_down(loop: Loop, pid: int, runs: Callable[[], bool], kill: Callable[[]
             kill()
 
     stop()
-    os.kill(pid, signal.SIGUSR1)
+    ask_where(pid)
+
+
+def ask_where(pid: int) -> None:
+    """Let a process record where it is, and end, at once: it does so itself, between two instructions.
+
+    A process that is looked at while it goes on, as its own timer does later, may fail for that.
+    """
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGUSR1)
 
 
 def excess(used: Usage, limits: Limits) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 from fxworker import documents, postmortem, sandbox
 from fxworker.channel import Frame, Kind, widen
 from fxworker.children import Child, adopt_orphans, end_stragglers, fork, own
-from fxworker.limits import bring_down, own_memory, watch
+from fxworker.limits import GRACE, ask_where, bring_down, own_memory, watch
 from fxworker.loading import import_key
 from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
@@ -65,6 +65,7 @@ class _Document:
         timers: When each of them must be answered; 0 stands for its imports.
         silent: Whether nobody has been told yet what its imports printed.
         excess: Which limit its imports exceeded.
+        late: The seconds after which they had taken too long, 0 if they have not.
     """
 
     first: TraceRequest
@@ -75,6 +76,7 @@ class _Document:
     timers: dict[int, Timer] = field(default_factory=dict[int, Timer])
     silent: bool = True
     excess: str = ""
+    late: float = 0.0
 
     @property
     def path(self) -> str:
@@ -151,7 +153,7 @@ class Template:
         self._documents[document.path] = document
         child.send(Frame(Kind.REQUEST, asked.line))
         limit = documents.IMPORTS * asked.request.limits.seconds
-        document.timers[0] = self._loop.after(limit + documents.GRACE, lambda: self._overdue(document, limit))
+        document.timers[0] = self._loop.after(limit, lambda: self._is_late(document, limit))
         watch(
             self._loop,
             child.pid,
@@ -258,13 +260,20 @@ class Template:
         if timer is not None:
             timer.cancel()
 
+    def _is_late(self, document: _Document, limit: float) -> None:
+        """Let a document template whose imports take too long record where it is, which ends it; end it soon anyway."""
+        document.late = limit
+        ask_where(document.child.pid)
+        document.timers[0] = self._loop.after(GRACE, lambda: self._overdue(document, limit))
+
     def _overdue(self, document: _Document, seconds: float) -> None:
         self._lose(document, End(document.child.box.read(), None, seconds))
 
     def _ended(self, document: _Document, status: int) -> None:
         self._ending.discard(document.child)
         if self._documents.get(document.path) is document:
-            self._lose(document, End(document.child.box.read(), status, excess=document.excess))
+            how = None if document.late else status
+            self._lose(document, End(document.child.box.read(), how, document.late, document.excess))
 
     def _lose(self, document: _Document, end: End) -> None:
         """Answer for a document template that hangs or has died."""

@@ -94,7 +94,7 @@ class Agent(Policy):
 
     def forward(self, obs):
         mu = self.mu(obs)
-        return torch.distributions.Normal(mu, mu.exp()).log_prob(mu)
+        return torch.distributions.Normal(mu, mu.exp(), validate_args=True).log_prob(mu)
 
 
 def test_whatever_the_checks_of_a_distribution_raise_is_mended_by_leaving_them_out():
