@@ -21,6 +21,10 @@ class TraceError(_Counterpart):
     """A symbolic value was used in a way that tracing cannot record. It is a `ValueError`, as torch.fx's is."""
 
 
+OF_THE_CODE: Final = (NameError, ImportError)
+"""What code raises for a fault of its own, whatever it is given."""
+
+
 class Rule:
     """A kind of tracing problem. Subclasses are the rules; they are never instantiated.
 

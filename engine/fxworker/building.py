@@ -30,7 +30,7 @@ from fxworker.loading import Loaded
 from fxworker.meta import OnMeta
 from fxworker.offline import weights_are_absent
 from fxworker.packages import with_packages
-from fxworker.wire import LOCALS, Construct, TraceTarget
+from fxworker.wire import LOCALS, Construct, Provenance, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 
@@ -44,6 +44,9 @@ _MOST_MAKERS: Final = 2
 
 EXPLICIT: Final = frozenset({"directive", "configuration"})
 """Ways that the person wrote down for us: one that fails is told, not passed over."""
+
+MADE_UP: Final = frozenset[Provenance]({"inferred", "remembered"})
+"""Where constructions come from that nobody wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +246,7 @@ def _search(target: TraceTarget, cls: Any, loaded: Loaded, scope: dict[str, Any]
 def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
     """Return why a model is none in truth that fails since an argument that was made up lacks what it asks for."""
     construct = built.construct
-    if construct is None or construct.source not in {"inferred", "remembered"} or not isinstance(error, AttributeError):
+    if construct is None or construct.source not in MADE_UP or not isinstance(error, AttributeError):
         return None
     lacking = _LACKING.match(str(error))
     if lacking is None or lacking[1] not in construct.expression:

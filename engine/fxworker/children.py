@@ -29,6 +29,9 @@ _PRINTED_KEPT: Final = 16 << 10
 _PRINTED_READS: Final = 16
 """Reads that empty the pipe, and that a process which goes on printing cannot make endless."""
 
+own_pid: Final = os.getpid
+"""Which process this is; user code may put something else in the place of that function."""
+
 _prctl: Final = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 _ours: Final[set[int]] = set()

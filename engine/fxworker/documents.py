@@ -26,6 +26,7 @@ from fxworker.children import (
     fork,
     hold_standard_descriptors,
     outlive_parent,
+    own_pid,
 )
 from fxworker.limits import GRACE, ask_where, bound, bring_down, watch
 from fxworker.loading import Document, Hint
@@ -81,10 +82,6 @@ class Job:
     lost: dict[str, TargetReport] = field(default_factory=dict)
 
 
-_getpid: Final = os.getpid
-"""Which process this is; user code may replace the function of that name."""
-
-
 @dataclass
 class _Prepared:
     """A child that executes the last text ahead of need. Mutable.
@@ -116,13 +113,13 @@ def live(ends: Ends, folder: str) -> None:
     if request.sandbox:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         sandbox.confine(sandbox.temporary_folders(request.roots, folder))
-    mine = _getpid()
+    mine = own_pid()
     document = Document.of(request)
     document.enter(request)
     # What imports make, stays: nobody looks through it for what could go.
     gc.disable()
     document.import_ahead(request)
-    if _getpid() != mine:
+    if own_pid() != mine:
         return  # What is imported forked, and its child came back here as well.
     ends.box.rest()
     hold_standard_descriptors()

@@ -20,15 +20,12 @@ from torch import nn
 from fxengine.classification import Moment
 from fxengine.inputs import InferredInputs, disagreements, infer_inputs
 from fxworker.arguments import Misfit
-from fxworker.building import Built, search_for
+from fxworker.building import MADE_UP, Built, search_for
 from fxworker.loading import Loaded
-from fxworker.wire import Construct, Provenance, TraceTarget
+from fxworker.wire import Construct, TraceTarget
 
-MADE_UP: Final = frozenset[Provenance]({"inferred", "remembered"})
-"""Where constructions come from that nobody wrote."""
-
-NOT_OF_INPUTS: Final = ("NameError", "ImportError", "ModuleNotFoundError", "NotImplementedError", "UnboundLocalError")
-"""What no inputs can mend, nor other arguments."""
+NOT_OF_INPUTS: Final = NotImplementedError.__name__
+"""What no inputs can mend, nor other arguments; with a fault of the code itself inputs are found (``usable``)."""
 
 _SECONDS: Final = 1.5
 """Seconds of processor time after which nothing more is tried."""

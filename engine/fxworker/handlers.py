@@ -6,6 +6,7 @@ import json
 import os
 import traceback
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Final
 
 from fxengine.errors import text_of
@@ -14,7 +15,7 @@ from fxengine.syntax import known_files
 from fxworker import spans, tampering
 from fxworker.blackbox import keep
 from fxworker.channel import Frame, Kind
-from fxworker.children import Ends, flush_output
+from fxworker.children import Ends, flush_output, own_pid
 from fxworker.limits import GRACE, bound
 from fxworker.loading import Document, Hint, Loaded
 from fxworker.measuring import failed, measure
@@ -48,9 +49,6 @@ always, which its kernels do when they are called first, and which may take long
 _MOMENT: Final = 0.25
 """Seconds without a request after which models are traced ahead: a person who types on is faster than that."""
 
-_getpid: Final = os.getpid
-"""As it is before user code runs, which may put something else in its place."""
-
 
 @dataclass(frozen=True, slots=True)
 class Last:
@@ -79,7 +77,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
         return
     request = decode(frame.payload)
     assert isinstance(request, TraceRequest)
-    mine = _getpid()
+    mine = own_pid()
     ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds + GRACE / 2)
     keep(ends.down, ends.up, ends.box.fd)
@@ -91,7 +89,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
         ends.send(Frame(Kind.DECLINED))
         return
     report = _traced(request, document, ends, prepared, loaded)
-    if _getpid() != mine:
+    if own_pid() != mine:
         return  # User code forked, and its child came back here as well.
     frames = _packed(request, report, document, ends)
     # The answer goes out with what was printed before it.
@@ -241,22 +239,19 @@ def _line_of(error: BaseException, path: str) -> int:
 
     What the file's code has raised may raise again when somebody asks it for its name.
     """
-    found, frames = 0, []
-    trace = error.__traceback__
-    while trace is not None:
-        found = trace.tb_lineno if trace.tb_frame.f_code.co_filename == path else found
-        frames.insert(0, trace.tb_frame)
-        trace = trace.tb_next
-    for frame in frames:
-        for value in list(frame.f_locals.values()):
-            if found:
-                return found
-            if BaseException in type(value).__mro__:
-                trace = _traceback_of(value)
-                while trace is not None:
-                    found = trace.tb_lineno if trace.tb_frame.f_code.co_filename == path else found
-                    trace = trace.tb_next
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    found = _last_line(error.__traceback__, path)
+    looked_at = (value for frame in reversed(frames) for value in list(frame.f_locals.values()))
+    while not found and (value := next(looked_at, _NOTHING)) is not _NOTHING:
+        if BaseException in type(value).__mro__:
+            found = _last_line(_traceback_of(value), path)
     return found
 
 
+def _last_line(trace: TracebackType | None, path: str) -> int:
+    """Return the line of a file that an exception came out of last, 0 if it came out of none."""
+    return next((line for frame, line in reversed([*traceback.walk_tb(trace)]) if frame.f_code.co_filename == path), 0)
+
+
+_NOTHING: Final = object()
 _traceback_of: Final = vars(BaseException)["__traceback__"].__get__

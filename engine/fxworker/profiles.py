@@ -13,12 +13,10 @@ from typing import Final
 from fxworker import postmortem, sandbox
 from fxworker.channel import Frame, Kind
 from fxworker.children import Child, adopt_orphans, end_stragglers, execute, fork, own
+from fxworker.limits import GRACE
 from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
 from fxworker.wire import CancelRequest, Message, ProfileReport, ProfileRequest, WireError, decode, digest, encode
-
-_GRACE: Final = 0.25
-"""Seconds between the sample of a hanging process, at its limit, and its end."""
 
 _LOADING_SECONDS: Final = 120.0
 """Seconds that a measuring process may take to import torch."""
@@ -58,7 +56,7 @@ class Profiles:
             spare = None
         measuring = spare or self._start(confined=request.sandbox)
         measuring.request = request
-        limit = _LOADING_SECONDS + request.limits.seconds + _GRACE
+        limit = _LOADING_SECONDS + request.limits.seconds + GRACE
         measuring.timer = self._loop.after(limit, lambda: self._overdue(measuring))
         measuring.child.send(Frame(Kind.REQUEST, encode(request)))
 
@@ -103,7 +101,7 @@ class Profiles:
                 self._out.write(frame.payload)
             case Kind.STARTED if measuring.timer is not None and measuring.request is not None:
                 measuring.timer.cancel()
-                limit = measuring.request.limits.seconds + _GRACE
+                limit = measuring.request.limits.seconds + GRACE
                 measuring.timer = self._loop.after(limit, lambda: self._overdue(measuring))
             case Kind.PROGRESS:
                 self._out.write(frame.payload)

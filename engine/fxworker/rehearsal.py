@@ -12,7 +12,6 @@ import os
 import warnings
 from collections.abc import Generator
 
-from fxengine.module_snapshot import Snapshot
 from fxengine.proxy import SymbolicValue
 from fxworker.children import disarm_timers, flush_output
 from fxworker.loading import Document
@@ -29,11 +28,8 @@ def is_rehearsed(request: TraceRequest, document: Document, prepared: Prepared) 
     """
     namespace = prepared.loaded.namespace
     before = dict(namespace)
-    snapshots = [Snapshot(built.root) for _, built in prepared.built.values()]
     with _unheard():
         rehearse(request, document, prepared)
-    for each in snapshots:
-        each.restore()
     namespace.clear()
     namespace.update(before)
     disarm_timers()

@@ -33,6 +33,7 @@ from fxworker.building import Unbuilt
 from fxworker.loading import Failure, Missing, NotExecutedError
 from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
+from fxworker.reparsing import first_line
 from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit
 from fxworker.slicing import Refused
 from fxworker.wire import (
@@ -369,7 +370,7 @@ class Reporter:
         owner = definitions[-1] if definitions else None
         if owner is None or owner.lineno != name.line:
             return ()
-        line = min([owner.lineno, *(each.lineno for each in owner.decorator_list)])
+        line = first_line(owner)
         end = "\r\n" if "\r\n" in self.text else "\n"
         place = Location(self.path, Span(line, 0, line, 0))
         edit = Edit(place, f"{' ' * owner.col_offset}# fx: {text}{end}")

@@ -8,7 +8,7 @@ from typing import Final
 
 from fxls.discovery.index import Function, ModelClass
 from fxls.discovery.names import Names, blocks_of, every_statement, names_of
-from fxls.discovery.syntax import FunctionNode, dotted, function_of, is_main_guard, name_span, span_of
+from fxls.discovery.syntax import FunctionNode, dotted, first_line, function_of, is_main_guard, name_span, span_of
 from fxworker.wire import LOCALS
 
 _NO_FORWARD: Final = frozenset(
@@ -209,7 +209,7 @@ def _model_class(candidate: _Candidate, lineage: list[_Candidate], names: Names,
     # The constructor of a base in another file is not known: nothing is required then, as far as the file shows.
     init = _first(each.init for each in lineage)
     node = candidate.node
-    header = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    header = first_line(node)
     span = replace(span_of(node), line=header)
     return ModelClass(
         qualname=candidate.qualname,

@@ -12,7 +12,7 @@ from fxls.discovery.ignores import ignores_of
 from fxls.discovery.index import Assignment, ModelIndex, ordered
 from fxls.discovery.names import every_statement, module_level, names_of
 from fxls.discovery.sites import Sites, Source, sites_of
-from fxls.discovery.syntax import FunctionNode, name_span, parse, span_of
+from fxls.discovery.syntax import FunctionNode, first_line, name_span, parse, span_of
 from fxworker.wire import LOCALS, Construct, Problem, TraceTarget
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
@@ -50,7 +50,7 @@ def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
     sites = sites_of(Source(path, text, tree, names, local), classes, factories)
     functions = {each.name: each for each in module_level(tree.body) if isinstance(each, FunctionNode)}
     headers = {each.model.header: each.model.qualname for each in found if each.traceable}
-    headers |= {min([each.lineno, *(d.lineno for d in each.decorator_list)]): name for name, each in functions.items()}
+    headers |= {first_line(each): name for name, each in functions.items()}
     headers |= {each.name.line: each.qualname for each in sites.instances}
     directives = directives_of(path, lines, tree, headers, classes)
     free = free_factories(path, tree, factories)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fxls.discovery.index import Ignore, IgnoredCode
+from fxls.discovery.syntax import first_line
 from fxls.rules import selects_something
 from fxls.text.mapper import Mapper
 from fxls.text.scanning import STRING_OR_COMMENT
@@ -161,7 +162,7 @@ def _block(body: list[ast.stmt], line: int) -> _Block | None:
     What a definition defines runs at another time than the statements after it, so its block is the definition.
     """
     for statement in body:
-        start = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
+        start = first_line(statement)
         if not start <= line <= (statement.end_lineno or start):
             continue
         inside = list(_bodies(statement))

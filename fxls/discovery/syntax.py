@@ -42,6 +42,11 @@ def span_of(node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Span:
     return Span(node.lineno, node.col_offset, end_line, node.end_col_offset or 0)
 
 
+def first_line(node: ast.stmt) -> int:
+    """Return the line that a statement begins on, that of its first decorator if it has one."""
+    return min((each.lineno for each in getattr(node, "decorator_list", ())), default=node.lineno)
+
+
 def contains(span: Span, point: tuple[int, int]) -> bool:
     """Whether a point lies in a span or at its end."""
     return (span.line, span.column) <= point <= (span.end_line, span.end_column)

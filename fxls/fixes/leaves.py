@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from fxls.discovery.syntax import FunctionNode, span_of
+from fxls.discovery.syntax import FunctionNode, first_line, span_of
 from fxls.fixes.source import Proposal, Source
 from fxworker.wire import Edit, Location, Span
 
@@ -233,7 +233,7 @@ def _definition(source: Source, function: FunctionNode, text: str) -> Edit:
         if not isinstance(each, ast.Module):
             top = each
     assert isinstance(top, FunctionNode | ast.ClassDef | ast.stmt)
-    line = min([top.lineno, *(each.lineno for each in getattr(top, "decorator_list", ()))])
+    line = first_line(top)
     while line > 1 and _COMMENT.match(source.mapper.line(line - 1)):
         line -= 1
     end = "\r\n" if "\r\n" in source.mapper.text else "\n"

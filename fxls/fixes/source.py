@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from fxls.discovery.syntax import FunctionNode, parse, span_of
+from fxls.discovery.syntax import FunctionNode, first_line, parse, span_of
 from fxls.text.mapper import Mapper
 from fxls.text.scanning import STRING_OR_COMMENT
 from fxworker.wire import Edit, Location, Span
@@ -136,7 +136,7 @@ class Source:
 
     def _around(self, line: int) -> list[ast.stmt]:
         """Return the top-level statements that a line belongs to."""
-        return [each for each in self.tree.body if _first_line(each) <= line <= (each.end_lineno or each.lineno)]
+        return [each for each in self.tree.body if first_line(each) <= line <= (each.end_lineno or each.lineno)]
 
     def _look_at(self, top: ast.stmt) -> None:
         """Note what the nodes of a top-level statement are parts of."""
@@ -144,11 +144,6 @@ class Source:
             self._seen.add(top)
             self._parents[top] = self.tree
             self._parents |= {child: node for node in ast.walk(top) for child in ast.iter_child_nodes(node)}
-
-
-def _first_line(node: ast.stmt) -> int:
-    """Return the line that a statement begins on, that of its first decorator if it has one."""
-    return min((each.lineno for each in getattr(node, "decorator_list", ())), default=node.lineno)
 
 
 def is_number(node: ast.expr) -> bool:

@@ -480,7 +480,11 @@ def test_constants_as_large_as_a_machine_are_not_made():
     assert targets(found) == ["x", "zeros", "getitem", "add", "output"]
 
 
-@pytest.mark.parametrize("inputs", [X, (X,), [X], {"x": X}, ((X,), {}), ([], {"x": X})], ids=str)
+@pytest.mark.parametrize(
+    "inputs",
+    [X, (X,), [X], {"x": X}, ((X,), {}), ([], {"x": X})],
+    ids=["tensor", "tuple", "list", "dict", "tuple and dict", "list and dict"],
+)
 def test_inputs_are_given_in_any_of_these_ways(inputs):
     assert fxengine.capture(lambda x: x + 1, inputs).graph_module(X).shape == X.shape
 

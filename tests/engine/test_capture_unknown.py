@@ -77,7 +77,7 @@ def _repeated(x):
     return x.repeat_interleave((x[:, 0] > 0).long() + 1, dim=0).sum(0)
 
 
-@pytest.mark.parametrize("model", [_sizes, _numbers, _lists, _selections, _repeated, Experts()], ids=str)
+@pytest.mark.parametrize("model", [_sizes, _numbers, _lists, _selections, _repeated, Experts()])
 def test_what_data_select_goes_on_as_a_value_of_the_graph(model):
     found = captured(model, X)
 

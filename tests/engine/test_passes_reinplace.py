@@ -178,7 +178,7 @@ def test_attributes_are_not_changed():
         torch.ops.aten.view.default, torch.ops.aten.split.Tensor, torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor,
         torch.ops.aten.zeros.default, torch.ops.aten.pow.Scalar, torch.ops.aten.as_strided.default, torch.relu, None,
     ],
-    ids=str,
+    ids=lambda operator: getattr(operator, "__name__", str(operator)),
 )  # fmt: skip
 def test_what_is_known_of_operators(operator):
     assert ours._is_view_op(operator) == theirs._is_view_op(operator)

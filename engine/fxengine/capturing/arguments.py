@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fxengine.capturing.held import Place
-from fxengine.capturing.objects import state_of
+from fxengine.capturing.objects import is_record, state_of
 from fxengine.recording import PLAIN_TYPES
 
 __all__ = ["Leaf", "Parameters", "leaves_of"]
@@ -110,7 +110,7 @@ def _rebuilt(
         return leaf(path, expression, value)
     if isinstance(value, tuple | list):
         items = [_rebuilt(item, (*path, i), f"{expression}[{i}]", leaf) for i, item in enumerate(value)]
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
+        if is_record(value):
             return type(value)(*items)
         return type(value)(items)
     if isinstance(value, dict):

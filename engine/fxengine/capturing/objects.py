@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from fxengine.node import Argument
 
-__all__ = ["argument_of", "rebuilt", "state_of", "tensors_in", "with_tensors"]
+__all__ = ["argument_of", "is_record", "rebuilt", "state_of", "tensors_in", "with_tensors"]
 
 _MOST: Final = 100_000
 """How many objects are looked at in the search for tensors."""
@@ -88,14 +88,15 @@ def with_tensors(change: Callable[[Tensor], Any], value: Any) -> Any:
     """Return a value in which each tensor is what `change` returns for it. No class is asked to make its records."""
 
     def changed(leaf: Any) -> Any:
-        if _is_record(leaf):
+        if is_record(leaf):
             return tuple.__new__(type(leaf), [with_tensors(change, item) for item in leaf])
         return change(leaf) if isinstance(leaf, Tensor) else leaf
 
-    return pytree.tree_map(changed, value, is_leaf=_is_record)
+    return pytree.tree_map(changed, value, is_leaf=is_record)
 
 
-def _is_record(value: Any) -> bool:
+def is_record(value: Any) -> bool:
+    """Whether a value is a tuple whose items have names."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils import _pytree as pytree
 
-from fxengine.capturing.objects import argument_of
+from fxengine.capturing.objects import argument_of, is_record
 from fxengine.capturing.recording import Recording
 from fxengine.capturing.unknown import NUMBERS
 from fxengine.graph_module import GraphModule
@@ -54,7 +54,7 @@ class CaptureTracer(Tracer):
         if isinstance(a, Tensor):
             return self.recording.values.node_of(a)
         kind = type(a)
-        if kind in PLAIN_TYPES or kind in _CONTAINERS or (isinstance(a, tuple) and hasattr(a, "_fields")):
+        if kind in PLAIN_TYPES or kind in _CONTAINERS or is_record(a):
             return super().create_arg(a)
         if isinstance(a, Node):
             return a

@@ -18,6 +18,7 @@ from torch import nn
 from fxengine.classification import Moment, Verdict, callee_of, moments_of, node_of, symbolic_operands
 from fxengine.diagnosis import EnoughSeen, Guard
 from fxengine.errors import (
+    OF_THE_CODE,
     DynamicBool,
     DynamicIteration,
     DynamicLength,
@@ -464,7 +465,7 @@ _OUTERMOST: Final = Run.execute.__code__
 
 def _is_of_the_code(error: BaseException) -> bool:
     """Whether an exception tells of a fault of the code, whatever values it works on."""
-    return isinstance(error, NameError | ImportError) and not isinstance(error, UnboundLocalError)
+    return isinstance(error, OF_THE_CODE) and not isinstance(error, UnboundLocalError)
 
 
 def _is_parameter(rule: type[Rule], subject: Any) -> bool:

@@ -14,15 +14,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
 
-from fxengine.inputs.probe import Operation, Outcome
+from fxengine.inputs.probe import SPATIAL, TRANSPOSED, Operation, Outcome
 
 __all__ = ["Disagreement", "disagreements"]
 
 Disagreement: TypeAlias = tuple[int, int]
 """The size that something had, and the one that was wanted of it."""
 
-_CONVOLUTIONS: Final = frozenset({torch.conv1d, torch.conv2d, torch.conv3d, F.conv1d, F.conv2d, F.conv3d})
-_TRANSPOSED: Final = frozenset({F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d})
 _PRODUCTS: Final = frozenset({
     torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__, Tensor.bmm, Tensor.mm,
 })  # fmt: skip
@@ -56,7 +54,7 @@ def _between(operation: Operation) -> Iterator[Disagreement]:
     if len(tensors) < 2 or not tensors[0].dim() or not tensors[1].dim():
         return
     first, second = tensors[:2]
-    if function in _CONVOLUTIONS or function in _TRANSPOSED:
+    if function in SPATIAL:
         yield from _channels(operation, first, second)
     elif function is F.linear or function in _BY_LAST:
         yield first.shape[-1], second.shape[-1]
@@ -70,7 +68,7 @@ def _between(operation: Operation) -> Iterator[Disagreement]:
 
 def _channels(operation: Operation, given: Tensor, weight: Tensor) -> Iterator[Disagreement]:
     groups = operation.kwargs.get("groups", operation.args[6] if len(operation.args) > 6 else 1)
-    transposed = operation.function in _TRANSPOSED
+    transposed = operation.function in TRANSPOSED
     wanted = weight.shape[0] if transposed else weight.shape[1] * (groups if isinstance(groups, int) else 1)
     if given.dim() == weight.dim():
         yield given.shape[1], wanted

@@ -26,6 +26,8 @@ from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
 
 __all__ = [
+    "SPATIAL",
+    "TRANSPOSED",
     "Operation",
     "Outcome",
     "Sources",
@@ -53,8 +55,8 @@ _LOOKUPS = frozenset({
 _WEIGHED = frozenset({torch.conv1d, torch.conv2d, torch.conv3d, F.conv1d, F.conv2d, F.conv3d, F.linear})
 """What sums for each element of its result as many products as the second argument has weights for it."""
 
-_TRANSPOSED = frozenset({F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d})
-_SPATIAL = {
+TRANSPOSED = frozenset({F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d})
+SPATIAL = {
     F.conv1d: 1,
     F.conv2d: 2,
     F.conv3d: 3,
@@ -224,9 +226,9 @@ class _Probe(ShapesOnly):
         try:
             if func in _EMBEDDING and len(args) > 1:
                 self._look_up(args[0], args[1])
-            elif func in _SPATIAL and len(args) > 1:
+            elif func in SPATIAL and len(args) > 1:
                 _check_weight(func, args[1])
-                if func in _TRANSPOSED:
+                if func in TRANSPOSED:
                     _check_transposed(*args, **kwargs)
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
@@ -284,7 +286,7 @@ def _check_weight(func: Callable[..., Any], weight: Any) -> None:
     Raises:
         RuntimeError: Its weights are for pictures of other dimensions.
     """
-    wanted = _SPATIAL[func] + 2
+    wanted = SPATIAL[func] + 2
     if isinstance(weight, Tensor) and weight.dim() != wanted:
         raise RuntimeError(f"expected {wanted}-dimensional weight, but got one of size {list(weight.shape)}")
 

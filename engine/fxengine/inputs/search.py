@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import log2
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import nn
 
+from fxengine.errors import OF_THE_CODE
 from fxengine.graph import Graph
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
@@ -94,10 +95,6 @@ class Attempt:
     expression: str
     error: str
     calls: int
-
-
-OF_THE_CODE: Final = (NameError, ImportError)
-"""What code raises for a fault of its own, whatever it is given."""
 
 
 @dataclass(frozen=True, slots=True)
