@@ -135,6 +135,18 @@ class Survey:
     children: int
 
 
+def modules_of(root: nn.Module) -> list[nn.Module]:
+    """All modules in `root`, each once, in no particular order. torch's own walk names each, which takes long."""
+    found: dict[nn.Module, None] = {}
+    pending = [root]
+    while pending:
+        module = pending.pop()
+        if module not in found:
+            found[module] = None
+            pending += [child for child in module._modules.values() if child is not None]
+    return [*found]
+
+
 def survey(root: nn.Module) -> Survey:
     """Walk through the hierarchy of `root`, in the order of torch's own walks."""
     paths: dict[nn.Module, str] = {}

@@ -18,6 +18,8 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 from torch import nn
 
+from fxengine.hierarchy import modules_of
+
 _SEED: Final = 0
 
 _MOST_KEPT: Final = 1 << 16
@@ -56,14 +58,9 @@ class Snapshot:
     """What a model was when the snapshot was made; for a function, the random generators alone."""
 
     def __init__(self, root: nn.Module | Callable[..., Any]) -> None:
-        self._modules: dict[nn.Module, _Kept] = {}
+        modules = modules_of(root) if isinstance(root, nn.Module) else ()
+        self._modules = {module: _Kept(module) for module in modules}
         self._random = _random_state()
-        pending = [root] if isinstance(root, nn.Module) else []
-        while pending:
-            module = pending.pop()
-            if module not in self._modules:
-                self._modules[module] = _Kept(module)
-                pending += [child for child in module._modules.values() if child is not None]
         self._root = root
 
     def restore(self, changed: "Sequence[Changed] | None" = None) -> None:

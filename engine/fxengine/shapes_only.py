@@ -7,7 +7,6 @@ and ``needs_data`` recognises that. The module's parameters and buffers are not 
 them.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from fxengine.hierarchy import modules_of
 from fxengine.shape_rules import RULES, answer, check_types
 
 __all__ = ["ShapesOnly", "needs_data", "to_meta"]
@@ -89,8 +89,7 @@ class ShapesOnly(TorchFunctionMode):
         self.current: tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]] | None = None
         self._twins: dict[int, tuple[Tensor, Tensor]] = {}
         self._overwritten: set[int] = set()
-        state = itertools.chain(module.parameters(), module.buffers()) if module is not None else ()
-        self._state = {id(tensor) for tensor in state}
+        self._state = _state_of(module) if module is not None else frozenset[int]()
 
     def __torch_function__(
         self,
@@ -178,6 +177,12 @@ class ShapesOnly(TorchFunctionMode):
 
 _DEVICE_OF = Tensor.device.__get__  # pyright: ignore[reportAttributeAccessIssue] - a C descriptor, not typed as one.
 _IS_META = Tensor.is_meta.__get__  # pyright: ignore[reportAttributeAccessIssue] - likewise.
+
+
+def _state_of(module: torch.nn.Module) -> frozenset[int]:
+    """The identities of the parameters and buffers of a module and all that are in it."""
+    registries = (values for each in modules_of(module) for values in (each._parameters, each._buffers))
+    return frozenset(id(tensor) for values in registries for tensor in values.values())
 
 
 def to_meta(tensor: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from fxworker.building import Built, build
 from fxworker.loading import Document, Hint, Loaded, kept, load, with_flags
 from fxworker.slicing import Slice
+from fxworker.subjects import Subject
 from fxworker.wire import TraceRequest, TraceTarget
 
 _FUNCTION: Final = 0x1
@@ -49,7 +50,7 @@ class Prepared:
 
     document: Document
     loaded: Loaded
-    built: dict[str, tuple[TraceTarget, Built]]
+    built: dict[str, tuple[TraceTarget, Subject]]
     functions: dict[int, list[types.FunctionType]]
     ran: frozenset[int]
     codes: tuple[types.CodeType, ...]
@@ -69,16 +70,14 @@ class Prepared:
                 return None
         return kept(self.loaded, slice_)
 
-    def model(self, target: TraceTarget) -> Built | None:
+    def model(self, target: TraceTarget) -> Subject | None:
         """Return the model of a target, which may be used once; None where it was not built in the way that it asks."""
-        known, built = self.built.pop(target.qualname, (target, None))
-        if built is None or _ways(known) != _ways(target) or known.kind != target.kind:
+        known, subject = self.built.pop(target.qualname, (target, None))
+        if subject is None or _ways(known) != _ways(target) or known.kind != target.kind:
             return None
-        way = built.construct
-        return replace(
-            built,
-            construct=next((each for each in target.constructs if way and each.expression == way.expression), way),
-        )
+        way = subject.built.construct
+        way = next((each for each in target.constructs if way and each.expression == way.expression), way)
+        return replace(subject, built=replace(subject.built, construct=way))
 
     def _pairs(self, slice_: Slice) -> Iterator[tuple[types.CodeType, types.CodeType]]:
         """Yield the code of functions that have other code in another slice.
@@ -122,14 +121,14 @@ def prepare(request: TraceRequest, document: Document, names: frozenset[str]) ->
         loaded = load(request, document)
         if loaded.tree is None or loaded.failures or loaded.broken or any(each.needed for each in loaded.missing):
             return None
-        built: dict[str, tuple[TraceTarget, Built]] = {}
+        built: dict[str, tuple[TraceTarget, Subject]] = {}
         for target in request.targets:
             if target.qualname in names:
                 way = document.hints.get(target.qualname, Hint()).construct
                 found = build(target, loaded, way, lambda: False)
                 if not isinstance(found, Built):
                     return None
-                built[target.qualname] = target, found
+                built[target.qualname] = target, Subject.of(found)
     functions: dict[int, list[types.FunctionType]] = {}
     for each in gc.get_objects():
         if type(each) is types.FunctionType and each.__code__.co_filename == document.path:

@@ -33,7 +33,8 @@ from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
 from fxworker.prepared import Prepared
 from fxworker.reporting import Reporter
-from fxworker.sums import Clock, facts_of, overall, total
+from fxworker.subjects import Subject
+from fxworker.sums import Clock, overall, total
 from fxworker.wire import (
     EarlyReport,
     Enclosed,
@@ -138,7 +139,7 @@ def warm_up() -> None:
         path = sample.__file__
         request = TraceRequest(0, path, "", (TraceTarget("Sample", "class", Span(1, 0, 1, 0)),))
         session = _Session(request, Loaded(sample, None), Reporter(path, ""), {}, lambda _index, _guess: None)
-        report = session.described(session.traced(request.targets[0], Built(root, None), 0.0))
+        report = session.described(session.traced(request.targets[0], Subject.of(Built(root, None)), 0.0))
         decode(encode(TraceReport(0, "", "", "complete", (report,))))
 
 
@@ -242,11 +243,10 @@ class _Session:
             self.on_target(self.request.targets.index(traced.target), False)
             self.reports[traced.target.qualname] = self.described(traced)
 
-    def traced(self, target: TraceTarget, built: Built, build_ms: float) -> _Traced:
+    def traced(self, target: TraceTarget, subject: Subject, build_ms: float) -> _Traced:
         """Trace a target that could be built."""
         clock = Clock()
-        # The tracer may put constants into the root; what the model is, is known only before.
-        facts = facts_of(built.root)
+        built = subject.built
         sources = self._sources(target, built.root)
         finder = Finder(sources, lambda: self.on_target(self.request.targets.index(target), False))
         steps = diagnose_in_steps(
@@ -254,6 +254,7 @@ class _Session:
             inputs=finder.find,
             user_paths=(self.reporter.path,),
             foreign=self._hint(target).functions,
+            snapshot=subject.snapshot,
         )
         diagnosis = next(steps)
         if isinstance(built.root, nn.Module):
@@ -264,7 +265,7 @@ class _Session:
             target.name,
             "complete" if diagnosis.complete else "partial",
             built.construct,
-            facts=facts,
+            facts=subject.facts,
             problems=self._problems(target, built, diagnosis),
             guards=self.reporter.guards(diagnosis.guards),
             cut=diagnosis.cut,
@@ -318,13 +319,17 @@ class _Session:
             return self._unchanged(target, known)
         clock = Clock()
         ahead = self.prepared.model(target) if self.prepared is not None else None
-        built = ahead or build(target, self.loaded, self._hint(target).construct, lambda: self._may_search(target))
+        subject = ahead or self._built(target)
         self.on_target(self.request.targets.index(target), False)
-        if isinstance(built, Unbuilt):
-            return replace(self.reporter.untraced(target, self._unbuilt(target, built)), construct=built.construct)
-        traced = self.traced(target, built, clock.lap())
+        if isinstance(subject, Unbuilt):
+            return replace(self.reporter.untraced(target, self._unbuilt(target, subject)), construct=subject.construct)
+        traced = self.traced(target, subject, clock.lap())
         self.traces.append(traced)
         return traced.report
+
+    def _built(self, target: TraceTarget) -> Subject | Unbuilt:
+        built = build(target, self.loaded, self._hint(target).construct, lambda: self._may_search(target))
+        return built if isinstance(built, Unbuilt) else Subject.of(built)
 
     def _unbuilt(self, target: TraceTarget, unbuilt: Unbuilt) -> tuple[Problem, ...]:
         """Return what is told of a target that could not be built, and note what need not be tried again."""

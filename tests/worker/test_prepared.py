@@ -240,8 +240,8 @@ class Net(nn.Module):
 def test_a_rehearsal_is_not_heard_and_what_it_changed_is_put_back(place, capfd):
     document, prepared = ready(place, LEAVES_TRACES)
     assert prepared.loaded.namespace["CALLS"] == 0
-    ((_, built),) = prepared.built.values()
-    assert (built.root.calls, built.root.kept) == (0, {})
+    ((_, subject),) = prepared.built.values()
+    assert (subject.built.root.calls, subject.built.root.kept) == (0, {})
     capfd.readouterr()
     edited = request(place, LEAVES_TRACES.replace("x = self.layer(x)", "x = self.layer(x) + 1"))
     loaded = prepared.taken(edited)

@@ -94,16 +94,19 @@ def diagnose_in_steps(
     user_paths: Collection[str] | None = None,
     budget: Budget | None = None,
     foreign: Iterable[ForeignFunction] = (),
+    snapshot: Snapshot | None = None,
 ) -> Iterator[Diagnosis]:
     """Yield a model's diagnosis twice: first with what stops a trace alone, then as `diagnose` returns it.
 
-    The arguments are those of `diagnose`, but for `foreign`: functions that an earlier diagnosis has found to be so,
-    which need no runs to be found again. Whether they are is asked at each call, so it does no harm if they no longer
-    are. Between the two the model is as it was; the time that passes there is not counted.
+    The arguments are those of `diagnose`, but for two. `foreign` are functions that an earlier diagnosis has found to
+    be so, which need no runs to be found again. Whether they are is asked at each call, so it does no harm if they no
+    longer are. `snapshot` is what the model is, if that was looked at before. Between the two the model is as it was;
+    the time that passes there is not counted.
     """
     tracer = Tracer() if tracer is None else tracer
     describer = Describer(root, tracer.traced_func_name, user_paths)
-    exploration = _Exploration(describer, concrete_args, tracer, inputs, budget or Budget(), Leaves.named(foreign))
+    leaves, snapshot = Leaves.named(foreign), snapshot or Snapshot(root)
+    exploration = _Exploration(describer, concrete_args, tracer, inputs, budget or Budget(), leaves, snapshot)
     return exploration.diagnoses()
 
 
@@ -135,6 +138,7 @@ class _Exploration:
         inputs: Source,
         budget: Budget,
         leaves: Leaves,
+        snapshot: Snapshot,
     ) -> None:
         self._root = root = describer.root
         self._concrete_args: Any = concrete_args
@@ -142,7 +146,7 @@ class _Exploration:
         self._tracer = tracer
         self._budget = budget
         self._deadline = time.monotonic() + budget.seconds
-        self._snapshot = Snapshot(root)
+        self._snapshot = snapshot
         self._tracer_state = _copied(vars(tracer))
         function = getattr(type(root), describer.method, None) if isinstance(root, nn.Module) else root
         self._knowledge = Knowledge(
