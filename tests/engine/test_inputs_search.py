@@ -333,3 +333,24 @@ class Contracted(nn.Module):
 def test_an_equation_tells_the_ranks_of_its_operands():
     query, logits = fed(Contracted(), budget_s=20.0).args
     assert query.dim() == logits.dim() == 4
+
+
+class OfOnePicture(nn.Module):
+    """Its own columns are laid out for as many pictures as there are, but there is one of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(90, 8)
+        self.patches = nn.Conv2d(3, 8, 16, stride=16)
+        self.columns = nn.Embedding(14, 8)
+
+    def forward(self, input_ids: Tensor, pixel_values: Tensor):
+        grid = self.patches(pixel_values).movedim(1, -1)
+        grid = grid + self.columns.weight.view(grid.shape[0], 1, grid.shape[2], grid.shape[3])
+        return torch.cat([self.tokens(input_ids), grid.flatten(1, 2)], 1)
+
+
+def test_what_was_made_for_a_batch_of_one_gets_one():
+    inferred = fed(OfOnePicture())
+    assert [each.shape[0] for each in inferred.args] == [1, 1]
+    assert len(inferred.failures) < 3

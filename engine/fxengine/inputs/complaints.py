@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import torch
 
+from fxengine.inputs.clues import BATCH
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.probe import Sources
 from fxengine.inputs.proposals import Proposer
@@ -200,6 +201,8 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     wanted, given = math.prod(abs(size) for size in sizes), int(match[2])
     if not given:
         return
+    if sizes[0] == BATCH and wanted == BATCH * given:  # What is the model's own was made for a batch of one.
+        yield from moves.single(0.2)
     if -1 in sizes and wanted and given % wanted:
         for factor in dict.fromkeys([*(size for size in sizes if size > 1), wanted]):
             yield from moves.multiple(factor * moves.clues.patch, 0.7)

@@ -232,6 +232,16 @@ class Moves:
             if parts:
                 yield self.change(parts, cost + 0.1 * exponent)
 
+    def single(self, cost: float) -> Iterator[Change]:
+        """Make a batch of one of all that are batches."""
+        parts: dict[Place, Recipe] = {
+            place: recipe.with_shape((1, *recipe.shape[1:]))
+            for place, recipe in self.tensors()
+            if recipe.shape[:1] == (BATCH,)
+        }
+        if parts:
+            yield self.change(parts, cost)
+
     def floating(self, places: Sources, cost: float = 0.3) -> Iterator[Change]:
         """Make tensors of integers ones of floating point numbers."""
         for place, recipe in self.among(places):

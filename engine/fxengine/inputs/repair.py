@@ -19,7 +19,7 @@ from fxengine.inputs.complaints import by_message
 from fxengine.inputs.moves import Assignment, Change, Moves
 from fxengine.inputs.probe import Operation, Outcome, Sources
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Place, Recipe, TensorRecipe
+from fxengine.inputs.recipes import Place, TensorRecipe
 from fxengine.inputs.scenes import by_scene
 
 __all__ = ["Change", "repairs"]
@@ -229,13 +229,7 @@ def by_guess(moves: Moves) -> Iterator[Change]:
             yield moves.put(place, moves.as_integers(recipe), 4.0)
         else:
             yield moves.put(place, replace(recipe, fill="normal", dtype=torch.float32), 4.0)
-    single: dict[Place, Recipe] = {
-        place: recipe.with_shape((1, *list(recipe.shape)[1:]))
-        for place, recipe in moves.tensors()
-        if recipe.shape[:1] == (BATCH,)
-    }
-    if single:
-        yield moves.change(single, 3.2)
+    yield from moves.single(3.2)
 
 
 def _usual_sizes(moves: Moves, place: Place, recipe: TensorRecipe) -> Iterator[Change]:
