@@ -8,7 +8,7 @@ them.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -65,6 +65,12 @@ _OTHER_CONSTRUCTORS = frozenset({
 })  # fmt: skip
 _CONSTRUCTORS = _SIZED_CONSTRUCTORS | _FILLED_CONSTRUCTORS | _OTHER_CONSTRUCTORS
 
+_FILLED: Mapping[Callable[..., Any], int | None] = {
+    Tensor.new_zeros: 0, torch.zeros_like: 0, Tensor.new_ones: 1, torch.ones_like: 1,
+    Tensor.new_full: None, torch.full_like: None,
+}  # fmt: skip
+"""What makes a tensor that has of another only the type, or the shape as well, and the number that it is full of."""
+
 _MOVES = frozenset({Tensor.to, Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory})
 _CPU = torch.device("cpu")
 
@@ -113,13 +119,25 @@ class ShapesOnly(TorchFunctionMode):
             return self._move(func, args, kwargs)
         if func is Tensor.type and args[0].is_meta:
             return _typed(*args, **kwargs)
-        args, kwargs = self._agree(func, args, kwargs)
-        check_types(func, args)
-        if func in RULES and args and all(value.is_meta for value in _flat(args) if isinstance(value, Tensor)):
-            result = answer(func, args, kwargs)
+        made = _filled(func, args, kwargs) if func in _FILLED else None
+        return self._carried_out(func, args, kwargs) if made is None else made
+
+    def _carried_out(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return what a function returns, without data if one of the tensors that it is given has none."""
+        alike, named = self._agree(func, args, kwargs)
+        check_types(func, alike)
+        if func in RULES and alike and all(value.is_meta for value in _flat(alike) if isinstance(value, Tensor)):
+            result = answer(func, alike, named)
             if result is not None:
                 return result
-        return func(*args, **kwargs)
+        try:
+            return func(*alike, **named)
+        except RuntimeError as error:
+            numbers = [each for each in _flat((*args, *kwargs.values())) if _is_number(each)]
+            if not numbers or not needs_data(error):
+                raise
+            alike, named = self._agree(func, args, kwargs, {id(number) for number in numbers})
+            return func(*alike, **named)
 
     def _move(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Change a tensor's type, but not where it lies."""
@@ -131,9 +149,13 @@ class ShapesOnly(TorchFunctionMode):
         return func(args[0], *dtypes, **named) if dtypes or named else args[0]
 
     def _agree(
-        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        kept: Container[int] = (),
     ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        """Return the arguments with all tensors without data if one of them has none."""
+        """Return the arguments with all tensors without data if one of them has none, those apart that are kept."""
         tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
         hollow = [self._is_hollow(tensor) for tensor in tensors]
         mutates = bool(tensors) and _mutates(func)
@@ -145,8 +167,8 @@ class ShapesOnly(TorchFunctionMode):
             return args, kwargs
         keep = torch.bool if func is Tensor.__getitem__ and hollow[0] else None
         return (
-            tuple([self._hollow(value, keep) for value in args]),
-            {key: self._hollow(value, keep) for key, value in kwargs.items()},
+            tuple([self._hollow(value, keep, kept) for value in args]),
+            {key: self._hollow(value, keep, kept) for key, value in kwargs.items()},
         )
 
     def _is_hollow(self, tensor: Tensor) -> bool:
@@ -156,13 +178,13 @@ class ShapesOnly(TorchFunctionMode):
         limit = _REAL_PARAMETER_LIMIT if isinstance(tensor, torch.nn.Parameter) else _REAL_LIMIT
         return tensor.numel() > limit or id(tensor) in self._overwritten
 
-    def _hollow(self, value: Any, keep: torch.dtype | None) -> Any:
-        """Return ``value`` with the tensors in it replaced by meta ones, those of type ``keep`` apart."""
+    def _hollow(self, value: Any, keep: torch.dtype | None, kept: Container[int]) -> Any:
+        """Return ``value`` with the tensors in it replaced by meta ones, those of type ``keep`` and the kept apart."""
         match value:
             case Tensor():
-                return value if value.is_meta or value.dtype is keep else self._twin(value)
+                return value if value.is_meta or value.dtype is keep or id(value) in kept else self._twin(value)
             case list() | tuple() if any(isinstance(item, Tensor | list | tuple) for item in value):
-                items = [self._hollow(item, keep) for item in value]
+                items = [self._hollow(item, keep, kept) for item in value]
                 return items if isinstance(value, list) else tuple(items)
             case _:
                 return value
@@ -229,6 +251,11 @@ _TYPE_NAMES = {
 """What the types of tensors are called by old code."""
 
 
+def _is_number(value: Any) -> bool:
+    """Whether a value is a tensor of one whole number, with data: a size may follow from it."""
+    return isinstance(value, Tensor) and not value.is_meta and not value.dim() and not value.is_floating_point()
+
+
 def _mutates(func: Callable[..., Any]) -> bool:
     name = getattr(func, "__name__", "")
     return func is Tensor.__setitem__ or (name.endswith("_") and not name.endswith("__"))
@@ -258,6 +285,18 @@ def _construct(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
         return func(*args, **kwargs)
     is_large = func in _SIZED_CONSTRUCTORS | _FILLED_CONSTRUCTORS and _elements(func, args, kwargs) > _REAL_LIMIT
     return func(*args, **{**kwargs, "device": "meta" if is_large else "cpu"})
+
+
+def _filled(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tensor | None:
+    """Return a small tensor of whole numbers with data, made after one that has none; None if it is another."""
+    if not args or not args[0].is_meta or (kwargs.get("dtype") or args[0].dtype).is_floating_point:
+        return None
+    made = func(*args, **{**kwargs, "device": "meta"})
+    number = _FILLED[func]
+    if number is None:
+        number = kwargs.get("fill_value", args[-1])
+    is_known = isinstance(number, int) and made.numel() <= _REAL_LIMIT and not made.is_floating_point()
+    return torch.full(made.shape, number, dtype=made.dtype) if is_known else None
 
 
 def _elements(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:

@@ -263,3 +263,38 @@ def test_binary_operations_agree_over_shapes_and_types():
         with ShapesOnly():
             found = meta(*a, dtype=c) * meta(*b, dtype=d)
         assert (found.shape, found.dtype) == (real.shape, real.dtype)
+
+
+@pytest.mark.parametrize(
+    ("make", "wanted"),
+    [
+        (lambda x: x.new_ones(3, dtype=torch.long), [1, 1, 1]),
+        (lambda x: x.long().new_zeros((2,)), [0, 0]),
+        (lambda x: x.new_full((2,), 7, dtype=torch.int32), [7, 7]),
+        (lambda x: torch.full_like(x[0, :2], 5, dtype=torch.long), [5, 5]),
+        (lambda x: torch.ones_like(x[0, :2] > 0), [True, True]),
+    ],
+)
+def test_whole_numbers_that_have_of_another_tensor_only_type_and_shape_are_real(make, wanted):
+    with ShapesOnly():
+        assert make(meta(2, 6)).tolist() == wanted
+
+
+def test_a_size_may_be_a_number_of_such_a_tensor():
+    def shrink(x):
+        lengths = x.shape[1] * x.new_ones(2, dtype=torch.long) - 1
+        return F.interpolate(x[None, :, : lengths[0]], size=lengths[1])
+
+    with ShapesOnly():
+        found = shrink(meta(2, 6))
+
+    assert found.shape == shrink(torch.zeros(2, 6)).shape
+
+
+def test_what_is_written_into_such_a_tensor_is_not_known():
+    with ShapesOnly():
+        lengths = meta(2, 6).new_ones(2, dtype=torch.long)
+        lengths[0] = meta(3, dtype=torch.long).sum()
+        with pytest.raises(RuntimeError) as caught:
+            (lengths + 0).tolist()
+    assert needs_data(caught.value)
