@@ -338,3 +338,28 @@ def test_the_buffers_of_norms_that_are_changed_by_hooks_are_put_back():
 
     assert found.problems == ()
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+
+
+def test_sizes_and_ends_of_slices_may_be_numbers_that_follow_from_shapes():
+    def align(x, y):
+        lengths = x.shape[1] * x.new_ones(x.shape[0], dtype=torch.long) - 1
+        aligned = y.new_zeros(y.shape)
+        for index, (row, length) in enumerate(zip(x, lengths, strict=True)):
+            part = row[:length]
+            aligned[index, : length - 1] = F.interpolate(part[None, None], size=length - 1, mode="nearest")[0, 0]
+        return aligned
+
+    found = captured(align, torch.randn(2, 6), torch.randn(2, 9))
+
+    assert "x.shape" in {guard.expression for guard in found.guards}
+
+
+def test_what_was_changed_through_a_view_does_not_follow_from_shapes():
+    def change(x):
+        lengths = x.new_ones(2, dtype=torch.long)
+        lengths.view(-1)[0] = x.argmax()
+        return x[: lengths[0]]
+
+    found = fxengine.capture(change, X.flatten(), may_load=False)
+
+    assert [type(problem.exception).__name__ for problem in found.problems] == ["DataDependent"]

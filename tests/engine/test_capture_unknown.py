@@ -119,6 +119,7 @@ def test_what_is_decided_by_such_a_number_is_told_on_its_line():
     [
         lambda x: x[: int(x[x > 0].shape[0])],
         lambda x: x * len(x[x > 0]),
+        lambda x: x[(x > 9).sum().item()],
         lambda x: next(row * 2 for row in x[x > 0]),
         lambda x: {3: x}.get(x[x > 0].shape[0], -x),
         lambda x: torch.stack([x + n for n in range((x > -9).sum().item())]),

@@ -17,6 +17,7 @@ from fxengine.capturing.held import Place
 from fxengine.capturing.recording import Recording
 from fxengine.capturing.rest import Rest
 from fxengine.capturing.surroundings import patch_surroundings
+from fxengine.capturing.tables import NUMBERS_OF, tables_among
 from fxengine.capturing.tracer import CaptureTracer
 from fxengine.capturing.unknown import DataDependent, asks_for_a_number
 from fxengine.diagnosis import TracingProblem
@@ -84,12 +85,15 @@ def capture(
 
     Whatever follows from shapes, types and devices is decided, as in eager mode, and noted as a guard. What only data
     can tell is known for constants, parameters and buffers. Where it depends on the inputs it is a value of the graph,
-    or a problem if anything is decided by it. An `assert` is none: the graph makes it, each time it runs.
+    or a problem if anything is decided by it. An `assert` is none: the graph makes it, each time it runs. Where the
+    numbers decide in a small table of whole numbers, such as the sizes of pictures, and nothing else would do, they
+    are noted as guards too, and the graph asserts them.
 
     Args:
         root: A module or function. It is left as it was.
         inputs: The arguments of a call: a tensor, a sequence of positional arguments, a mapping of keyword arguments,
-            or a pair `(args, kwargs)`. Their data are not looked at; they may lie on the meta device.
+            or a pair `(args, kwargs)`. Their data, such tables apart, are not looked at; they may lie on the meta
+            device.
         user_paths: The files that the user is working on; every file that is not machinery if None.
         may_load: Whether torch may load its compiler, which takes two seconds, where data decide how large something
             is. If not, that is a problem as well, unless it is loaded.
@@ -106,11 +110,19 @@ def capture(
     args, kwargs = arguments_of(inputs)
     first = _Capturing(root, args, kwargs, user_paths, may_load=may_load)
     found = first.result()
-    if not first.assigned or found.problems:
+    known, run, again = 0, first, found
+    while again.problems and run.tables & ~known:
+        known |= run.tables
+        run = _Capturing(root, args, kwargs, user_paths, may_load=may_load, known=known)
+        again = run.result()
+    if again.problems:
         return found
+    if not run.assigned:
+        return again
     # What each run changes is no constant, which is known only now.
-    second = _Capturing(root, args, kwargs, user_paths, may_load=may_load, variable=first.assigned).result()
-    return found if second.problems else second
+    assigned = run.assigned
+    last = _Capturing(root, args, kwargs, user_paths, may_load=may_load, variable=assigned, known=known).result()
+    return again if last.problems else last
 
 
 class _Capturing:
@@ -118,6 +130,7 @@ class _Capturing:
 
     Attributes:
         assigned: The buffers by name to which the code assigned others of the same kind.
+        tables: The inputs, as bits, whose numbers were wanted where the capture stopped, and may be taken for known.
     """
 
     def __init__(
@@ -129,8 +142,11 @@ class _Capturing:
         *,
         may_load: bool,
         variable: Mapping[str, Tensor] | None = None,
+        known: int = 0,
     ) -> None:
         self.assigned: dict[str, Tensor] = {}
+        self.tables = 0
+        self._known = known
         self._variable = variable or {}
         self._root = root
         self._describer = Describer(root, "forward", user_paths)
@@ -164,6 +180,8 @@ class _Capturing:
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's code raises whatever it likes.
             error = self._dependence(raised)
             problems = (self._problem(error),)
+            if isinstance(error, DataDependent):
+                self.tables = tables_among(self._leaves, error.sources)
             if isinstance(error, DataDependent) and self._parameters is not None:
                 rest = self._rest(self._parameters)
                 module = self._graph_module()
@@ -178,11 +196,13 @@ class _Capturing:
 
     def _dependence(self, error: BaseException) -> BaseException:
         """The error itself, or what it comes from: code wanted to see a number that only data can tell."""
-        if self._recording.values.unknown is None or isinstance(error, TraceError) or not asks_for_a_number(error):
+        unknown = self._recording.values.unknown
+        if unknown is None or isinstance(error, TraceError) or not asks_for_a_number(error):
             return error
         text = "what is decided here follows from a number that depends on the inputs, and only data can tell it"
         found = DataDependent(text).with_traceback(error.__traceback__)
         found.__cause__ = error
+        found.sources = unknown.sources
         return found
 
     def _run(self) -> None:
@@ -221,17 +241,23 @@ class _Capturing:
         self._leaves = leaves_of(given)
         bits = {leaf.path: 1 << index for index, leaf in enumerate(self._leaves)}
         code = getattr(inspect.unwrap(self._function), "__code__", None)
+        tables: list[tuple[str, Tensor]] = []
+
+        def taken(path: tuple[Any, ...], expression: str, tensor: Tensor, place: Place) -> Tensor:
+            values, bit = self._recording.values, bits[path]
+            if not bit & self._known:
+                return values.add(tensor, place, bit)
+            tables.append((expression, values.add_known(tensor, place, bit)))
+            return tables[-1][1]
+
         for name, target, default in parameters.placeholders():
             node = self._tracer.create_node("placeholder", target, default, {}, name)
             if code is not None:
                 node._origin = OriginRecord((site, (code, parameter_place(code, name))))
             if name in given:
-                given[name] = replaced(
-                    given[name],
-                    Place(node),
-                    name,
-                    lambda path, _, tensor, place: self._recording.values.add(tensor, place, bits[path]),
-                )
+                given[name] = replaced(given[name], Place(node), name, taken)
+        for expression, tensor in tables:
+            self._recording.values.hold_for(tensor, f"the graph holds for {expression} == {tensor.tolist()}")
         bound = parameters.signature.bind_partial()
         bound.arguments.update(given)
         return bound.args, bound.kwargs
@@ -294,6 +320,10 @@ class _Capturing:
                 frame = None if code is None else frame_at(code, parameter_place(code, str(leaf.path[0])))
                 guards.append(InputGuard(leaf.expression, leaf.value, frame, leaf.path, ""))
                 continue
+            if self._known >> index & 1:
+                frame = None if code is None else frame_at(code, parameter_place(code, str(leaf.path[0])))
+                numbers = fact_of(leaf.value, NUMBERS_OF)
+                guards.append(InputGuard(f"{leaf.expression}.{NUMBERS_OF}", numbers, frame, leaf.path, NUMBERS_OF))
             for (asked_index, kind), frame in asked.items():
                 is_part = kind == "ndim" or kind.startswith("shape[")
                 if asked_index == index and not (is_part and (index, "shape") in asked):

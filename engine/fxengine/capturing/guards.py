@@ -23,7 +23,7 @@ class InputGuard(Guard):
     Attributes:
         path: Which input, as the name of a parameter and the steps into its value.
         kind: What of a tensor: its `shape`, one size of it as `shape[1]`, its `ndim`, `dtype`, `device`, `layout`,
-            `requires_grad`; empty for the value itself.
+            `requires_grad`, the numbers in it as `tolist()`; empty for the value itself.
     """
 
     path: tuple[Any, ...]
@@ -52,6 +52,8 @@ def fact_of(value: Any, kind: str) -> Any:
             return value
         case "shape":
             return tuple(value.shape)
+        case "tolist()":
+            return None if value.is_meta else value.tolist()
         case "device":
             return torch.device("cpu") if value.is_meta else value.device
         case _ if kind.startswith("shape["):

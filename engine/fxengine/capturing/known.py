@@ -7,7 +7,7 @@ carried out here.
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import reduce
 from typing import Any, Final
 
@@ -55,7 +55,7 @@ def _value(node: Node, root: nn.Module, values: dict[Node, Any]) -> Any:
         value = reduce(getattr, str(node.target).split("."), root)
         return value.detach() if isinstance(value, Tensor) and not value.is_meta else None
     function = _function(node)
-    if function is None or function in RANDOM or function is operator.setitem or mutates(function, node.kwargs):
+    if function is None or function in RANDOM or _mutates(function, node):
         return None
     model = _model_of(node)
     if model is not None:
@@ -84,7 +84,7 @@ def _is_changed(node: Node) -> bool:
     while pending:
         for user in pending.pop().users:
             function = _function(user)
-            if function is None or function is operator.setitem or mutates(function, user.kwargs):
+            if function is None or (_mutates(function, user) and not _only_reads(user, seen)):
                 return True
             if user not in seen:
                 seen.add(user)
@@ -92,6 +92,17 @@ def _is_changed(node: Node) -> bool:
                 if len(seen) > _MOST_NODES:
                     return True
     return False
+
+
+def _mutates(function: Callable[..., Any], node: Node) -> bool:
+    return function is operator.setitem or mutates(function, node.kwargs)
+
+
+def _only_reads(node: Node, tensors: Container[Node]) -> bool:
+    """Whether a node that changes its first argument in place changes none of these tensors, but reads them."""
+    changed = node.args[0] if node.args else None
+    is_plain = node.target is operator.setitem or (node.op == "call_method" and "out" not in node.kwargs)
+    return is_plain and isinstance(changed, Node) and changed not in tensors
 
 
 def _function(node: Node) -> Callable[..., Any] | None:

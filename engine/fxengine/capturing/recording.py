@@ -6,6 +6,7 @@ recorded and carried out for its shapes; any other is carried out for real, and 
 which the graph refers to if it is ever combined with the former.
 """
 
+import contextlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -144,7 +145,7 @@ class Recording(TorchFunctionMode):
                 return tensor
             found = computed(self.values.node_of(tensor), self._tracer.root) if held is not None else None
             if held is None or found is None:
-                raise self.refusal(func)
+                raise self.refusal(func, 0 if held is None else held.sources)
             if held.sources:  # Only shapes and types of the inputs were looked at.
                 self._ask((held.sources, "shape"))
             return found
@@ -168,11 +169,13 @@ class Recording(TorchFunctionMode):
         self.values.append("call_function", torch._assert, args, _NO_KWARGS, "_assert", used)
         return passing
 
-    def refusal(self, func: Callable[..., Any]) -> DataDependent:
-        """What is raised where code wants data."""
+    def refusal(self, func: Callable[..., Any], sources: int = 0) -> DataDependent:
+        """What is raised where code wants data, which depend on the inputs that `sources` says as bits."""
         name = getattr(func, "__name__", str(func))
         name = name if not name.startswith("__") else {"__bool__": "bool", "__int__": "int"}.get(name, name.strip("_"))
-        return DataDependent(f"`{name}` of a tensor that depends on the inputs wants data, not only metadata")
+        found = DataDependent(f"`{name}` of a tensor that depends on the inputs wants data, not only metadata")
+        found.sources = 0 if func is Tensor.__bool__ else sources
+        return found
 
     # What is recorded.
 
@@ -206,7 +209,7 @@ class Recording(TorchFunctionMode):
             named = {**named, "device": "meta"}
         if func in _KEEP_MASKS:
             values = tuple(self.values.with_masks(value, arg) for value, arg in zip(values, args, strict=True))
-        result = self._computed(func, values, named)
+        result = self._computed(func, values, named, sources)
         opcode, target, node_args, label = spelled(func, node_args, node_kwargs)
         node = self.values.append(opcode, target, node_args, node_kwargs, label, used)
         return self._kept(result, Place(node), sources)
@@ -222,7 +225,7 @@ class Recording(TorchFunctionMode):
             unknown.forget()
         return result
 
-    def _computed(self, func: Callable[..., Any], values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _computed(self, func: Callable[..., Any], values: tuple[Any, ...], named: dict[str, Any], sources: int) -> Any:
         """Carry out a call without data; where some are missing, they may tell no more than how large the result is."""
         try:
             return self._evaluate(func, values, named)
@@ -230,15 +233,33 @@ class Recording(TorchFunctionMode):
             raise
         except Exception as error:
             if asks_for_a_number(error):
-                raise self.refusal(func) from error
+                raise self.refusal(func, sources) from error
             if not needs_data(error):
                 raise
+            known = self._with_numbers(values)
+            with contextlib.suppress(Exception):  # Whatever is wrong with it, data are missing.
+                return self._evaluate(func, known, {name: self._with_numbers(each) for name, each in named.items()})
             if not (self._may_load or is_loaded()):
-                raise self.refusal(func) from error
+                raise self.refusal(func, sources) from error
             try:
                 return self.values.with_unknown().evaluate(func, values, named)
             except Exception:  # noqa: BLE001 - whatever torch says of it, data are what is missing.
-                raise self.refusal(func) from error
+                raise self.refusal(func, sources) from error
+
+    def _with_numbers(self, value: Any) -> Any:
+        """A value with the data of the whole numbers in it that follow from shapes alone: sizes, and ends of slices."""
+        if isinstance(value, Tensor):
+            held = self.values.held.get(id(value))
+            if held is None or held.constant or value.dim() or value.is_floating_point():
+                return value
+            found = computed(self.values.node_of(value), self._tracer.root)
+            if found is None:
+                return value
+            self._ask((held.sources, "shape"))
+            return found
+        if type(value) is slice:
+            return slice(*(self._with_numbers(each) for each in (value.start, value.stop, value.step)))
+        return type(value)(map(self._with_numbers, value)) if type(value) in {list, tuple} else value
 
     def _kept(self, result: Any, place: Place, sources: int) -> Any:
         """What the code gets for the value of a node."""

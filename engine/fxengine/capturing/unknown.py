@@ -9,7 +9,9 @@ None of this costs anything where there are no such numbers: torch's fake tensor
 loaded with the first, and only what has symbols in it is given to them.
 """
 
+import functools
 import importlib
+import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -59,7 +61,13 @@ _NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 
 
 class DataDependent(TraceError):  # noqa: N818 - named as the rules are.
-    """Code asked for something that only data can tell, and the data depend on the inputs."""
+    """Code asked for something that only data can tell, and the data depend on the inputs.
+
+    Attributes:
+        sources: The inputs that a number depends on which was asked for, as bits; 0 where it was no number.
+    """
+
+    sources = 0
 
 
 class Append(Protocol):
@@ -86,7 +94,7 @@ def asks_for_a_number(error: BaseException) -> bool:
     return (
         isinstance(error, DataDependentOutputException | DynamicOutputShapeException | UnsupportedFakeTensorException)
         or type(error).__name__ == "GuardOnDataDependentSymNode"
-        or (isinstance(error, TypeError) and any(kind.__name__ in str(error) for kind in NUMBERS))
+        or (isinstance(error, TypeError | IndexError) and any(kind.__name__ in str(error) for kind in NUMBERS))
     )
 
 
@@ -171,6 +179,11 @@ class Unknown:
         for symbol in number.node.expr.free_symbols:
             sources |= self._sources.get(symbol, 0)
         return sources
+
+    @property
+    def sources(self) -> int:
+        """The inputs that any of the numbers depends on, as bits."""
+        return functools.reduce(operator.or_, self._sources.values(), 0)
 
     def assertions(self) -> list[tuple[Node, str]]:
         """Return nodes that tell whether what was assumed of the numbers holds, each with a message."""

@@ -257,6 +257,23 @@ class Values:
             place.node.tensor = TensorFacts(tuple(tensor.shape), tensor.dtype, self._device)
         return twin
 
+    def add_known(self, tensor: Tensor, place: Place, sources: int) -> Tensor:
+        """A copy of an input whose data are taken for known, at a place of the graph."""
+        kept = tensor.detach().clone()
+        held = self.held[id(kept)] = Held(kept, to_meta(kept), place, sources)
+        held.constant, held.version = True, _version(kept)
+        self._originals[id(held.value)] = kept
+        if place.node is not None:
+            place.node.tensor = TensorFacts(tuple(tensor.shape), tensor.dtype, self._device)
+        return kept
+
+    def hold_for(self, tensor: Tensor, message: str) -> None:
+        """Let the graph assert that a tensor has the data that it was taken to have."""
+        nodes = self.node_of(tensor), self.node_of(tensor.clone())
+        same = self.append("call_function", operator.eq, nodes, _NO_KWARGS, "eq", nodes)
+        same = self.append("call_method", "all", (same,), _NO_KWARGS, "all", (same,))
+        self.append("call_function", torch._assert, (same, message), _NO_KWARGS, "_assert", (same,))
+
     def node_of(self, tensor: Tensor) -> Node:
         """The node that computes a tensor."""
         held = self.hold(tensor)
