@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 from torch import nn
 
-from fxengine.hierarchy import modules_of
+from fxengine.hierarchy import modules_of, survey
 
 _SEED: Final = 0
 
@@ -55,10 +55,15 @@ class Change:
 
 
 class Snapshot:
-    """What a model was when the snapshot was made; for a function, the random generators alone."""
+    """What a model was when the snapshot was made; for a function, the random generators alone.
+
+    Attributes:
+        survey: What a walk through the model finds, for those who need it again and again; None for a function.
+    """
 
     def __init__(self, root: nn.Module | Callable[..., Any]) -> None:
         modules = modules_of(root) if isinstance(root, nn.Module) else ()
+        self.survey = survey(root) if isinstance(root, nn.Module) else None
         self._modules = {module: _Kept(module) for module in modules}
         self._random = _random_state()
         self._root = root
@@ -79,9 +84,9 @@ class Snapshot:
 
     def changes(self, changed: "Sequence[Changed]") -> tuple[Change, ...]:
         """What is different in modules, in no particular order. A tracer's own constants in the root do not count."""
-        if not changed or not isinstance(self._root, nn.Module):
+        if not changed or self.survey is None:
             return ()
-        paths = {module: path for path, module in self._root.named_modules()}
+        paths = self.survey.paths
         return tuple(
             change
             for module, kept in changed

@@ -28,7 +28,7 @@ from fxengine._lazy_graph_module import _LazyGraphModule, _make_graph_module
 from fxengine.errors import ForeignModule
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
-from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, survey
+from fxengine.hierarchy import CONSTANT_TYPES, Hierarchy, Survey, survey
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import intercept_modules
 from fxengine.module_calls import ModuleCalls
@@ -361,7 +361,7 @@ class Tracer(ModuleCalls):
             )
             function: Any = getattr(type(root), self.traced_func_name)
             self.root_module_name = root._get_name()
-            known = survey(root)
+            known = self._survey(root)
             self.submodule_paths, self.tensor_attrs = known.paths, known.constants
             self._hierarchy = Hierarchy(root, known)
         else:
@@ -382,6 +382,10 @@ class Tracer(ModuleCalls):
                 "co_firstlineno": code.co_firstlineno,
             }
         return function
+
+    def _survey(self, root: nn.Module) -> Survey:
+        """What a walk through the root finds; `constants` is the tracer's to add to."""
+        return survey(root)
 
     def _is_own(self, *methods: str) -> bool:
         """Whether nobody replaces these methods: no subclass, no attribute of this tracer, nor who assigns to ours."""

@@ -149,9 +149,8 @@ class _Exploration:
         self._snapshot = snapshot
         self._tracer_state = _copied(vars(tracer))
         function = getattr(type(root), describer.method, None) if isinstance(root, nn.Module) else root
-        self._knowledge = Knowledge(
-            Values(function, root if isinstance(root, nn.Module) else None, inputs, self._deadline), leaves=leaves
-        )
+        values = Values(function, root if isinstance(root, nn.Module) else None, inputs, self._deadline)
+        self._knowledge = Knowledge(values, leaves=leaves, survey=snapshot.survey)
         self._describer = describer
         self._runs = 0
         self._cut = ""

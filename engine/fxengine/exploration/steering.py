@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from fxengine.exploration.stand_ins import Leaves, StandIns, items_of
 from fxengine.exploration.values import UNKNOWN, Values
 from fxengine.graph import Graph
 from fxengine.handlers import catcher
+from fxengine.hierarchy import Survey
 from fxengine.node import Node
 from fxengine.patching import Patches
 from fxengine.proxy import Proxy
@@ -59,6 +60,7 @@ class Knowledge:
         leaves: Which functions are recorded instead of called.
         escaping: The questions and calls whose exceptions the user's code catches but does not keep, and whether such
             an exception is the problem itself.
+        survey: What a walk through the model finds at the beginning of each run.
     """
 
     values: Values
@@ -67,6 +69,7 @@ class Knowledge:
     grants: Grants = field(default_factory=Grants)
     leaves: Leaves = field(default_factory=Leaves)
     escaping: dict[Key, bool] = field(default_factory=dict[Key, bool])
+    survey: Survey | None = None
 
 
 class OutOfTime(BaseException):
@@ -210,6 +213,8 @@ class Run:
         replaced: dict[str, Callable[..., Any]] = {"refuse": refuse, "_intercept_call": call}
         if self._gate.is_open or self._deadline is not None:
             replaced["proxy"] = proxy
+        if (known := self._knowledge.survey) is not None:
+            replaced["_survey"] = lambda _: replace(known, constants=known.constants.copy())
         state = vars(tracer)
         before = {name: state[name] for name in replaced if name in state}
         state.update(replaced)
