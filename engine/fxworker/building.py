@@ -26,6 +26,8 @@ from fxworker.arguments import Search
 from fxworker.choices import every_parameter_of
 from fxworker.complaints import complaint_of
 from fxworker.inner import NotReachedError, locals_of
+from fxworker.lacking import unmade
+from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
 from fxworker.meta import OnMeta
 from fxworker.offline import weights_are_absent
@@ -41,6 +43,9 @@ _SIZES: Final = re.compile(r"shape '.*' is invalid for input of size|must match 
 
 _MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
 _MOST_MAKERS: Final = 2
+
+_SECONDS_OF_HEIR: Final = 1.0
+"""How long arguments of a subclass are searched for, where none are found for the class itself."""
 
 EXPLICIT: Final = frozenset({"directive", "configuration"})
 """Ways that the person wrote down for us: one that fails is told, not passed over."""
@@ -220,6 +225,9 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     for name in _makers(cls) if found is None else ():
         maker = Search(f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False))
         found = found or maker.run()
+    for name, heir in heirs_of(cls, loaded.namespace) if found is None else ():
+        # What inherits the forward shows it.
+        found = found or Search(name, heir, scope, partial(attempt, real=False)).run(seconds=_SECONDS_OF_HEIR)
     if found is not None:
         expression, root = found
         construct = Construct(expression, "inferred")
@@ -336,7 +344,8 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
         # Its defaults do not go together.
         return any(isinstance(each, int) and not isinstance(each, bool) for each in defaults)
     if isinstance(error, KeyError | AttributeError):
-        return bool(complaint_of(error).missing)
+        # Its defaults may leave out what it needs later.
+        return bool(complaint_of(error).missing) or (isinstance(error, AttributeError) and unmade(error))
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
     if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":
         return False

@@ -28,10 +28,13 @@ from fxworker.lacking import (
     lacked_by,
     lacking_attribute,
     lacking_keyword,
+    left_to_others,
     listed_in,
     members_named,
     records_with,
     registered,
+    unmade,
+    words_around,
 )
 from fxworker.patience import OutOfPatience
 from fxworker.wording import MOST_VALUES, WANTED, missing_in, no_number_in, numbers, quoted, said_kind
@@ -103,8 +106,10 @@ def complaint_of(error: BaseException) -> Complaint:
         return _about_absent(error, words, moments)
     if isinstance(error, NameError) and (names := _evaluated(moments)):
         return Complaint((str(error.name), *words), "string", values=names)
-    if classes := _checked(error, tests):
-        return Complaint(words, said_kind(text), values=values, classes=classes)
+    got = left_to_others(error, moments) if isinstance(error, NotImplementedError) else ""
+    classes = _checked(error, tests)
+    if got or classes:
+        return Complaint(words, "object" if got else said_kind(text), got, values=values, classes=classes)
     if (got := no_number_in(text)) and isinstance(error, RuntimeError | ValueError):
         told = Complaint(words, "number", got, values=values)
     elif isinstance(error, OutOfPatience) or "Overflow" in text:
@@ -253,6 +258,8 @@ def _about_absent(
         )
     if isinstance(error.obj, ModuleType):
         return Complaint(words, got="str", values=tuple(members_named(error.obj, moments)))
+    if unmade(error):
+        return Complaint((*words_around(error), *words))
     got, name = lacked_by(error)
     if callee := lacking_attribute(moments, error):
         return Complaint(words, missing=(name,), callee=callee)

@@ -15,7 +15,7 @@ def has_field(cls: type, name: str) -> bool:
     return name in parameters_of(cls)
 
 
-def _is_assigned(cls: type, name: str) -> bool:
+def is_assigned(cls: type, name: str) -> bool:
     """Whether a method of a class, or one that it inherits, assigns an attribute."""
     return any(name in _assigned_in(each) for each in cls.__mro__)
 
@@ -32,7 +32,7 @@ def lacked_by_all(values: Iterable[Value], fields: Iterable[str]) -> bool:
     """Whether calls of classes are among some values, and none of these has one of some attributes."""
     classes = [each.cls for each in values if isinstance(each, Group) and each.style == "call"]
     return bool(classes) and not any(
-        has_field(each, name) or _is_assigned(each, name) for each in classes for name in fields
+        has_field(each, name) or is_assigned(each, name) for each in classes for name in fields
     )
 
 

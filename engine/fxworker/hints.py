@@ -178,7 +178,8 @@ class Hints:
         elif hint is nn.Module:
             # Some models look at the parameters of what they hold.
             yield from ("torch.nn.Identity()", "torch.nn.Linear(64, 64)")
-        elif hint not in PLAIN and hint is not self._root:
+        elif hint not in PLAIN and hint not in {self._root, inspect.Parameter.empty}:
+            # The last says that there is no annotation, and a file may have a name for it.
             for cls in standing_for(hint, but=self._root):
                 name = self._visible(cls)
                 if name:

@@ -1,5 +1,7 @@
 """What calls of Python's own functions and of torch's say about the values that they are given."""
 
+import ast
+from collections.abc import Iterator
 from typing import Final
 
 from fxworker.bindings import Bindings
@@ -13,6 +15,9 @@ _BUILTINS: Final[dict[str, Kind]] = {
 }
 _TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torch.as_tensor", "torch.stack")
 """How functions end whose first argument is a tensor."""
+
+_OF_ITEMS: Final = ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "torch.Tensor")
+"""How constructors end that take items, or a size, but no number which is computed."""
 
 _TAKING: Final[dict[str, tuple[Kind, Kind | None]]] = {
     "ModuleList": ("sequence", "callable"),
@@ -44,3 +49,19 @@ def is_known_call(name: str, mine: list[tuple[str | int, str]], names: Bindings)
     else:
         return False
     return True
+
+
+def note_computed(call: ast.Call, name: str, names: Bindings) -> None:
+    """Note that what is computed with has items, where the result is what a tensor is made of."""
+    if name.endswith(_OF_ITEMS) and len(call.args) == 1 and isinstance(call.args[0], ast.BinOp):
+        for path in filter(None, map(names.path, _operands(call.args[0]))):
+            names.use(path).note("tensor")
+
+
+def _operands(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield what is computed with in `(a - b) / 2`."""
+    if isinstance(node, ast.BinOp):
+        yield from _operands(node.left)
+        yield from _operands(node.right)
+    else:
+        yield node

@@ -22,7 +22,9 @@ from torch import Tensor, nn
 from fxengine.errors import text_of
 from fxworker.absent import is_stand_in
 from fxworker.choices import attribute_of, parameters_of
+from fxworker.having import is_assigned
 from fxworker.nearby import files_called
+from fxworker.surroundings import constructor_of, tree_of
 from fxworker.wording import MOST_VALUES
 
 Moments: TypeAlias = list[tuple[str, FrameType, str]]
@@ -125,6 +127,31 @@ def lacking_keyword(moments: Moments, key: str) -> str:
     if type(table) is not dict or key in table or not re.search(rf"\b{code.co_varnames[at]}\s*[.\[]", line):
         return ""
     return type(frame.f_locals["self"]).__name__ if name == "__init__" and "self" in frame.f_locals else name
+
+
+def unmade(error: AttributeError) -> bool:
+    """Whether an object lacks an attribute that its own class assigns: under conditions that were not met."""
+    owner, name = type(error.obj), error.name
+    return isinstance(error.obj, nn.Module) and isinstance(name, str) and is_assigned(owner, name)
+
+
+def words_around(error: AttributeError) -> Iterator[str]:
+    """Yield the names in the conditions under which a constructor assigns the attribute that its object lacks."""
+    tree = tree_of(constructor_of(type(error.obj))) if unmade(error) else None
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.If) and any(_assigns(each, str(error.name)) for each in ast.walk(node)):
+            yield from WORD.findall(ast.unparse(node.test))
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store)
+
+
+def left_to_others(error: NotImplementedError, moments: Moments) -> str:
+    """Return the type of the object whose method only says that a subclass has it, "" where it is the model's own."""
+    frame = moments[0][1] if moments and not text_of(error) else None
+    owner = frame.f_locals.get("self") if frame is not None else None
+    return "" if owner is None or isinstance(owner, nn.Module) else type(owner).__name__
 
 
 def lacked_by(error: AttributeError) -> tuple[str, str]:

@@ -5,14 +5,14 @@ what is wanted; what is given are its subclasses, as far as they are imported.
 """
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import Any, Final
 
 from torch import nn
 
 from fxworker.absent import is_stand_in
-from fxworker.choices import attribute_of
+from fxworker.choices import attribute_of, parameters_of
 
 _MOST: Final = 3
 _MOST_SEEN: Final = 200
@@ -46,6 +46,20 @@ def standing_for(cls: type, *, but: Any = None) -> list[type]:
     found = [each for each in _below(cls) if not is_template(each) and but not in each.__mro__]
     found.sort(key=lambda each: (each.__module__ != module, _around(each.__module__) != _around(module), each.__name__))
     return found[:_MOST] or ([] if inspect.isabstract(cls) else [cls])
+
+
+def heirs_of(cls: type, scope: Mapping[str, Any]) -> list[tuple[str, type]]:
+    """Return the subclasses among the names of a file that inherit a class's forward as it is, with their names.
+
+    Those that need no arguments come first, then they come as they stand in the file.
+    """
+    found = [
+        (name, each)
+        for name, each in scope.items()
+        if isinstance(each, type) and cls in each.__mro__[1:] and attribute_of(each, "forward") is cls.forward
+    ]
+    found.sort(key=lambda one: any(each.default is each.empty for each in parameters_of(one[1]).values()))
+    return found[:_MOST]
 
 
 def _around(module: str) -> str:

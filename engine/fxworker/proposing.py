@@ -5,7 +5,6 @@ classes of the file, its name, and what parameters of that name have as default 
 """
 
 import ast
-import enum
 import inspect
 import re
 import typing
@@ -19,7 +18,6 @@ from fxworker.choices import (
     Choice,
     Group,
     Value,
-    attribute_of,
     fields_in,
     literal,
     owner_of,
@@ -28,8 +26,9 @@ from fxworker.choices import (
 from fxworker.conventions import FILE, usual_values
 from fxworker.evidence import Kind, Usage, Use, fields_of
 from fxworker.examples import FEW, is_number, lists_of
-from fxworker.having import has_field, lacked_by_all, takes_any
-from fxworker.hints import ARGUMENTS, MAPPINGS, PLAIN, TENSORS, Hints, is_of, made
+from fxworker.having import lacked_by_all
+from fxworker.hints import ARGUMENTS, MAPPINGS, PLAIN, TENSORS, Hints, is_of
+from fxworker.neighbours import CONFIGURING, Neighbours, is_module_name
 from fxworker.usage import usage_of
 
 TAKES_ANY: Final = "lambda self, input, *_, **__: input"
@@ -60,13 +59,6 @@ _UNKNOWN: Final[tuple[Value, ...]] = (
 )  # fmt: skip
 _LEFT_OUT: Final = frozenset({None, "object", "mapping", "callable", "class", "tensor"})
 """What an object has not if it has None: a part of its own, or who knows what."""
-_CONFIGURATION: Final = re.compile(r"(?i)(config|cfg|args|params|options|opts?|configuration|settings|hps)$")
-_CONFIGURING: Final = re.compile(
-    r"(.*_)?(config|cfg|conf|args|params|hparams|options|opt|opts|hps|configuration|settings)", re.IGNORECASE
-)
-_MODULE: Final = re.compile(
-    r".*(net|network|model|module|encoder|decoder|backbone|head|layer|block|body|stem|generator|transformer|wrapped|fn)\d*"
-)
 _NAME: Final = re.compile(r"name|key|id|label|.*_name")
 _ITEM: Final = re.compile(r"\.\d+(?=\.|$)")
 _CHANNELS: Final = re.compile(r"(n|num|nb)?_?(ch|chans?|channels)|c", re.IGNORECASE)
@@ -122,6 +114,7 @@ class Proposals:
         self._usages: dict[int, Usage] = {}
         self._hints: dict[int, dict[str, Any]] = {}
         self._annotations = Hints(scope, root)
+        self._neighbours = Neighbours(scope, root)
         self._defaults = _defaults(scope, root)
 
     def of(self, choice: Choice, path: str) -> list[Value]:
@@ -146,7 +139,7 @@ class Proposals:
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
         is_structured = slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"}
-        if is_structured or not (known or plain) or (kind is None and self._is_called_like_a_module(slot.name)):
+        if is_structured or not (known or plain) or (kind is None and self._neighbours.has_module(slot.name)):
             found += self._of_file(slot)
         # The annotation may be that of an inherited constructor, where the file has a class of its own.
         found += far
@@ -212,7 +205,7 @@ class Proposals:
             known += self._of_file(slot, kind)
         if kind == "sequence":
             known += lists_of(self._usage_around(choice, slot.path), slot.name)
-        if kind == "object" and _is_module_name(slot.name):
+        if kind == "object" and is_module_name(slot.name):
             known.append(Group("module"))
         return list(dict.fromkeys([*known, *_OF_KIND[kind]]))
 
@@ -282,7 +275,7 @@ class Proposals:
 
     def _of_unread(self, slot: Slot) -> list[Value]:
         """Return objects for what is called a configuration, where something else knows what is read from it."""
-        if slot.kind is not None or slot.hint is not inspect.Parameter.empty or not _CONFIGURING.fullmatch(slot.name):
+        if slot.kind is not None or slot.hint is not inspect.Parameter.empty or not CONFIGURING.fullmatch(slot.name):
             return []
         return [*self._of_file(slot), Group("namespace")]
 
@@ -294,67 +287,13 @@ class Proposals:
         # What is read from a mapping, or from an object, says more than what any mapping may have.
         yield from (each for each in said if not (slot.fields and isinstance(each, str) and each.startswith("{")))
 
-    def _is_called_like_a_module(self, name: str) -> bool:
-        """Whether a place has the name of a module of the file: `encoder`."""
-        wanted = name.replace("_", "").lower()
-        return any(key.lower() == wanted and _is_module(cls) for key, cls in self._scope.items())
-
     def _is_far(self, group: Group) -> bool:
         """Whether a group is a call of a class that the file has no name for."""
         return group.style == "call" and group.head.partition(".")[0] not in self._scope
 
     def _of_file(self, slot: Slot, kind: Kind | None = None) -> list[Value]:
         """Return what the file has for a place: configurations, their classes, and its modules."""
-        kind = kind or slot.kind
-        fields = list(slot.fields)
-        found: list[Value] = []
-        if kind in {"object", "mapping", None} and (fields or _CONFIGURING.fullmatch(slot.name)):
-            found += self._instances(slot.name, fields)
-            found += self._configurations(slot.name, fields) if kind != "mapping" else []
-        is_module = _is_module_name(slot.name) or self._is_called_like_a_module(slot.name)
-        if kind in {"object", "callable", "class", None} and (is_module or kind == "class"):
-            found += self._modules(slot.name, fields, called=kind == "class" or bool(slot.use.kinds.get("class")))
-            found += [Group("module")] if kind == "object" else []
-        return found
-
-    def _instances(self, name: str, fields: list[str]) -> list[Value]:
-        """Return the names of the file's objects that have what is read."""
-        found: list[Value] = []
-        for key, value in self._scope.items():
-            if inspect.ismodule(value) or inspect.isclass(value) or callable(value) or key.startswith("__"):
-                continue
-            have = value if isinstance(value, Mapping) else attribute_of(value, "__dict__")
-            if key.lower() == name.lower() or (have and fields and all(each in have for each in fields)):
-                found.append(key)
-        return sorted(found, key=str)
-
-    def _configurations(self, name: str, fields: list[str]) -> list[Value]:
-        """Return constructions of the file's configuration classes that have what is read, the likeliest first."""
-        ranked: list[tuple[float, str, Value]] = []
-        for key, cls in self._scope.items():
-            if not isinstance(cls, type) or issubclass(cls, nn.Module | enum.Enum) or cls in PLAIN:
-                continue
-            share = sum(has_field(cls, each) for each in fields) / len(fields) if fields else 0.0
-            if share == 0.0 and len(fields) > 1 and not takes_any(cls):
-                continue
-            if share < 0.5 and not (_CONFIGURATION.search(key) and _CONFIGURING.fullmatch(name)):
-                continue
-            likeness = _overlap(key, getattr(self._root, "__name__", "")) / 100
-            ranked.append((-share - likeness, key, made(key, cls)))
-        return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:4]
-
-    def _modules(self, name: str, fields: list[str], *, called: bool) -> list[Value]:
-        """Return the file's modules whose name is like that of the place, or that have what is read from it."""
-        words = [each for each in re.findall(r"[a-z]+", name.lower()) if len(each) > 2]
-        ranked: list[tuple[int, str, Value]] = []
-        for key, cls in self._scope.items():
-            if not _is_module(cls) or cls in {nn.Module, self._root} or self._root in getattr(cls, "__mro__", ()):
-                continue
-            alike = sum(each in key.lower() for each in words)
-            having = sum(hasattr(cls, each) and not hasattr(nn.Module, each) for each in fields)
-            if alike or having:
-                ranked.append((-alike - having, key, key if called else Group("call", key, cls)))
-        return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:3]
+        return self._neighbours.for_place(slot.name, kind or slot.kind, slot.fields, called="class" in slot.use.kinds)
 
     def _entries(self, choice: Choice, path: str) -> str:
         """Return a mapping with two entries, where any keys will do."""
@@ -449,24 +388,6 @@ def _has_length(expression: str, use: Use) -> bool:
     """Whether an expression is a sequence with as many items as are taken from it."""
     found = literal(expression)
     return isinstance(found, list | tuple) and len(found) >= use.least and use.count in {0, len(found)}
-
-
-def _is_module_name(name: str) -> bool:
-    return _MODULE.fullmatch(name) is not None
-
-
-def _is_module(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, nn.Module)
-
-
-def _overlap(name: str, other: str) -> int:
-    """Return how many letters two names have in common from their beginning."""
-    count = 0
-    for one, two in zip(name.lower(), other.lower(), strict=False):
-        if one != two:
-            break
-        count += 1
-    return count
 
 
 def _type_hints(cls: Any) -> dict[str, Any]:

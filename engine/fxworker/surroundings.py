@@ -99,11 +99,19 @@ class Surroundings:
             case ast.Subscript(value=table):
                 return _any_of(self.value(table))
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                return attribute_of(self._cls, name)
+                return self._own_attribute(name)
             case ast.Attribute(value=value, attr=name):
                 return attribute_of(self.value(value), name)
             case _:
                 return None
+
+    def _own_attribute(self, name: str) -> Any:
+        """Return an attribute of the class, a private one by the name that it has there."""
+        if not name.startswith("__") or name.endswith("__"):
+            return attribute_of(self._cls, name)
+        lineage = self._cls.__mro__ if isinstance(self._cls, type) else ()
+        found = (attribute_of(each, f"_{each.__name__.lstrip('_')}{name}") for each in lineage)
+        return next((each for each in found if each is not None), None)
 
     def receiver(self, call: ast.Call, name: str) -> Any:
         """Return the callable that a call calls, None where that is not known."""

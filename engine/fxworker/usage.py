@@ -18,8 +18,9 @@ from torch import nn
 
 from fxworker.bindings import PROPERTIES, Bindings
 from fxworker.choices import attribute_of, every_parameter_of, parameters_of
+from fxworker.conditions import note_cases, note_comparison, note_test
 from fxworker.evidence import METHODS, Kind, Usage, Use, merge
-from fxworker.known_calls import is_known_call
+from fxworker.known_calls import is_known_call, note_computed
 from fxworker.surroundings import Surroundings, constructor_of, is_own_attribute, methods_of, tree_of
 
 _SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "weight", "bias"})
@@ -36,35 +37,66 @@ _MOST_METHODS: Final = 12
 """How many methods are read that a constructor calls."""
 
 _DEEPEST: Final = 3
-"""How many constructors a value is followed into."""
+"""How many constructors a value is followed into, and how many methods on the way."""
 
 
-def usage_of(cls: Any, depth: int = 0, owner: Any = None) -> Usage:
+def usage_of(cls: Any) -> Usage:
     """Return what the constructors of a class, its own and those it inherits, say about the parameters.
 
     Args:
         cls: The class, or a function.
-        depth: In how many constructors this one is called.
-        owner: The class whose method the function is.
     """
+    return _usage_of(cls, _Way(), None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Way:
+    """How a constructor is come to: in how many others it is called, and in how many methods of theirs.
+
+    What was read of the others is kept: the same constructor is called in many places.
+    """
+
+    constructors: int = 0
+    methods: int = 0
+    read: "dict[tuple[int, int, int, int], tuple[Any, Usage]]" = dataclasses.field(
+        default_factory=dict[tuple[int, int, int, int], tuple[Any, Usage]]
+    )
+
+    def into(self, *, method: bool) -> "_Way":
+        """Return the way on into a constructor or function, or into a method of the same object."""
+        return dataclasses.replace(self, constructors=self.constructors + (not method), methods=self.methods + method)
+
+    @property
+    def ends(self) -> bool:
+        """Whether nothing is followed from here on."""
+        return self.constructors >= _DEEPEST or self.methods >= _DEEPEST
+
+
+def _usage_of(cls: Any, way: _Way, owner: Any) -> Usage:
+    """Return what a constructor that is come to in a way says; `owner` is the class whose method it is."""
+    key = id(cls), id(owner), way.constructors, way.methods
+    if key in way.read:
+        return way.read[key][1]
     function = constructor_of(cls)
     tree = tree_of(function)
-    if tree is None:
-        return {}
-    reader = _Reader(function.__globals__, owner or cls, function, depth)
-    reader.read(tree)
-    reader.read_methods(methods_of(cls))
-    return reader.usage
+    found: Usage = {}
+    if tree is not None:
+        reader = _Reader(function.__globals__, owner or cls, function, way)
+        reader.read(tree)
+        reader.read_methods(methods_of(cls))
+        found = reader.usage
+    way.read[key] = cls, found
+    return found
 
 
 class _Reader(ast.NodeVisitor):
     """Reads one constructor. Mutable."""
 
-    def __init__(self, scope: Mapping[str, Any], cls: Any, function: Any, depth: int) -> None:
+    def __init__(self, scope: Mapping[str, Any], cls: Any, function: Any, way: _Way) -> None:
         self.usage: Usage = {}
         self._around = Surroundings(scope, cls, function)
         self._cls = cls
-        self._depth = depth
+        self._way = way
         self._names = Bindings(self.usage)
         self._keywords = ""
         self._sums: list[list[str]] = []
@@ -229,6 +261,7 @@ class _Reader(ast.NodeVisitor):
             case ast.Call(func=ast.Name(id="isinstance" | "callable" | "hasattr" | "exists" | "type" | "default")):
                 pass
             case _:
+                note_computed(node, name, self._names)
                 self._handed(node, name)
         for part in (*node.args, *node.keywords):
             self.visit(part)
@@ -293,12 +326,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Compare(self, node: ast.Compare) -> None:
         """`mode == "linear"` says what it may be, `x is None` that it may be missing."""
-        sides = [node.left, *node.comparators]
-        for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
-            for side, other in ((left, right), (right, left)):
-                path = self._names.path(side)
-                if path:
-                    self._compared(self._names.use(path), operator, other, reverse=side is right)
+        note_comparison(node, self._names, self._around)
         self.generic_visit(node)
 
     def visit_Starred(self, node: ast.Starred) -> None:
@@ -310,7 +338,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_If(self, node: ast.If) -> None:
         """`if flag:` is the least that one can say of something; a name may be given one thing or another."""
-        self._tested(node.test)
+        note_test(node.test, self._names)
         self.visit(node.test)
         before = dict(self._names.paths)
         for statement in node.body:
@@ -326,17 +354,12 @@ class _Reader(ast.NodeVisitor):
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
         """As in a statement."""
-        self._tested(node.test)
+        note_test(node.test, self._names)
         self.generic_visit(node)
 
     def visit_Match(self, node: ast.Match) -> None:
         """The cases say what the subject may be."""
-        path = self._names.path(node.subject)
-        if path:
-            for case in node.cases:
-                self._names.use(path).literals += [
-                    ast.unparse(each.value) for each in ast.walk(case.pattern) if isinstance(each, ast.MatchValue)
-                ]
+        note_cases(node, self._names)
         self.generic_visit(node)
 
     def _repeated(self, values: ast.expr, body: Sequence[ast.AST]) -> None:
@@ -362,36 +385,6 @@ class _Reader(ast.NodeVisitor):
     def _takes_tensors(self, call: ast.Call) -> bool:
         """Whether a call is given tensors that are made for it, as a module is."""
         return any(isinstance(each, ast.Call) and ast.unparse(each.func).startswith("torch.") for each in call.args)
-
-    def _compared(self, use: Use, operator: ast.cmpop, other: ast.expr, *, reverse: bool) -> None:
-        if isinstance(operator, ast.Is | ast.IsNot):
-            use.optional = True
-        elif isinstance(operator, ast.In | ast.NotIn) and not reverse:
-            items = other.elts if isinstance(other, ast.Tuple | ast.List | ast.Set) else []
-            use.literals += [*self._around.constants(items)] or self._around.keys(other)
-        elif isinstance(operator, ast.In | ast.NotIn):
-            is_text = isinstance(other, ast.Constant) and isinstance(other.value, str)
-            use.note("string" if is_text else "sequence")
-        elif isinstance(other, ast.Constant) and isinstance(other.value, str):
-            use.note("string")
-            use.literals.append(repr(other.value))
-        elif isinstance(other, ast.Constant) and other.value is None:
-            use.optional = True
-        elif isinstance(other, ast.Constant) and isinstance(other.value, bool):
-            use.note("flag")
-        elif isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) or isinstance(other, ast.Constant):
-            use.note("number")
-            if isinstance(operator, ast.Eq) and isinstance(other, ast.Constant):
-                use.literals.append(ast.unparse(other))
-        elif isinstance(operator, ast.Eq | ast.NotEq):
-            use.literals += self._around.constants([other])
-
-    def _tested(self, test: ast.expr) -> None:
-        tests = test.values if isinstance(test, ast.BoolOp) else [test]
-        for each in tests:
-            path = self._names.path(each.operand if isinstance(each, ast.UnaryOp) else each)
-            if path:
-                self._names.use(path).note("flag")
 
     def _handed(self, call: ast.Call, name: str) -> None:
         """Note what a value is handed to: as which parameter, and what is known about that."""
@@ -423,7 +416,8 @@ class _Reader(ast.NodeVisitor):
         parameters = every_parameter_of(receiver)
         is_method = inspect.isfunction(receiver) and next(iter(parameters), "") == "self"
         owner = self._cls if is_method else None
-        known = usage_of(receiver, self._depth + 1, owner) if self._is_followed(receiver) else {}
+        way = self._way.into(method=is_method)
+        known = _usage_of(receiver, way, owner) if self._is_followed(receiver) else {}
         for at, path in mine:
             found = parameters.get(at) if isinstance(at, str) else _positional(parameters, at + is_method)
             use = self._names.use(path)
@@ -442,7 +436,8 @@ class _Reader(ast.NodeVisitor):
         held = [(at, self._made[each]) for at, each in names if each in self._made]
         receiver = self._around.receiver(call, name) if held else None
         parameters = every_parameter_of(receiver)
-        known = usage_of(receiver, self._depth + 1) if self._is_followed(receiver) else {}
+        way = self._way.into(method=False)
+        known = _usage_of(receiver, way, None) if self._is_followed(receiver) else {}
         for at, parts in held:
             found = parameters.get(at) if isinstance(at, str) else _positional(parameters, at)
             name = found.name if found is not None else ""
@@ -459,7 +454,7 @@ class _Reader(ast.NodeVisitor):
             use.note(kind)
 
     def _is_followed(self, receiver: Any) -> bool:
-        if self._depth >= _DEEPEST or receiver is None or receiver is self._cls:
+        if self._way.ends or receiver is None or receiver is self._cls:
             return False
         module = str(attribute_of(receiver, "__module__"))
         return module.partition(".")[0] != "torch" and (

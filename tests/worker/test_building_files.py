@@ -75,6 +75,26 @@ class Net(nn.Module):
         return x + self.mask.sum()
 """
 
+INHERITED = """
+from torch import nn
+
+TABLE = {}
+
+class Encoder(nn.Module):
+    def __init__(self, parts):
+        super().__init__()
+        self.parts = nn.ModuleList([TABLE[each][parts[each]] for each in sorted(parts)])
+        self.first = TABLE["first"]
+
+    def forward(self, x):
+        return self.first(x)
+
+class Small(Encoder):
+    def __init__(self, width=4):
+        nn.Module.__init__(self)
+        self.first = nn.Linear(width, width)
+"""
+
 
 def built(worker, root, path, text):
     """Return what a trace tells of the first class of a file that is written."""
@@ -134,3 +154,9 @@ def test_files_are_found_by_name_and_the_nearest_is_first(tmp_path, monkeypatch)
         (tmp_path / folder / "__init__.py").write_text("")
     assert files_called("/elsewhere/x.yaml", str(tmp_path / "a" / "b" / "net.py")) == ["a/b/x.yaml", "a/x.yaml"]
     assert files_called("x", str(tmp_path / "a" / "net.py")) == []
+
+
+def test_a_subclass_shows_the_forward_that_it_inherits(worker, tmp_path):
+    target = built(worker, tmp_path, tmp_path / "encoders.py", INHERITED)
+    assert (target.qualname, target.construct.expression, target.construct.source) == ("Encoder", "Small()", "inferred")
+    assert target.status == "complete"

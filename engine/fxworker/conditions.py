@@ -1,0 +1,58 @@
+"""What conditions in a constructor say about the values that they test: `mode == "linear"`, `x is None`, `if flag:`."""
+
+import ast
+
+from fxworker.bindings import Bindings
+from fxworker.evidence import Use
+from fxworker.surroundings import Surroundings
+
+
+def note_comparison(node: ast.Compare, names: Bindings, around: Surroundings) -> None:
+    """Note what a comparison says: what a value may be, or that it may be missing."""
+    sides = [node.left, *node.comparators]
+    for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
+        for side, other in ((left, right), (right, left)):
+            path = names.path(side)
+            if path:
+                _compared(names.use(path), operator, other, around, reverse=side is right)
+
+
+def note_cases(node: ast.Match, names: Bindings) -> None:
+    """Note what the cases of a `match` say that its subject may be."""
+    path = names.path(node.subject)
+    if path:
+        for case in node.cases:
+            values = (each.value for each in ast.walk(case.pattern) if isinstance(each, ast.MatchValue))
+            names.use(path).literals += map(ast.unparse, values)
+
+
+def note_test(test: ast.expr, names: Bindings) -> None:
+    """Note that a value is tested, which is the least that one can say of it."""
+    for each in test.values if isinstance(test, ast.BoolOp) else [test]:
+        path = names.path(each.operand if isinstance(each, ast.UnaryOp) else each)
+        if path:
+            names.use(path).note("flag")
+
+
+def _compared(use: Use, operator: ast.cmpop, other: ast.expr, around: Surroundings, *, reverse: bool) -> None:
+    if isinstance(operator, ast.Is | ast.IsNot):
+        use.optional = True
+    elif isinstance(operator, ast.In | ast.NotIn) and not reverse:
+        items = other.elts if isinstance(other, ast.Tuple | ast.List | ast.Set) else []
+        use.literals += [*around.constants(items)] or around.keys(other)
+    elif isinstance(operator, ast.In | ast.NotIn):
+        is_text = isinstance(other, ast.Constant) and isinstance(other.value, str)
+        use.note("string" if is_text else "sequence")
+    elif isinstance(other, ast.Constant) and isinstance(other.value, str):
+        use.note("string")
+        use.literals.append(repr(other.value))
+    elif isinstance(other, ast.Constant) and other.value is None:
+        use.optional = True
+    elif isinstance(other, ast.Constant) and isinstance(other.value, bool):
+        use.note("flag")
+    elif isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) or isinstance(other, ast.Constant):
+        use.note("number")
+        if isinstance(operator, ast.Eq) and isinstance(other, ast.Constant):
+            use.literals.append(ast.unparse(other))
+    elif isinstance(operator, ast.Eq | ast.NotEq):
+        use.literals += around.constants([other])

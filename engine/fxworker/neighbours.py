@@ -1,0 +1,122 @@
+"""What the file itself has for a place: its objects, its configuration classes and its modules, the likeliest first."""
+
+import enum
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from torch import nn
+
+from fxworker.choices import Group, Value, attribute_of
+from fxworker.evidence import Kind
+from fxworker.having import has_field, takes_any
+from fxworker.hints import PLAIN, made
+
+CONFIGURING: Final = re.compile(
+    r"(.*_)?(config|cfg|conf|args|params|hparams|options|opt|opts|hps|configuration|settings)", re.IGNORECASE
+)
+"""What parameters are called that are configurations."""
+
+_CONFIGURATION: Final = re.compile(r"(?i)(config|cfg|args|params|options|opts?|configuration|settings|hps)$")
+_MODULE: Final = re.compile(
+    r".*(net|network|model|module|encoder|decoder|backbone|head|layer|block|body|stem|generator|transformer|wrapped|fn)\d*"
+)
+
+
+class Neighbours:
+    """What stands beside a class.
+
+    Args:
+        scope: The names of its file.
+        root: The class, which is never a part of itself.
+    """
+
+    def __init__(self, scope: Mapping[str, Any], root: Any) -> None:
+        self._scope = scope
+        self._root = root
+
+    def has_module(self, name: str) -> bool:
+        """Whether a place has the name of a module of the file: `encoder`."""
+        wanted = name.replace("_", "").lower()
+        return any(key.lower() == wanted and _is_module(cls) for key, cls in self._scope.items())
+
+    def for_place(self, name: str, kind: Kind | None, fields: Iterable[str], *, called: bool) -> list[Value]:
+        """Return what there is for a place.
+
+        Args:
+            name: What it is called.
+            kind: What is wanted there.
+            fields: What is read from it.
+            called: Whether it is called as a class is.
+        """
+        fields = list(fields)
+        found: list[Value] = []
+        if kind in {"object", "mapping", None} and (fields or CONFIGURING.fullmatch(name)):
+            found += self._instances(name, fields)
+            found += self._configurations(name, fields) if kind != "mapping" else []
+        is_module = is_module_name(name) or self.has_module(name)
+        if kind in {"object", "callable", "class", None} and (is_module or kind == "class"):
+            modules = self._modules(name, fields, called=kind == "class" or called)
+            modules += [Group("module")] if kind == "object" else []
+            # Of what is read from it a module has some.
+            found = [*modules, *found] if any(hasattr(nn.Module, each) for each in fields) else [*found, *modules]
+        return found
+
+    def _instances(self, name: str, fields: list[str]) -> list[Value]:
+        """Return the names of the file's objects that have what is read."""
+        found: list[Value] = []
+        for key, value in self._scope.items():
+            if inspect.ismodule(value) or inspect.isclass(value) or callable(value) or key.startswith("__"):
+                continue
+            have = value if isinstance(value, Mapping) else attribute_of(value, "__dict__")
+            if key.lower() == name.lower() or (have and fields and all(each in have for each in fields)):
+                found.append(key)
+        return sorted(found, key=str)
+
+    def _configurations(self, name: str, fields: list[str]) -> list[Value]:
+        """Return constructions of the file's configuration classes that have what is read, the likeliest first."""
+        ranked: list[tuple[float, str, Value]] = []
+        for key, cls in self._scope.items():
+            if not isinstance(cls, type) or issubclass(cls, nn.Module | enum.Enum) or cls in PLAIN:
+                continue
+            share = sum(has_field(cls, each) for each in fields) / len(fields) if fields else 0.0
+            if share == 0.0 and len(fields) > 1 and not takes_any(cls):
+                continue
+            if share < 0.5 and not (_CONFIGURATION.search(key) and CONFIGURING.fullmatch(name)):
+                continue
+            likeness = _overlap(key, getattr(self._root, "__name__", "")) / 100
+            ranked.append((-share - likeness, key, made(key, cls)))
+        return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:4]
+
+    def _modules(self, name: str, fields: list[str], *, called: bool) -> list[Value]:
+        """Return the file's modules whose name is like that of the place, or that have what is read from it."""
+        words = [each for each in re.findall(r"[a-z]+", name.lower()) if len(each) > 2]
+        ranked: list[tuple[int, str, Value]] = []
+        for key, cls in self._scope.items():
+            if not _is_module(cls) or cls in {nn.Module, self._root} or self._root in getattr(cls, "__mro__", ()):
+                continue
+            alike = sum(each in key.lower() for each in words)
+            having = sum(hasattr(cls, each) and not hasattr(nn.Module, each) for each in fields)
+            if alike or having:
+                ranked.append((-alike - having, key, key if called else Group("call", key, cls)))
+        return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:3]
+
+
+def is_module_name(name: str) -> bool:
+    """Whether a place is called as modules are."""
+    return _MODULE.fullmatch(name) is not None
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, nn.Module)
+
+
+def _overlap(name: str, other: str) -> int:
+    """Return how many letters two names have in common from their beginning."""
+    count = 0
+    for one, two in zip(name.lower(), other.lower(), strict=False):
+        if one != two:
+            break
+        count += 1
+    return count

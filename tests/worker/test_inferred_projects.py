@@ -1,0 +1,152 @@
+"""Arguments of classes as projects have them: privately made parts, stand-ins for data, what defaults leave out."""
+
+import inspect
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+from fxworker.lineages import heirs_of
+
+empty = inspect.Parameter.empty
+
+
+class Data:
+    @property
+    def n_users(self):
+        raise NotImplementedError
+
+    def graph(self):
+        raise NotImplementedError
+
+
+class Recommender(nn.Module):
+    def __init__(self, config: dict, dataset: Data):
+        super().__init__()
+        self.config = config
+        self.dataset: Data = dataset
+        self.__make()
+
+    def __make(self):
+        self.users = nn.Embedding(self.dataset.n_users, self.config["latent"])
+        self.graph = self.dataset.graph()
+
+
+class Rescaled(nn.Module):
+    def __init__(self, width, env):
+        super().__init__()
+        self.fc = nn.Linear(width, 2)
+        self.scale = torch.FloatTensor((env.action_space.high - env.action_space.low) / 2.0)
+
+
+class Pool(nn.Module):
+    def __init__(self, width=4, pool=False, size=8):
+        super().__init__()
+        self.width = width
+        if pool:
+            self.prompt = nn.Parameter(torch.zeros(size, width))
+        self.mean = self.prompt.mean()
+
+
+class Body(nn.Module):
+    def __init__(self, model, cut=None):
+        super().__init__()
+        self.pools = model.settings.get("pool") is not None
+        self.model = model if cut is None else nn.Sequential(*list(model.children())[:cut])
+
+
+@dataclass
+class Tree:
+    tag: str
+    children: list
+
+
+class Layer(nn.Module):
+    def __init__(self, args, depth):
+        super().__init__()
+        self.fc = self.build(args, depth)
+
+    def build(self, args, depth):
+        return Inner(args, depth)
+
+
+class Inner(nn.Module):
+    def __init__(self, args, depth):
+        super().__init__()
+        self.fc = wrapped(args, nn.Linear(args.dim, depth))
+
+
+def wrapped(args, module):
+    return nn.Sequential(module) if args.multiway else module
+
+
+class Decoder(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.layers = nn.ModuleList([self.build_layer(args, depth=each + 1) for each in range(args.depth)])
+
+    def build_layer(self, args, depth):
+        return Layer(args, depth)
+
+
+def scope() -> dict:
+    return {"SimpleNamespace": SimpleNamespace, **globals()}
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression", "trials"),
+    [
+        (
+            Recommender,
+            "Recommender(config={'latent': 64}, dataset=SimpleNamespace(n_users=1000, graph=torch.nn.Identity))",
+            4,
+        ),
+        (
+            Rescaled,
+            (
+                "Rescaled(width=64, env=SimpleNamespace(action_space=SimpleNamespace("
+                "high=torch.ones(64), low=torch.ones(64))))"
+            ),
+            1,
+        ),
+        (Pool, "Pool(pool=True)", 4),
+        (Body, "Body(model=type('Module', (torch.nn.Identity,), {'settings': {}})())", 1),
+        (Decoder, "Decoder(args=SimpleNamespace(depth=2, multiway=False, dim=64))", 1),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_what_classes_of_projects_take(cls, expression, trials):
+    search = Search(cls.__name__, cls, scope(), partial(attempt, real=False))
+    result = search.run()
+    assert result is not None, (search.tried, search.error)
+    assert result[0] == expression
+    assert search.trials <= trials
+
+
+class Half(nn.Module):
+    def forward(self, x):
+        return x / 2
+
+
+class Needing(Half):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+
+
+class Other(Half):
+    def forward(self, x):
+        return x
+
+
+class Ready(Half):
+    pass
+
+
+def test_what_inherits_a_forward_as_it_is_stands_for_the_class():
+    assert heirs_of(Half, scope()) == [("Ready", Ready), ("Needing", Needing)]
