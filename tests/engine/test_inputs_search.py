@@ -354,3 +354,27 @@ def test_what_was_made_for_a_batch_of_one_gets_one():
     inferred = fed(OfOnePicture())
     assert [each.shape[0] for each in inferred.args] == [1, 1]
     assert len(inferred.failures) < 3
+
+
+class Patched(nn.Module):
+    """All pictures lie one behind the other; a table says how many rows and columns of patches each has."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 8, 16, stride=16)
+        self.places = nn.Embedding(10_000, 8)
+        self.spare = nn.Parameter(torch.empty(3000, 3000))  # Too large to be run.
+
+    def forward(self, pixel_values: Tensor, target_sizes: Tensor):
+        grid = self.patches(pixel_values).flatten(2).transpose(1, 2)
+        places = torch.cat([torch.arange(height * width) for height, width in target_sizes.tolist()])
+        return grid + self.places(places)[None]
+
+
+def test_a_table_says_of_what_size_the_pictures_are():
+    found = infer_inputs(Patched())
+
+    (pixels, table), _ = materialize(found)
+    assert found.complete
+    assert sum(height * width for height, width in table.tolist()) == pixels.shape[-1] * pixels.shape[-2] // 256
+    Patched()(pixels, table)

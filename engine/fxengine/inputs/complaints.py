@@ -84,6 +84,19 @@ def _unequal(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     yield from moves.scale(_all(moves), got, wanted, 0.6)
 
 
+def _of_tables(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``size of tensor a (196) must match the size of tensor b (8192)``: one is what a table of sizes says in sum."""
+    one, other = int(match[1]), int(match[2])
+    tables = [(place, recipe) for place, recipe in moves.tensors() if recipe.fill == "full" and one and other]
+    for place, recipe in tables:
+        for ratio in (one / other, other / one):
+            for parts, examples in (({place: recipe}, 1), ({place: recipe, **moves.single_parts()}, BATCH)):
+                for exponent in (0.5, 1.0):  # What is told of a picture are its sides, of a sequence its length.
+                    number = recipe.high * (examples * ratio) ** exponent
+                    if number >= 1 and number == round(number):
+                        yield moves.change({**parts, place: replace(parts[place], high=round(number))}, 0.2)
+
+
 def _too_late(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     """``start (4) + length (2) exceeds dimension size (4)``: lengths are larger than what they are the lengths of."""
     sizes = sorted({size for _, recipe in moves.tensors() for size in recipe.shape})
@@ -379,6 +392,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
         (_unequal, (r"Shape mismatch, (\d+) != (\d+)", r"equal to batch_size, but got (\d+) \(batch_size=(\d+)\)")),
+        (_of_tables, (r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",)),
         (_at_dimension, (r"at dimension (\d+): expected (\d+), got (\d+)",)),
         (_too_late, (r"start \(\d+\) \+ length \(\d+\) exceeds dimension size",)),
         (_unflattened, (r"Provided sizes \[([^\]]*)\] don't multiply up to the size of dim \d+ \((\d+)\)",)),

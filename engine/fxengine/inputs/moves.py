@@ -234,13 +234,17 @@ class Moves:
 
     def single(self, cost: float) -> Iterator[Change]:
         """Make a batch of one of all that are batches."""
-        parts: dict[Place, Recipe] = {
+        parts: dict[Place, Recipe] = {**self.single_parts()}
+        if parts:
+            yield self.change(parts, cost)
+
+    def single_parts(self) -> dict[Place, TensorRecipe]:
+        """Return what is a batch as a batch of one."""
+        return {
             place: recipe.with_shape((1, *recipe.shape[1:]))
             for place, recipe in self.tensors()
             if recipe.shape[:1] == (BATCH,)
         }
-        if parts:
-            yield self.change(parts, cost)
 
     def floating(self, places: Sources, cost: float = 0.3) -> Iterator[Change]:
         """Make tensors of integers ones of floating point numbers."""
