@@ -225,6 +225,10 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
             yield from moves.resize(frozenset({place}), given, wanted)
         for size in (size for size in sizes[1:] if size > 1 and recipe.shape):
             yield from moves.resize(frozenset({place}), recipe.shape[-1], size, cost=1.5)
+    operation = moves.outcome.operation
+    for size in operation.tensors[0].shape if operation is not None and operation.tensors else ():
+        if -1 not in sizes and size != given and given % size == 0 and wanted % (given // size) == 0:
+            yield from moves.resize(moves.blamed, size, wanted // (given // size), 0.2)
     if moves.blamed and wanted != given and -1 not in sizes:
         yield from moves.scale(moves.blamed, given, wanted, 0.9)
 

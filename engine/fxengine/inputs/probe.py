@@ -145,8 +145,10 @@ class Outcome:
     def _lacks_a_number(self) -> bool:
         """Whether something was asked for as a number that no data would make one."""
         asked = self.operation.tensors[1:] if self.operation is not None else []
-        is_size = "failed to unpack the object at pos" in str(self.error)
-        return is_size and any(each.numel() != 1 or each.is_floating_point() for each in asked)
+        message = str(self.error)
+        is_size = "failed to unpack the object at pos" in message
+        is_tensor = "got Tensor" in message
+        return is_size and (not is_tensor or any(each.numel() != 1 or each.is_floating_point() for each in asked))
 
 
 def first_line(error: Any) -> str:

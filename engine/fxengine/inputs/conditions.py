@@ -1,0 +1,265 @@
+"""Conditions of the user's code that did not hold: what to change about inputs so that they do."""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from fxengine.classification import Moment
+from fxengine.inputs.frames import Frame
+from fxengine.inputs.moves import Change
+from fxengine.inputs.proposals import Proposer
+from fxengine.inputs.recipes import Constant, Listing, Recipe, Record
+from fxengine.syntax import nodes_around
+
+__all__ = ["Conditions", "conditions", "conditions_of"]
+
+_NEGATED: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+
+
+_INVERSES: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: lambda wanted, other: wanted - other,
+    ast.Sub: lambda wanted, other: wanted + other,
+    ast.Mult: lambda wanted, other: wanted // other if other and wanted % other == 0 else 0,
+    ast.FloorDiv: lambda wanted, other: wanted * other,
+}
+"""What the left side of an operation is to be for the whole to be what is wanted."""
+
+_MOST_STEPS: Final = 6
+"""How many definitions and operations are followed from a number to the inputs."""
+
+
+def conditions(moment: Moment) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield the conditions under which a frame raised, the nearest first, each with what it should have been."""
+    around = nodes_around(moment.path, moment.source.span)[::-1]
+    raised: ast.AST | None = None
+    for node in around:
+        match node:
+            case ast.Assert(test=test):
+                yield test, True
+            case ast.Raise():
+                raised = node
+            case ast.If(test=test, body=body) if raised is not None:
+                yield test, not any(raised is each or raised in ast.walk(each) for each in body)
+            case ast.FunctionDef() | ast.Lambda():
+                return
+            case _:
+                pass
+
+
+def conditions_of(name: str, moment: Moment) -> Iterator[ast.expr]:
+    """Yield the conditions under which a local variable is assigned."""
+    function = _function_around(moment)
+    for node in ast.walk(function) if function is not None else ():
+        if isinstance(node, ast.If) and any(
+            isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store)
+            for statement in node.body
+            for each in ast.walk(statement)
+        ):
+            yield node.test
+
+
+def _function_around(moment: Moment) -> ast.FunctionDef | None:
+    around = nodes_around(moment.path, moment.source.span)[::-1]
+    return next((node for node in around if isinstance(node, ast.FunctionDef)), None)
+
+
+def _definition(name: str, moment: Moment) -> ast.expr | None:
+    """Return what a local variable was assigned before the line that a frame is at: an item, where it was unpacked."""
+    found: ast.expr | None = None
+    function = _function_around(moment)
+    for node in ast.walk(function) if function is not None else ():
+        if not isinstance(node, ast.Assign) or node.lineno >= moment.source.line:
+            continue
+        match node.targets[0]:
+            case ast.Name(id=given) if given == name:
+                found = node.value
+            case ast.Tuple(elts=targets):
+                for index, target in enumerate(targets):
+                    if isinstance(target, ast.Name) and target.id == name:
+                        found = ast.Subscript(node.value, ast.Constant(index), ast.Load())
+                        ast.fix_missing_locations(ast.copy_location(found, node.value))
+            case _:
+                pass
+    return found
+
+
+class Conditions:
+    """What makes conditions hold in one frame."""
+
+    def __init__(self, frame: Frame, proposer: Proposer, cost: float) -> None:
+        self.frame = frame
+        self.moves = frame.moves
+        self.proposer = proposer
+        self.cost = cost
+
+    def fulfil(self, test: ast.expr, *, holds: bool) -> Iterator[Change]:
+        """Make a condition hold, or not hold."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                yield from self.fulfil(operand, holds=not holds)
+            case ast.BoolOp(op=operator, values=values):
+                for value in values:
+                    if _truth(self.frame.value(value)) is not holds or isinstance(operator, ast.Or) is holds:
+                        yield from self.fulfil(value, holds=holds)
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                kind = type(operator) if holds else _NEGATED.get(type(operator))
+                if kind is not None:
+                    yield from self._compare(left, kind, right)
+            case ast.Compare(left=left, ops=operators, comparators=comparators) if holds:
+                for one, operator, other in zip((left, *comparators), operators, comparators, strict=False):
+                    yield from self._compare(one, type(operator), other)
+            case ast.Call(func=ast.Name(id="isinstance"), args=[value, kinds]):
+                yield from self._of_type(value, kinds, holds=holds)
+            case _:
+                yield from self._truth(test, holds=holds)
+
+    def _truth(self, test: ast.expr, *, holds: bool) -> Iterator[Change]:
+        """Something should be there, or not: ``assert mask``, ``exists(labels)``."""
+        for node in ast.walk(test):
+            if isinstance(node, ast.Name):
+                place = self.frame.constant_place(node)
+                part = self.moves.parts.get(place) if place is not None else None
+                if place is not None and isinstance(part, Constant) and isinstance(part.value, bool):
+                    yield self.moves.put(place, Constant(holds), self.cost + 0.2)
+
+    def _compare(self, left: ast.expr, kind: type[ast.cmpop], right: ast.expr) -> Iterator[Change]:
+        a, b = self.frame.value(left), self.frame.value(right)
+        if kind is ast.In and isinstance(b, tuple | list | set | dict):
+            place = self.frame.constant_place(left)
+            for cost, option in enumerate(list(b)[:4]):
+                if place is not None and isinstance(option, str | int | float | bool):
+                    yield self.moves.put(place, Constant(option), self.cost + 0.1 + 0.1 * cost)
+            for option in list(b)[:4]:
+                if type(a) is int and type(option) is int:
+                    yield from self._number(left, a, option)
+        elif kind is ast.Eq:
+            yield from self._equal(left, a, b)
+            yield from self._equal(right, b, a)
+        elif type(a) is int and type(b) is int:
+            bounds: dict[type[ast.cmpop], int] = {
+                ast.Lt: b - 1,
+                ast.LtE: b,
+                ast.Gt: b + 1,
+                ast.GtE: b,
+                ast.NotEq: a + 1,
+            }
+            bound = bounds.get(kind)
+            if bound is not None and a != bound:
+                yield from self._number(left, a, bound)
+                opposites: dict[type[ast.cmpop], int] = {ast.Lt: a + 1, ast.LtE: a, ast.Gt: a - 1, ast.GtE: a}
+                opposite = opposites.get(kind)
+                if opposite is not None:
+                    yield from self._number(right, b, opposite)
+
+    def _equal(self, expression: ast.expr, value: Any, wanted: Any) -> Iterator[Change]:
+        """Bring what an expression gives to a value."""
+        if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Mod) and wanted == 0:
+            factor, size = self.frame.value(expression.right), self.frame.value(expression.left)
+            if type(factor) is int and type(size) is int:
+                yield from self._number(expression.left, size, -(-size // factor) * factor if factor else size)
+                yield from self.moves.multiple(factor, self.cost + 0.5)
+        elif type(value) is int and type(wanted) is int and value != wanted:
+            yield from self._number(expression, value, wanted)
+        elif isinstance(value, tuple | list) and isinstance(wanted, tuple | list):
+            yield from self._sizes(expression, list(value), list(wanted))
+        elif isinstance(wanted, str):
+            place = self.frame.constant_place(expression)
+            if place is not None:
+                yield self.moves.put(place, Constant(wanted), self.cost + 0.1)
+
+    def _sizes(self, expression: ast.expr, given: list[Any], wanted: list[Any]) -> Iterator[Change]:
+        """Bring a shape, or a part of one, to another."""
+        if len(given) != len(wanted) and all(type(size) is int for size in wanted):
+            for place, _ in self.moves.among(self.frame.places(expression)):
+                yield self.moves.reshape(place, wanted, self.cost + 0.2)
+        for got, size in zip(given, wanted, strict=False):
+            if type(got) is int and type(size) is int and got != size:
+                yield from self._number(expression, got, size)
+
+    def _number(self, expression: ast.expr, got: int, wanted: int, steps: int = 0) -> Iterator[Change]:
+        """Bring a number that comes from the inputs, a rank or a size or one of them itself, to another."""
+        yield from self._behind(expression, got, wanted, steps)
+        place = self.frame.constant_place(expression)
+        if place is not None:
+            yield self.moves.put(place, Constant(wanted), self.cost + 0.1)
+        places = self.frame.places(expression)
+        text = ast.unparse(expression)
+        if "ndim" in text or ".dim()" in text or ("len(" in text and "shape" in text):
+            yield from self.moves.rerank(places or frozenset(self.moves.parts), got, wanted, self.cost + 0.2)
+            return
+        if text.startswith("len("):
+            for each in places:
+                whole = self.frame.recipe(each[:1])
+                if isinstance(whole, Listing) and whole.items and 0 < wanted <= 64:
+                    items = (whole.items * wanted)[:wanted]
+                    yield self.moves.put(each[:1], Listing(items, whole.type), self.cost + 0.1)
+        if got > 0 and wanted > 0:
+            named = places or frozenset(each for each, recipe in self.moves.tensors() if got in recipe.shape)
+            yield from self.moves.resize(named or frozenset(self.moves.parts), got, wanted, self.cost + 0.2)
+
+    def _behind(self, expression: ast.expr, got: int, wanted: int, steps: int) -> Iterator[Change]:
+        """Bring what a number was computed from to what makes it another."""
+        match expression:
+            case _ if steps >= _MOST_STEPS:
+                return
+            case ast.Name(id=name):
+                source = _definition(name, self.frame.moment)
+                if source is not None and self.frame.value(source) == got:
+                    yield from self._number(source, got, wanted, steps + 1)
+            case ast.BinOp(left=left, op=operator, right=right):
+                first, second = self.frame.value(left), self.frame.value(right)
+                inverse = _INVERSES.get(type(operator))
+                if inverse is None or type(first) is not int or type(second) is not int:
+                    return
+                yield from self._number(left, first, inverse(wanted, second), steps + 1)
+                if isinstance(operator, ast.Add | ast.Mult):
+                    yield from self._number(right, second, inverse(wanted, first), steps + 1)
+            case _:
+                pass
+
+    def _of_type(self, value: ast.expr, kinds: ast.expr, *, holds: bool) -> Iterator[Change]:
+        """``isinstance(x, dict)`` should be true, or not."""
+        place = self.frame.place(self.frame.value(value))
+        if place is None:
+            place = self.frame.constant_place(value)
+        whole = self.frame.recipe(place) if place is not None else None
+        if place is None or whole is None or not holds:
+            return
+        names = {node.id for node in ast.walk(kinds) if isinstance(node, ast.Name)} | {
+            node.attr for node in ast.walk(kinds) if isinstance(node, ast.Attribute)
+        }
+        number = self.proposer.number(str(place[-1]))
+        options: list[tuple[str, Callable[[], Recipe]]] = [
+            ("list", lambda: Listing((whole, whole))),
+            ("tuple", lambda: Listing((whole, whole), tuple)),
+            ("Sequence", lambda: Listing((whole, whole))),
+            ("dict", lambda: Record(())),
+            ("Mapping", lambda: Record(())),
+            ("int", lambda: Constant(number)),
+            ("float", lambda: Constant(float(number))),
+            ("str", lambda: Constant("")),
+            ("bool", lambda: Constant(False)),
+            ("Tensor", lambda: self.proposer.named(str(place[-1]))[0]),
+        ]
+        for cost, (name, make) in enumerate(options):
+            if name in names:
+                yield self.moves.put(place, make(), self.cost + 0.2 + 0.1 * cost)
+
+
+def _truth(value: Any) -> bool | None:
+    """Return whether a value counts as true, None where it does not say: a tensor of several numbers, say."""
+    try:
+        return bool(value)
+    except Exception:  # noqa: BLE001 - the value is the user's, and may raise anything.
+        return None

@@ -1,0 +1,73 @@
+"""Inputs that a search finds by what the user's code asks of numbers: those computed from sizes, and those in lists."""
+
+import torch
+from torch import Tensor, nn
+
+from tests.support.feeding import fed
+
+
+class OfVolumes(nn.Module):
+    """As losses that work on what has so many dimensions in space, and know of nothing else."""
+
+    def forward(self, data: Tensor):
+        n_dim = len(data.shape) - 2
+        if n_dim == 5:
+            channels = data.shape[1]
+        return data * torch.ones(channels, *(1,) * n_dim)
+
+
+def test_a_name_without_a_value_asks_for_a_branch_that_gives_it_one():
+    inferred = fed(OfVolumes())
+    assert len(inferred.args[0].shape) == 7
+    assert len(inferred.failures) < 3
+
+
+class OfSteps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(8)
+
+    def forward(self, x: Tensor):
+        batch, length, width = self.first(x).shape
+        steps = (length - 4) // 3
+        if steps != 9:
+            raise ValueError("wrong number of steps")
+        return x[:, 4:].view(batch, steps, 3, width)
+
+
+def test_a_number_is_followed_to_the_size_that_it_was_computed_from():
+    inferred = fed(OfSteps())
+    assert inferred.args[0].shape == (2, 31, 8)
+    assert len(inferred.failures) == 1
+
+
+class InFrames(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(8)
+
+    def forward(self, x: Tensor, grid: list[int]):
+        frames, height, width = grid
+        batch, _, features = self.first(x).shape
+        return x.reshape(batch, frames, height, width, features)
+
+
+def test_a_picture_of_tokens_gets_frames_where_three_sizes_are_wanted():
+    inferred = fed(InFrames())
+    assert inferred.args[1] == [1, 4, 4]
+
+
+class AfterAToken(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(8)
+
+    def forward(self, x: Tensor, grid: list[int]):
+        frames, height, width = grid
+        return self.first(x)[:, 1:].reshape(x.shape[0], frames, height, width, 8)
+
+
+def test_a_token_that_is_cut_off_is_made_up_for():
+    inferred = fed(AfterAToken())
+    assert inferred.args[0].shape == (2, 17, 8)
+    assert inferred.args[1] == [1, 4, 4]
