@@ -71,3 +71,22 @@ def test_a_token_that_is_cut_off_is_made_up_for():
     inferred = fed(AfterAToken())
     assert inferred.args[0].shape == (2, 17, 8)
     assert inferred.args[1] == [1, 4, 4]
+
+
+class Merging(nn.Module):
+    """As the layers of window attention that are told the sides of the picture."""
+
+    def __init__(self):
+        super().__init__()
+        self.reduction = nn.Linear(8, 4)
+
+    def forward(self, x, H, W):
+        batch, length, width = x.shape
+        assert length == H * W, "input feature has wrong size"
+        return self.reduction(x.view(batch, H, W, width))
+
+
+def test_what_sizes_are_made_of_is_a_number():
+    inferred = fed(Merging())
+    assert inferred.args[1:] == (4, 4)
+    assert not inferred.failures

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -75,6 +75,7 @@ class Proposer:
         *,
         items: Mapping[str, tuple[LayerWish, ...]] | None = None,
         states: Mapping[str, nn.RNNBase | nn.RNNCellBase] | None = None,
+        numbers: Collection[str] = (),
         in_tokens: bool = False,
         of_graph: bool = False,
     ) -> None:
@@ -86,6 +87,7 @@ class Proposer:
             said: What the source says of the parameters' shapes, as patterns.
             items: What the layers want that take the items of parameters.
             states: The recurrent layers that take parameters as their states.
+            numbers: The parameters that sizes are made of.
             in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
             of_graph: Whether another parameter says how nodes are joined, so that the input has a row for each node.
         """
@@ -96,6 +98,7 @@ class Proposer:
         self.said = said
         self.items = items or {}
         self.states = states or {}
+        self.numbers = numbers
 
     def propose(self, parameter: Parameter, *, is_first: bool) -> list[Recipe]:
         """Return recipes for one parameter, best first; never empty.
@@ -193,7 +196,9 @@ class Proposer:
                 yield TensorRecipe(shape, because=because)
 
     def _by_use(self, parameter: Parameter) -> Iterator[Recipe]:
-        """Yield what is more than a tensor by what is done with it: a list of pictures, the state of a layer."""
+        """Yield what is no tensor by what is done with it: a list of pictures, the state of a layer, a size."""
+        if parameter.name in self.numbers:
+            yield Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
         items = self.items.get(parameter.name, ())
         pictures = [wish.recipes[0] for wish in items if len(wish.recipes[0].shape) == 4]
         if pictures and len(pictures) == len(items):

@@ -194,7 +194,16 @@ class _Search:
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
         said = patterns_said(root, names)
         of_graph = any(_JOINS.match(name) for name in names)
-        propose = partial(Proposer, self.clues, wishes, said, items=read.items, states=read.states, of_graph=of_graph)
+        propose = partial(
+            Proposer,
+            self.clues,
+            wishes,
+            said,
+            items=read.items,
+            states=read.states,
+            numbers=read.numbers,
+            of_graph=of_graph,
+        )
         self.proposer = propose()
         if not any(_is_picture(recipe) for recipe in self._first_choice().values()):
             self.proposer = propose(in_tokens=True)

@@ -1,0 +1,183 @@
+"""What expressions of a forward stand for while it is read: arguments, parts of them, objects of the model, nothing.
+
+Nothing is run but Python's own questions about plain values.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torch import Tensor, nn
+
+from fxengine.proxy import Proxy
+from fxengine.syntax import COMPARISONS
+
+__all__ = [
+    "KEEPS_SHAPE",
+    "UNKNOWN",
+    "Absent",
+    "Given",
+    "Part",
+    "Scope",
+    "compared",
+    "first_of",
+    "is_plain",
+    "merged",
+    "of_python",
+    "rounds",
+    "still",
+    "truth",
+]
+
+_MOST_ROUNDS: Final = 5
+"""How often a loop is read that goes over layers and inputs together."""
+
+KEEPS_SHAPE: Final = frozenset({
+    "contiguous", "float", "half", "double", "bfloat16", "to", "type", "type_as", "clone", "detach", "clamp", "cuda",
+    "cpu", "relu", "gelu", "sigmoid", "tanh", "dropout", "silu", "softmax", "normalize", "requires_grad_",
+})  # fmt: skip
+"""Functions and methods behind which a tensor has the shape that it had before."""
+
+_ON_PLAIN: Final = frozenset[Any]({getattr, hasattr, isinstance, len, callable, int, bool, float, max, min, type})
+"""What is simply called with what is known."""
+
+_COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+    **COMPARISONS,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A tensor of the shape of an argument."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An item of an argument."""
+
+    name: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The default None of a parameter that was not passed."""
+
+    name: str
+
+
+class _Unknown:
+    """A value of which nothing is known."""
+
+
+UNKNOWN: Final = _Unknown()
+
+Scope = dict[str, Any]
+"""What the local variables of a function stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What `zip` returns."""
+
+    columns: tuple[Any, ...]
+
+
+def of_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Return what a builtin function or a class returns."""
+    if function is enumerate and args:
+        return _Rows((range(_MOST_ROUNDS), args[0]))
+    if function is zip:
+        return _Rows(tuple(args))
+    if function is isinstance and len(args) == 2 and isinstance(args[0], Given):
+        kinds = args[1] if isinstance(args[1], tuple) else (args[1],)
+        return True if Tensor in kinds else UNKNOWN
+    if function in _ON_PLAIN:
+        return _tried(function, [None if isinstance(each, Absent) else each for each in args], kwargs)
+    return args[0] if args and getattr(function, "__name__", "") in KEEPS_SHAPE else UNKNOWN
+
+
+def rounds(items: Any) -> Iterator[Any]:
+    """Yield what the target of a loop stands for: the first thing, or all where layers go with items of an input."""
+    modules = _modules_beside(items)
+    for index in range(min(modules, _MOST_ROUNDS)) if modules else (0,):
+        yield _nth_of(items, index)
+
+
+def _modules_beside(items: Any) -> int:
+    """Return how many modules are gone over together with an argument, 0 where there are no such."""
+    if not isinstance(items, _Rows):
+        return 0
+    columns = [column for each in items.columns for column in (each.columns if isinstance(each, _Rows) else (each,))]
+    counts = [len(each) for each in columns if isinstance(each, nn.ModuleList | nn.Sequential)]
+    return min(counts, default=0) if any(isinstance(each, Given) for each in columns) else 0
+
+
+def first_of(items: Any) -> Any:
+    """Return the first thing that iterating yields."""
+    return _nth_of(items, 0)
+
+
+def _nth_of(items: Any, index: int) -> Any:
+    """Return one of the things that iterating yields."""
+    if isinstance(items, _Rows):
+        return tuple([_nth_of(column, index) for column in items.columns])
+    if isinstance(items, nn.ModuleList | nn.Sequential | list | tuple | range) and len(items):
+        return items[index % len(items)]
+    return Part(items.name, index) if isinstance(items, Given) else UNKNOWN
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is a number, a text or such, or holds several."""
+    return value is None or isinstance(value, bool | int | float | str | tuple | list)
+
+
+def still(value: Any) -> Any:
+    """A value that modules hold; what a trace that is under way has left there says nothing, and is not to be asked."""
+    return UNKNOWN if isinstance(value, Proxy) else value
+
+
+def truth(value: Any) -> bool | None:
+    """Whether a value is true, None if that is not known."""
+    if isinstance(value, Absent):
+        return False
+    if value is None or isinstance(value, bool | int | float | str | tuple | list | dict | nn.Module):
+        return True if isinstance(value, nn.Module) else bool(value)
+    return None
+
+
+def compared(kind: type[ast.cmpop], left: Any, right: Any) -> Any:
+    """Return what a comparison gives, where it is about None or about settings."""
+    if kind in {ast.Is, ast.IsNot}:
+        values = [None if isinstance(each, Absent) else each for each in (left, right)]
+        if any(each is UNKNOWN for each in values):
+            return UNKNOWN
+        return (values[0] is values[1]) is (kind is ast.Is)
+    if all(is_plain(each) for each in (left, right)):
+        return _tried(_COMPARISONS[kind], [left, right], {})
+    return UNKNOWN
+
+
+def _tried(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Return what a function of plain things returns, or that nothing is known."""
+    if any(each is UNKNOWN or isinstance(each, Given | Absent) for each in (*args, *kwargs.values())):
+        return UNKNOWN
+    try:
+        return function(*args, **kwargs)
+    except Exception:  # noqa: BLE001 - `len` and `getattr` run the user's code.
+        return UNKNOWN
+
+
+def merged(one: Scope, other: Scope) -> Scope:
+    """Return what is known after either of two ways: where they differ, an argument that is still the same."""
+    merged: Scope = {}
+    for name in {**one, **other}:
+        values = (one.get(name, UNKNOWN), other.get(name, UNKNOWN))
+        given = next((each for each in values if isinstance(each, Given)), UNKNOWN)
+        merged[name] = values[0] if values[0] is values[1] else given
+    return merged
