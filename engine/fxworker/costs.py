@@ -7,7 +7,7 @@ Judged by what it calls, and by what the file's own functions that it calls do. 
 import ast
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -54,15 +54,25 @@ def cost_of(node: ast.stmt, definitions: Definitions) -> str:
 
 
 def lightened(node: ast.stmt, definitions: Definitions) -> ast.stmt:
-    """Return a statement without the costly ones in its blocks; the statement itself where there are none."""
-    if not _blocks(node):
-        return node
+    """Return a statement without the costly ones in its blocks; the statement itself where there are none.
+
+    What needs a name that only a costly one assigns goes with it.
+    """
+    return _lightened(node, definitions, set())
+
+
+def _lightened(node: ast.stmt, definitions: Definitions, lost: set[str]) -> ast.stmt:
+    """Return a statement without the costly ones in its blocks; `lost` are the names that are not known so far."""
     changed: dict[str, list[ast.AST]] = {}
+    before, after = frozenset(lost), set[str]()
     for name in _blocks(node):
         block: list[ast.AST] = getattr(node, name)
-        light = [_light_part(each, definitions) for each in block]
+        inside = set(before)
+        light = [_light_part(each, definitions, inside) for each in block]
+        after |= inside
         if any(one is not other for one, other in zip(block, light, strict=True)):
             changed[name] = light
+    lost |= after
     if not changed:
         return node
     node = copy.copy(node)
@@ -71,15 +81,38 @@ def lightened(node: ast.stmt, definitions: Definitions) -> ast.stmt:
     return node
 
 
-def _light_part(part: ast.AST, definitions: Definitions) -> ast.AST:
+def costly_in(node: ast.AST, definitions: Definitions) -> Iterator[tuple[ast.stmt, str]]:
+    """Yield the costly statements in a statement's blocks, each with what it would do."""
+    blocks = _blocks(node) if isinstance(node, ast.stmt) else ("body",)
+    for part in (each for name in blocks for each in getattr(node, name)):
+        cost = cost_of(part, definitions) if isinstance(part, ast.stmt) else ""
+        if cost:
+            yield part, cost
+        else:
+            yield from costly_in(part, definitions)
+
+
+def _light_part(part: ast.AST, definitions: Definitions, lost: set[str]) -> ast.AST:
     if isinstance(part, ast.stmt):
-        return ast.copy_location(ast.Pass(), part) if cost_of(part, definitions) else lightened(part, definitions)
+        own: list[ast.AST] = _headers(part) if _blocks(part) else [part]
+        if cost_of(part, definitions) or (lost and lost & _named_in(own, ast.Load)):
+            lost.update(_named_in([part], ast.Store))
+            return ast.copy_location(ast.Pass(), part)
+        if lost and not _blocks(part):
+            lost -= _named_in([part], ast.Store)
+        return _lightened(part, definitions, lost)
     if isinstance(part, ast.ExceptHandler | ast.match_case):
-        body = [_light_part(each, definitions) for each in part.body]
+        body = [_light_part(each, definitions, lost) for each in part.body]
         if any(one is not other for one, other in zip(part.body, body, strict=True)):
             part = copy.copy(part)
             part.body = [each for each in body if isinstance(each, ast.stmt)]
     return part
+
+
+def _named_in(parts: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
+    """Return the names that parts of a file look up, or that they assign."""
+    nodes = (each for part in parts for each in ast.walk(part))
+    return {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, context)}
 
 
 def _blocks(node: ast.stmt) -> tuple[str, ...]:

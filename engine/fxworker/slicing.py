@@ -11,9 +11,10 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
-from fxworker.costs import Definitions, cost_of, lightened
+from fxworker.costs import Definitions, cost_of, costly_in, lightened
 from fxworker.orders import Order, orders_of
 from fxworker.reparsing import last_line
 from fxworker.statements import Definition, Statement, statements_of, with_node
@@ -103,7 +104,7 @@ def slice_of(
                 silent.append(node)
     executed = tuple(choice.chosen[each] for each in statements if each in choice.chosen)
     asked = [choice.chosen.get(each, each) for each in statements if each in choice.chosen or each in choice.refused]
-    refused, lost = _refusals(asked, choice.refused, names)
+    refused, lost = _refusals(asked, choice.refused, names, choice.lightened)
     return Slice(executed, tuple(unneeded), refused, lost, frozenset(silent))
 
 
@@ -154,12 +155,14 @@ class _Choice:
         binders: The statements that assign a name or change its object.
         chosen: The statements that are chosen, each with what is executed of it.
         refused: Those that are not executed though they were asked for, each with what it would do.
+        lightened: What is executed of those that lose something, each with the whole, and the first that it loses.
     """
 
     def __init__(self, statements: list[Statement], orders: dict[ast.stmt, Order]) -> None:
         self.binders = _binders(statements)
         self.chosen: dict[Statement, Statement] = {}
         self.refused: dict[Statement, str] = {}
+        self.lightened: dict[Statement, tuple[Statement, Statement, str]] = {}
         self._orders = orders
         self._definitions = [each for each in statements if isinstance(each.node, Definition) and not each.guarded]
         self._named: Definitions = {
@@ -192,8 +195,13 @@ class _Choice:
         if cost:
             self.refused[statement] = cost
             return None
-        light = lightened(statement.node, self._named)
-        return statement if light is statement.node else with_node(statement, light)
+        node = lightened(statement.node, self._named)
+        if node is statement.node:
+            return statement
+        light = with_node(statement, node)
+        first, cost = next(costly_in(statement.node, self._named))
+        self.lightened[light] = statement, with_node(statement, first), cost
+        return light
 
 
 def _binders(statements: list[Statement]) -> dict[str, list[Statement]]:
@@ -217,10 +225,21 @@ def consequences(failed: Statement, executed: Sequence[Statement]) -> tuple[Refu
 
 
 def _refusals(
-    statements: Sequence[Statement], refused: Mapping[Statement, str], wanted: frozenset[str]
+    statements: Sequence[Statement],
+    refused: Mapping[Statement, str],
+    wanted: frozenset[str],
+    light: Mapping[Statement, tuple[Statement, Statement, str]] = MappingProxyType({}),
 ) -> tuple[tuple[Refused, ...], frozenset[str]]:
-    """Return what definitions need of statements that are refused, and all names that are not known for that."""
-    reasons = _reasons(statements, refused)
+    """Return what definitions need of statements that are refused, and all names that are not known for that.
+
+    Args:
+        statements: What was asked for.
+        refused: Those that are not executed, each with what it would do.
+        wanted: The names that were asked for.
+        light: Those that lose something, each with the whole, the first that it loses, and what that would do.
+    """
+    reasons = _reasons(statements, refused, {each: light[each][:2] for each in statements if each in light})
+    refused = {**refused, **{first: cost for _, first, cost in light.values()}}
     found: dict[tuple[str, Statement], Refused] = {}
     for user in statements if reasons else ():
         is_definition = isinstance(user.node, Definition)
@@ -232,16 +251,21 @@ def _refusals(
 
 
 def _reasons(
-    statements: Sequence[Statement], refused: Mapping[Statement, str]
+    statements: Sequence[Statement],
+    refused: Mapping[Statement, str],
+    light: Mapping[Statement, tuple[Statement, Statement]],
 ) -> dict[str, tuple[Statement, Statement]]:
     """Return the names that are not known, each with the statement that assigns it and the one that is refused."""
-    if not refused:
+    if not refused and not light:
         return {}
     bound = set[str]().union(*(each.binds for each in statements if each not in refused))
     found: dict[str, tuple[Statement, Statement]] = {}
     for statement in statements:
         if statement in refused:
             found |= dict.fromkeys(statement.binds - bound, (statement, statement))
+        elif statement in light:
+            whole, first = light[statement]
+            found |= dict.fromkeys(whole.binds - bound, (first, first))
         elif not isinstance(statement.node, Definition):
             for name in statement.now & found.keys():
                 found |= dict.fromkeys(statement.binds - found.keys(), (statement, found[name][1]))

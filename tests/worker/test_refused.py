@@ -115,6 +115,17 @@ def test_a_block_loses_what_is_costly_and_keeps_the_rest(worker, model):
     assert of(worker.trace(model(text)), "Net").status == "complete"
 
 
+def test_what_needs_what_a_block_loses_goes_with_it(worker, model):
+    lines = ("data = load_dataset('x')", "data.sort()", "count = len(data)", "width = 4")
+    block = "try:\n    " + "\n    ".join(lines) + "\nexcept ValueError:\n    pass\n"
+    assert of(worker.trace(model(f"{HEAD}{block}{net('width')}")), "Net").status == "complete"
+    text = f"{HEAD}{block}{net('count')}"
+    problem = only_problem(worker.trace(model(text)))
+    assert (problem.code, marked(text, problem.location)) == ("FX101", "count")
+    assert "it reads a data set" in problem.message + problem.explanation
+    assert marked(text, problem.related[0].location) == "data = load_dataset('x')"
+
+
 def test_an_edit_that_begins_to_need_it_is_told(worker, model):
     path = model("")
     text = f"{HEAD}scale = len(load_dataset('imdb'))\n{net('4')}"
