@@ -5,7 +5,8 @@ graph module gives eager's outputs on fresh inputs of the same shape, NaN equal 
 that depend on the inputs is captured up to there only, and named with the line. Nothing is said about any model; each
 gets 30 seconds in a process of its own. What was not captured is listed with the reason. Models with more parameters
 than `_REAL`, and those that take longer than `_LONGEST`, are captured for their shapes alone, and outputs are compared
-by shape and type: the summary says how many these are.
+by shape and type: the summary says how many these are. Where that is not possible, as eager wants to see data, those
+with up to `_REAL_AT_NEED` parameters are run on real data all the same.
 
     python benchmarks/capture.py [LIBRARY_OR_PACKAGE...] [--every N] [--limit N] [--shift N] [--only PART] [--each]
                                  [--costs] [--fx] [--export] [--shapes]
@@ -42,6 +43,11 @@ _SECONDS: Final = 5.0
 
 _REAL: Final = 100_000_000
 """The most parameters of a model that is run on real data."""
+
+_REAL_AT_NEED: Final = 1_000_000_000
+"""The most parameters of a model that is run on real data because it does not run without."""
+
+_UNCOMPARED: Final = "not compared: eager wants data, and the model is too large for them"
 
 _LONGEST: Final = 4.0
 """The most seconds of processor time that running on real data may take for outputs to be compared on such."""
@@ -96,7 +102,8 @@ class Fed(NamedTuple):
         make: What makes them; None where there are none.
         reason: Why there are none.
         seconds: The processor time of a run on them.
-        model: The model, another one where its arguments were changed.
+        case: The model's case, another one where its arguments were changed.
+        model: The model.
         root: The same with weights, where it is run with such.
     """
 
@@ -104,8 +111,23 @@ class Fed(NamedTuple):
     make: Make | None
     reason: str
     seconds: float
+    case: Case
     model: Model
     root: nn.Module
+
+
+class Compared(NamedTuple):
+    """What capturing gave, and how that differs from eager.
+
+    Attributes:
+        captured: The capture.
+        reason: Why the model was not captured; "" if it was.
+        partial: Whether it was captured up to where data decide, with a graph module that gives eager's outputs.
+    """
+
+    captured: fxengine.capturing.Capture
+    reason: str
+    partial: bool
 
 
 def outcome(options: Options, case: Case) -> Outcome | str:
@@ -118,34 +140,18 @@ def outcome(options: Options, case: Case) -> Outcome | str:
         return told(error)
     real = not options.shapes and sum(each.numel() for each in model.root.parameters()) <= _REAL
     root = case.build(real=True).root if real else model.root
-    expression, make, reason, taken, model, root = fed(case, model, root, real=real)
+    expression, make, reason, taken, case, model, root = fed(case, model, root, real=real)
     if make is None:
         return Outcome("", reason)
     if real and taken > _LONGEST:
         real, root = False, model.root
-    try:
-        # As it is run: whether gradients are wanted, and what was drawn, are part of what a graph is specialised on.
-        random.seed(0)
-        with torch.no_grad():
-            captured = fxengine.capture(root, make(0))
-    except BaseException as error:  # noqa: BLE001 - a failure of ours.
-        return Outcome(expression, f"capture: {told(error)}")
-    is_partial = False
-    if captured.problems:
-        problem = captured.problems[0]
-        place = (
-            f" ({problem.site.path}:{problem.site.line} {problem.site.text.splitlines()[0]})" if problem.site else ""
-        )
-        reason = f"{type(problem.exception).__name__}: {problem.message.splitlines()[0][:200]}{place}"
-        if captured.graph_module is not None:
-            wrong = difference(root, captured.graph_module, make, real=real)
-            reason += f", captured up to there ({wrong or 'outputs equal'})"
-            is_partial = not wrong
-    else:
-        try:
-            reason = difference(root, captured.graph_module, make, real=real)
-        except Exception as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
-            return Outcome("", f"eager, on other numbers: {told(error)}")
+    found = compared(root, make, expression, real=real)
+    if not isinstance(found, Outcome) and _UNCOMPARED in found.reason and not options.shapes and small_at_need(root):
+        real, root = True, case.build(real=True).root
+        found = compared(root, make, expression, real=True)
+    if isinstance(found, Outcome):
+        return found
+    captured, reason, is_partial = found
     fx = export = None
     if options.fx:
         fx = asked(lambda: difference(root, torch.fx.symbolic_trace(root), make, real=real))
@@ -160,6 +166,34 @@ def outcome(options: Options, case: Case) -> Outcome | str:
     )
 
 
+def compared(root: nn.Module, make: Make, expression: str, *, real: bool) -> Compared | Outcome:
+    """Return what capturing a model gave and how that differs from eager, or the outcome where neither is known."""
+    try:
+        # As it is run: whether gradients are wanted, and what was drawn, are part of what a graph is specialised on.
+        random.seed(0)
+        with torch.no_grad():
+            captured = fxengine.capture(root, make(0))
+    except BaseException as error:  # noqa: BLE001 - a failure of ours.
+        return Outcome(expression, f"capture: {told(error)}")
+    if not captured.problems:
+        try:
+            return Compared(captured, difference(root, captured.graph_module, make, real=real), partial=False)
+        except Exception as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
+            return Outcome("", f"eager, on other numbers: {told(error)}")
+    problem = captured.problems[0]
+    place = f" ({problem.site.path}:{problem.site.line} {problem.site.text.splitlines()[0]})" if problem.site else ""
+    reason = f"{type(problem.exception).__name__}: {problem.message.splitlines()[0][:200]}{place}"
+    if captured.graph_module is None:
+        return Compared(captured, reason, partial=False)
+    wrong = difference(root, captured.graph_module, make, real=real)
+    return Compared(captured, f"{reason}, captured up to there ({wrong or 'outputs equal'})", partial=not wrong)
+
+
+def small_at_need(root: nn.Module) -> bool:
+    """Whether a model is small enough for real data if there is no other way."""
+    return sum(each.numel() for each in root.parameters()) <= _REAL_AT_NEED
+
+
 def fed(case: Case, model: Model, root: nn.Module, *, real: bool) -> Fed:
     """Return inputs, or why there are none."""
     for expression in model.said:
@@ -167,21 +201,21 @@ def fed(case: Case, model: Model, root: nn.Module, *, real: bool) -> Fed:
             make = partial(evaluated, expression, model.scope)
             start = time.process_time()
             if not failure(root, make(0), real=real):
-                return Fed(expression, make, "", time.process_time() - start, model, root)
+                return Fed(expression, make, "", time.process_time() - start, case, model, root)
     fitting, found = inputs_for(case, model, _SECONDS)
     if fitting is not case:
-        model = fitting.build()
-        root = fitting.build(real=True).root if real else model.root
+        case, model = fitting, fitting.build()
+        root = case.build(real=True).root if real else model.root
     if not found.complete:
         last = found.failures[0] if found.failures else None
         reason = f"{last.error} <- {last.expression}" if last is not None else "nothing was tried"
-        return Fed("", None, reason, 0.0, model, root)
+        return Fed("", None, reason, 0.0, case, model, root)
     make = partial(materialized, found)
     start = time.process_time()
     reason = failure(root, make(0), real=real)
     taken = time.process_time() - start
     told_of = f"eager: {reason}" if reason else ""
-    return Fed(found.expression or "no arguments", None if reason else make, told_of, taken, model, root)
+    return Fed(found.expression or "no arguments", None if reason else make, told_of, taken, case, model, root)
 
 
 def evaluated(expression: str, scope: dict[str, Any], seed: int) -> Arguments:
@@ -222,7 +256,7 @@ def difference(root: nn.Module, module: Any, make: Make, *, real: bool) -> str:
     except Exception as error:
         if real or not needs_data(error):
             raise
-        return "not compared: eager wants data, and the model is too large for them"
+        return _UNCOMPARED
     if real:
         restore(root, state)
     try:
