@@ -164,6 +164,7 @@ class _Choice:
         self.refused: dict[Statement, str] = {}
         self.lightened: dict[Statement, tuple[Statement, Statement, str]] = {}
         self._orders = orders
+        self._selves = frozenset(name for each in statements if _is_own_module(each.node) for name in each.binds)
         self._definitions = [each for each in statements if isinstance(each.node, Definition) and not each.guarded]
         self._named: Definitions = {
             each.node.name: each.node for each in statements if isinstance(each.node, Definition)
@@ -180,6 +181,8 @@ class _Choice:
                 continue
             self.chosen[statement] = executed
             names = executed.now | executed.later
+            if names & self._selves:
+                names |= _attributes(executed.node, self._selves)
             if names & _DYNAMIC:
                 pending += self._definitions
             pending += [binder for name in names for binder in self.binders.get(name, ())]
@@ -202,6 +205,21 @@ class _Choice:
         first, cost = next(costly_in(statement.node, self._named))
         self.lightened[light] = statement, with_node(statement, first), cost
         return light
+
+
+def _is_own_module(node: ast.stmt) -> bool:
+    """Whether a statement gives a name to the module itself: `library = sys.modules[__name__]`."""
+    match node:
+        case ast.Assign(value=ast.Subscript(value=ast.Attribute(attr="modules"), slice=ast.Name(id="__name__"))):
+            return True
+        case _:
+            return False
+
+
+def _attributes(node: ast.stmt, names: frozenset[str]) -> frozenset[str]:
+    """Return what a statement looks up as an attribute of some names."""
+    found = (each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name))
+    return frozenset(each.attr for each in found if isinstance(each.value, ast.Name) and each.value.id in names)
 
 
 def _binders(statements: list[Statement]) -> dict[str, list[Statement]]:

@@ -204,3 +204,12 @@ def test_what_is_refused_is_known_with_its_reason():
     (refused,) = found.refused
     assert (refused.name, refused.use.lineno, refused.binder.lineno, refused.statement.lineno) == ("size", 5, 2, 1)
     assert found.lost == {"data", "size"}
+
+
+def test_what_is_looked_up_in_the_module_itself_is_executed():
+    text = (
+        "import sys\nlibrary = sys.modules[__name__]\nSIZE = 4\nOTHER = 5\n"
+        "class Base:\n    width = library.SIZE\nclass Net(library.Base):\n    pass\n"
+    )
+    found = slice_of(ast.parse(text), text, "net.py", ["Net"])
+    assert [each.node.lineno for each in found.statements] == [1, 2, 3, 5, 7]
