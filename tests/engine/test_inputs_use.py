@@ -110,3 +110,44 @@ class Own(nn.Module):
 )
 def test_what_a_convolution_refuses_on_data_it_refuses_without(call):
     assert not infer_inputs(Own(call), budget_s=0.3).complete
+
+
+class Wrapper(nn.Module):
+    """Passes on what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Sequential(nn.Conv2d(5, 2, 3), nn.ReLU())
+
+    def forward(self, *args, is_training=False, **kwargs):
+        return {"features": self.model(*args, **kwargs)}["features"]
+
+
+class Stitcher(nn.Module):
+    def forward(self, *pictures: torch.Tensor):
+        return torch.cat([pictures[0], pictures[1]], -1)
+
+
+class SkipDecoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Conv2d(width, 8, 1) for width in (4, 6))
+
+    def forward(self, *features):
+        return [block(feature) for block, feature in zip(self.blocks, features, strict=True)]
+
+
+class Mixer(nn.Module):
+    def forward(self, *args):
+        one, other, third = args
+        return one + other * third
+
+
+def test_what_takes_any_number_of_arguments_is_given_some():
+    assert fed(Wrapper()).args[0].shape[:2] == (2, 5)
+    assert "is_training" not in fed(Wrapper()).recipes
+    assert len(fed(Stitcher()).args) == 2
+    assert [each.shape[1] for each in fed(SkipDecoder()).args] == [4, 6]
+    mixed = fed(Mixer())
+    assert len(mixed.args) == 3
+    assert mixed.expression.count("torch.randn") == 3

@@ -225,12 +225,19 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
             yield from moves.resize(frozenset({place}), given, wanted)
         for size in (size for size in sizes[1:] if size > 1 and recipe.shape):
             yield from moves.resize(frozenset({place}), recipe.shape[-1], size, cost=1.5)
-    operation = moves.outcome.operation
-    for size in operation.tensors[0].shape if operation is not None and operation.tensors else ():
-        if -1 not in sizes and size != given and given % size == 0 and wanted % (given // size) == 0:
-            yield from moves.resize(moves.blamed, size, wanted // (given // size), 0.2)
+    if -1 not in sizes:
+        yield from _along_one(moves, given, wanted)
     if moves.blamed and wanted != given and -1 not in sizes:
         yield from moves.scale(moves.blamed, given, wanted, 0.9)
+
+
+def _along_one(moves: Moves, given: int, wanted: int) -> Iterator[Change]:
+    """Bring a volume to another along one dimension of what failed: a token was cut off."""
+    operation = moves.outcome.operation
+    for size in operation.tensors[0].shape if operation is not None and operation.tensors else ():
+        others = given // size if size else 0
+        if others and size != given and wanted % others == 0:
+            yield from moves.resize(moves.blamed, size, wanted // others, 0.2)
 
 
 def _as_list(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:

@@ -8,7 +8,7 @@ of the others both ways are read. What is not understood is a value of which not
 import ast
 import builtins
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
@@ -417,7 +417,7 @@ class _Body:
         return next((each for each in found if isinstance(each, Given)), UNKNOWN)
 
     def _call(self, call: ast.Call) -> Any:
-        args = [self.value(each) for each in call.args if not isinstance(each, ast.Starred)]
+        args = [each for argument in call.args for each in self._arguments(argument)]
         kwargs = {each.arg: self.value(each.value) for each in call.keywords if each.arg is not None}
         if isinstance(call.func, ast.Attribute):
             owner = self.value(call.func.value)
@@ -432,6 +432,13 @@ class _Body:
         if isinstance(function, nn.Module):
             return self.reader.call_module(function, args, kwargs)
         return self._call_code(function, args, kwargs)
+
+    def _arguments(self, expression: ast.expr) -> Iterator[Any]:
+        """Yield what an expression among the arguments of a call passes; of an argument that is spread, one item."""
+        if not isinstance(expression, ast.Starred):
+            yield self.value(expression)
+        elif isinstance(spread := self.value(expression.value), Given):
+            yield Part(spread.name, 0)
 
     def _call_code(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Follow the call of what is neither Python's own nor a module."""

@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from fxengine.classification import Moment, moments_of
-from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, leaves
+from fxengine.inputs.recipes import Arguments, Place, Recipe, TensorRecipe, call_arguments, leaves
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
 
@@ -173,6 +173,7 @@ class _Probe(ShapesOnly):
         self.failed: tuple[BaseException, Operation] | None = None
         self._sources: dict[int, tuple[Any, Sources]] = {}
         self._highs: dict[int, int] = {}
+        self._spread: tuple[Place, Arguments] | None = None
 
     def mark(self, value: Any, places: Sources) -> None:
         """Note that the tensors in ``value`` were computed from ``places``."""
@@ -188,6 +189,8 @@ class _Probe(ShapesOnly):
     def mark_input(self, value: Any, place: Place) -> None:
         """Note that ``value``, and each part of it, is what stands at its place of the inputs."""
         self._sources[id(value)] = (value, frozenset({place}))
+        if isinstance(value, Arguments):
+            self._spread = (place, value)
         match value:
             case list() | tuple():
                 for index, item in enumerate(value):
@@ -215,6 +218,12 @@ class _Probe(ShapesOnly):
         known = self._sources.get(id(value))
         if known is not None:
             return known[1]
+        if self._spread is not None and isinstance(
+            value, tuple
+        ):  # What takes arguments one by one has them in another.
+            place, given = self._spread
+            if len(value) == len(given) and all(one is other for one, other in zip(value, given, strict=True)):
+                return frozenset({place})
         return self._places_in(value if isinstance(value, list | tuple) else ())
 
     def __torch_function__(
@@ -357,9 +366,7 @@ def probe(
     mode.limit_indices(recipes, values)
     for name, value in values.items():
         mode.mark_input(value, (name,))
-    names = list(values)
-    args = [values[name] for name in names[:positional]]
-    kwargs = {name: values[name] for name in names[positional:]}
+    args, kwargs = call_arguments(values, positional)
     with preserved_state(module) as parts:
         for part in parts:
             part.training = False
@@ -431,14 +438,13 @@ def run_for_values(root: nn.Module, recipes: Mapping[str, Recipe], positional: i
         if tensor.is_meta
     }
     values = {name: recipe.make(_CPU, generator) for name, recipe in recipes.items()}
-    names = list(values)
-    args = tuple(values[name] for name in names[:positional])
+    args, kwargs = call_arguments(values, positional)
     with preserved_state(root) as parts, torch.random.fork_rng(devices=[]):
         for part in parts:
             part.training = False
         try:
             with torch.no_grad(), _UntilDeadline(limit):
-                torch.func.functional_call(root, state, args, {name: values[name] for name in names[positional:]})
+                torch.func.functional_call(root, state, args, kwargs)
         except _OutOfTime:
             return None
         except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.

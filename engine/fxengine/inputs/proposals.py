@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from fxengine.inputs.clues import BATCH, Clues, LayerWish
-from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, Structure, TensorRecipe, Verbatim
+from fxengine.inputs.recipes import Arguments, Constant, Listing, Recipe, Record, Structure, TensorRecipe, Verbatim
 from fxengine.inputs.signature import Parameter, is_tensor_type, without_none
 
 __all__ = ["Proposer"]
@@ -57,6 +57,10 @@ _EDGES = 32
 _OF_NODES = re.compile(r"x(_\d)?|h|feats?|features?|(n|node)_?(feats?|features?|attrs?|embs?)")
 _COORDINATES = re.compile(r"pos|coords?|xyz")
 """A graph: how large it is, and what its nodes have."""
+
+
+_WHATEVER = re.compile(r"args|inputs|params|parameters|kwargs")
+"""What arguments are called that are only passed on."""
 
 
 class _NameRule(NamedTuple):
@@ -107,6 +111,8 @@ class Proposer:
             parameter: The parameter.
             is_first: Whether it is the first one: what no rule knows is then taken for the model's main input.
         """
+        if parameter.variadic:
+            return self._spread(parameter)
         clues, wish = self.clues, self.wishes.get(parameter.name)
         by_name = list(self._by_name(parameter.name))
         patterns = list(self._by_source(parameter, by_name, wish))
@@ -135,6 +141,18 @@ class Proposer:
     def named(self, name: str) -> list[Recipe]:
         """Return recipes for what is known by its name alone: a key, an attribute."""
         return self.propose(Parameter(name, None, required=True, keyword_only=False), is_first=False)
+
+    def _spread(self, parameter: Parameter) -> list[Recipe]:
+        """Return recipes for what takes any number of arguments: several where it is called so, else one."""
+        items = self.items.get(parameter.name, ())
+        inner = replace(parameter, name=parameter.name.removesuffix("s"), variadic=False)
+        one: list[Recipe] = [items[0].recipes[0]] if items else self.propose(inner, is_first=True)[:2]
+        alike = [Listing((each,) * count, Arguments) for each in one for count in (1, 2, 3)]
+        if parameter.name.endswith("s") and not _WHATEVER.fullmatch(parameter.name):
+            alike.insert(0, alike.pop(1))
+        used = [replace(each, type=Arguments) for each in self._by_use(parameter) if isinstance(each, Listing)]
+        different = [Listing(tuple(each.recipes[0] for each in items), Arguments)] if len(items) > 1 else []
+        return [*used, *different, *alike] if len(items) > 1 else [*alike[:1], *used, *alike[1:]]
 
     def number(self, name: str) -> int:
         """Return a number for a parameter that wants one."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 
 __all__ = [
+    "Arguments",
     "Constant",
     "Listing",
     "Place",
@@ -20,6 +21,7 @@ __all__ = [
     "Structure",
     "TensorRecipe",
     "Verbatim",
+    "call_arguments",
     "call_expression",
     "leaves",
     "with_part",
@@ -107,6 +109,12 @@ class Constant:
         return self.value
 
 
+class Arguments(tuple[Any, ...]):
+    """Values that are passed one by one, as `*args` takes them."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """A list or tuple of recipes."""
@@ -119,6 +127,8 @@ class Listing:
     def expression(self) -> str:
         """Python source that makes it."""
         inner = ", ".join(item.expression for item in self.items)
+        if self.type is Arguments:
+            return inner
         if self.type is tuple:
             return f"({inner},)" if len(self.items) == 1 else f"({inner})"
         return f"[{inner}]"
@@ -218,7 +228,16 @@ def with_part(recipe: Recipe, rest: Place, part: Recipe) -> Recipe:
             return recipe
 
 
+def call_arguments(values: Mapping[str, Any], positional: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call that passes so many of the values by position, and the rest by name."""
+    args: list[Any] = []
+    names = list(values)
+    for name in names[:positional]:
+        args.extend(values[name] if isinstance(values[name], Arguments) else (values[name],))
+    return tuple(args), {name: values[name] for name in names[positional:]}
+
+
 def call_expression(args: tuple[Recipe, ...], kwargs: Mapping[str, Recipe]) -> str:
     """Return what stands between the parentheses of a call with these arguments."""
-    positional = [recipe.expression for recipe in args]
+    positional = [text for recipe in args if (text := recipe.expression)]
     return ", ".join([*positional, *(f"{name}={recipe.expression}" for name, recipe in kwargs.items())])

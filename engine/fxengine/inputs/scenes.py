@@ -17,7 +17,7 @@ from fxengine.inputs.conditions import Conditions, conditions, conditions_of
 from fxengine.inputs.frames import UNKNOWN, Frame
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Constant, Listing, Place, Record, Structure, TensorRecipe, Verbatim
+from fxengine.inputs.recipes import Arguments, Constant, Listing, Place, Record, Structure, TensorRecipe, Verbatim
 from fxengine.syntax import nodes_around
 
 __all__ = ["absent_names", "by_scene"]
@@ -278,7 +278,9 @@ class _Scene:
             return
         if isinstance(whole, Listing) and whole.items:
             items = (whole.items * count)[:count]
-            yield self.moves.put(place, Listing(items, tuple), self.cost + 0.1)
+            yield self.moves.put(
+                place, Listing(items, Arguments if whole.type is Arguments else tuple), self.cost + 0.1
+            )
         elif isinstance(whole, Constant) and isinstance(whole.value, tuple | list):
             yield from self._of_sizes(place, whole.value, count)
         else:

@@ -28,7 +28,7 @@ from fxengine.inputs.moves import Moves
 from fxengine.inputs.probe import Outcome, are_small, first_line, is_small, moments_outside, probe, run_for_values
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.reading import patterns_said
-from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_expression, leaves
+from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_arguments, call_expression, leaves
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.scenes import absent_names
 from fxengine.inputs.signature import Parameter, consumers, parameters_of, without_none
@@ -166,8 +166,7 @@ def _make(
     recipes: Mapping[str, Recipe], positional: int, device: torch.device, generator: torch.Generator | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     values = {name: recipe.make(device, generator) for name, recipe in recipes.items()}
-    names = list(values)
-    return tuple(values[name] for name in names[:positional]), {name: values[name] for name in names[positional:]}
+    return call_arguments(values, positional)
 
 
 @dataclass(order=True, slots=True)

@@ -34,31 +34,41 @@ class Parameter:
         annotation: What it is annotated with, resolved where that is possible; None without.
         required: It has no default.
         keyword_only: It can only be passed by name.
+        variadic: It takes any number of arguments.
     """
 
     name: str
     annotation: Any
     required: bool
     keyword_only: bool
+    variadic: bool = False
 
 
 def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
-    """Return the parameters that can be passed to ``root``, decorated or not; ``*args`` and such apart."""
+    """Return the parameters that can be passed to ``root``, decorated or not.
+
+    ``*args`` is one of them if nothing else has to be passed by position; ``**kwargs`` never is.
+    """
     function = root.forward if isinstance(root, nn.Module) else root
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # A builtin without a signature.
         return []
     hints = _hints(function)
+    named = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    left_out = {inspect.Parameter.VAR_KEYWORD}
+    if any(each.kind in named for each in signature.parameters.values()):
+        left_out.add(inspect.Parameter.VAR_POSITIONAL)
     return [
         Parameter(
             parameter.name,
             hints.get(parameter.name, _annotation(parameter)),
             parameter.default is inspect.Parameter.empty,
             parameter.kind is inspect.Parameter.KEYWORD_ONLY,
+            parameter.kind is inspect.Parameter.VAR_POSITIONAL,
         )
         for parameter in signature.parameters.values()
-        if parameter.kind not in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        if parameter.kind not in left_out
     ]
 
 
