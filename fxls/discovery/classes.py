@@ -131,7 +131,7 @@ def _candidate(
             forward = function_of(statement, lines, method=True)
             abstract = abstract or _left_to_subclasses(statement)
     written = (dotted(each.value if isinstance(each, ast.Subscript) else each) for each in node.bases)
-    bases = tuple(_resolved(each, qualname, nodes) for each in written)
+    bases = tuple(_resolved(names.own(each), qualname, nodes) for each in written)
     return _Candidate(qualname, node, bases, init, forward, abstract)
 
 

@@ -19,11 +19,17 @@ _TORCH_LIBRARIES: Final = frozenset({
 class Names:
     """The module-level names of a file that imports and plain aliases bind, with their full dotted names.
 
-    `starred` are the modules that `from … import *` was used on.
+    `starred` are the modules that `from … import *` was used on. A name that stands for the file's own module, as in
+    `library = sys.modules[__name__]`, has an empty one.
     """
 
     full: dict[str, str]
     starred: tuple[str, ...]
+
+    def own(self, name: str) -> str:
+        """Return a dotted name without a name of the file's own module before it."""
+        head, _, rest = name.partition(".")
+        return rest if rest and self.full.get(head) == "" else name
 
     def resolve(self, node: ast.expr) -> str:
         """Return the full dotted name that an expression such as `nn.Module` means, "" where it is no name."""
@@ -31,7 +37,7 @@ class Names:
 
     def expand(self, name: str) -> str:
         """Return the full name of a dotted name; a name that nothing binds stands for itself."""
-        head, dot, rest = name.partition(".")
+        head, dot, rest = self.own(name).partition(".")
         full = self.full.get(head)
         if full is None and not dot and head[:1].isupper() and "torch.nn" in self.starred:
             return f"torch.nn.{head}"
@@ -75,6 +81,11 @@ def names_of(tree: ast.Module) -> Names:
                 resolved = names.resolve(value)
                 if resolved and names.imported(dotted(value)):
                     full[name] = resolved
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Subscript(value=ast.Attribute(attr="modules"), slice=ast.Name(id="__name__")),
+            ):
+                full[name] = ""
             case _:
                 pass
     return Names(full, tuple(starred))

@@ -91,6 +91,14 @@ def test_a_base_called_like_pydantics_may_be_a_model():
     assert names("from pydantic import BaseModel\nclass Net(BaseModel):\n    def forward(self, x): ...\n") == []
 
 
+def test_a_name_of_the_files_own_module_is_seen_through():
+    text = "import sys\nfrom torch import nn\nlibrary = sys.modules[__name__]\nBase = nn.Module\n"
+    text += (
+        "class Part(library.Base):\n    def forward(self, x):\n        return x\nclass Net(library.Part):\n    pass\n"
+    )
+    assert {each.qualname for each in discover("net.py", text).targets} == {"Part", "Net"}
+
+
 def test_aliases_are_seen_through():
     assert names("Module = nn.Module\nclass Net(Module):\n    def forward(self, x): return x\n") == ["Net"]
     assert names("from torch.nn import *\nclass Net(Module):\n    def forward(self, x): return x\n") == ["Net"]
