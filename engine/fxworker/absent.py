@@ -20,6 +20,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import lru_cache
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 _VERSION: Final = "999.0.0"
@@ -67,6 +69,11 @@ class StandIns(Loader):
         spec.submodule_search_locations = []
         return spec
 
+    def find_distributions(self, context: DistributionFinder.Context) -> Iterator[Distribution]:
+        """Yield the metadata of a package that is stood in for, which is asked for its version."""
+        asked = str(context.name or "").replace("-", "_").lower()
+        yield from (_AbsentDistribution(each) for each in self.names if each.lower() == asked)
+
     def absent_in(self, path: str) -> str:
         """Return the name of what is stood in for that a path leads into, "" where it leads into nothing of it."""
         parts = path.split(".")
@@ -90,6 +97,21 @@ class StandIns(Loader):
             yield
         finally:
             self.permissive -= 1
+
+
+class _AbsentDistribution(Distribution):
+    """The metadata of a package that is not installed: its name and a version."""
+
+    def __init__(self, name: str) -> None:
+        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {_VERSION}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        """Return the text of a file of the metadata, None for one that there is not."""
+        return self._text if filename == "METADATA" else None
+
+    def locate_file(self, path: str | os.PathLike[str]) -> Path:
+        """Return where a file of the package would lie."""
+        return Path(_NOWHERE, path)
 
 
 _STAND_INS: Final = StandIns()

@@ -1,6 +1,7 @@
 """Packages that are not installed, and what can be built all the same."""
 
 import importlib
+import importlib.metadata
 import sys
 
 import pytest
@@ -87,6 +88,15 @@ def test_code_that_is_prepared_for_it_sees_that_it_is_not_there(tmp_path, guard)
     module, missing = imported(tmp_path, guard)
     assert not module.HAS
     assert not missing
+
+
+def test_its_version_is_new_enough(tmp_path):
+    text = "import importlib.metadata as m\nimport no_such_thing\nv = m.version('no-such-thing')\n"
+    module, missing = imported(tmp_path, text)
+    assert int(module.v.partition(".")[0]) > 100
+    assert missing == ["no_such_thing"]
+    with pytest.raises(importlib.metadata.PackageNotFoundError):
+        importlib.metadata.version("another-one")
 
 
 def test_another_try_around_it_prepares_for_nothing(tmp_path):
