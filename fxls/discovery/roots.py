@@ -40,10 +40,13 @@ def roots_of(path: str, workspace: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the folders that a file's imports are looked for in, nearest first.
 
     They are the root of its package, a `src` layout's folder, the project's root, and workspace folders around it.
-    A folder inside a package is none of them: it would let the package's modules shadow top-level ones.
+    A folder inside a package is none of them: it would let the package's modules shadow top-level ones. A file in one
+    that nothing says to belong to the package has the package's root besides its own folder.
     """
     folders = tuple(workspace)
     roots = [package_root(path)]
+    if _is_package(os.path.dirname(roots[0])):
+        roots.append(package_root(roots[0]))
     project = project_root(path, folders)
     if project is not None:
         sources = (os.path.join(project, name) for name in _SOURCES)

@@ -122,3 +122,10 @@ def test_what_is_wrong_is_said_at_its_line(text, message, line):
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path):
     (problem,) = read_configuration(str(tmp_path / "pyproject.toml")).problems
     assert "cannot be read" in problem.message
+
+
+def test_a_folder_in_a_package_that_is_none_itself_has_the_root_of_the_package(tmp_path):
+    folder = tmp_path / "package" / "models"
+    folder.mkdir(parents=True)
+    (tmp_path / "package" / "__init__.py").write_text("")
+    assert roots_of(str(folder / "net.py"))[:2] == (str(folder), str(tmp_path))
