@@ -364,10 +364,13 @@ class Search:
         whole = [each for each in known if all(has_field(each, name) for name in fields)]
         # Where the items are of several classes, none of them has all that is read.
         kinds = [*(whole or [None] * bool(complaint.lacks)), *(each for each in known if each not in whole)]
-        for step, cls in enumerate(kinds):
+        several = tuple(each for each in dict.fromkeys(complaint.classes) if each in known)
+        # Where they are told apart by what they are, something is made for one of each.
+        told_apart = [Group("list", cls=several, size=len(several))] * (len(several) > 1)
+        for step, group in enumerate([*told_apart, *(Group("list", cls=each, size=_ITEMS) for each in kinds)]):
             changed = dict(choice)
             for path in lists:
-                changed = self._with(changed, path, Group("list", cls=cls, size=_ITEMS))
+                changed = self._with(changed, path, group)
             yield 0.3 + 0.2 * step, changed
 
     def _blamed(self, choice: Choice, complaint: Complaint) -> list[str]:
@@ -466,6 +469,6 @@ def _alike(choice: Choice, path: str) -> list[str]:
     """Return the paths of a place in every item of the list that it is in; its own where it is in none."""
     found = _IN_LIST.fullmatch(path)
     group = choice.get(found[1]) if found is not None else None
-    if found is None or not (isinstance(group, Group) and group.style == "list"):
+    if found is None or not (isinstance(group, Group) and group.style == "list") or isinstance(group.cls, tuple):
         return [path]
     return [f"{found[1]}.{each}{found[2]}" for each in fields_in(choice, found[1])]

@@ -19,7 +19,7 @@ class Group:
     Attributes:
         style: How it is made.
         head: The name of the class that is called, or that a namespace or a mapping is of, if not the usual one.
-        cls: That class, or that of a list's items.
+        cls: That class, or that of a list's items; those of the items, where each has one of its own.
         size: How many items a list has, and what a namespace says of its length, if it has one.
     """
 

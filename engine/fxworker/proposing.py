@@ -121,11 +121,8 @@ class Proposals:
         """Return what a place may hold, best first."""
         slot = self.slot(choice, path)
         owner = choice.get(owner_of(path)[0])
-        if isinstance(owner, Group) and owner.style == "list" and owner.cls is str:
-            # Several of them are names mostly.
-            return [repr(chr(ord("a") + int(owner_of(path)[1])))]
         if isinstance(owner, Group) and owner.style == "list":
-            return self.instances_of(owner.cls) if owner.cls is not None else [Group("namespace")]
+            return self._of_list(owner, int(owner_of(path)[1]))
         said = [*self._said(slot)]
         far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
         near = [each for each in said if each not in far]
@@ -163,6 +160,14 @@ class Proposals:
             found.sort(key=lambda each: 2 * (each in _EMPTY) + _is_other_literal(each, kind))
         usual = repr(slot.default)
         return [each for each in dict.fromkeys(found) if each != usual and not (known[:1] == [FILE] and _is_open(each))]
+
+    def _of_list(self, group: Group, at: int) -> list[Value]:
+        """Return what an item of a list may be."""
+        cls = group.cls[at] if isinstance(group.cls, tuple) else group.cls
+        if cls is str:
+            # Several of them are names mostly.
+            return [repr(chr(ord("a") + at))]
+        return self.instances_of(cls) if cls is not None else [Group("namespace")]
 
     def fields(self, choice: Choice, path: str) -> list[str]:
         """Return the fields that a group needs: a constructor's required parameters, or what is read from an object."""

@@ -4,6 +4,7 @@ import inspect
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -94,6 +95,27 @@ class Decoder(nn.Module):
         return Layer(args, depth)
 
 
+class Sparse(NamedTuple):
+    name: str
+    size: int
+
+
+class Dense(NamedTuple):
+    name: str
+    width: int = 1
+
+
+class Columns(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        for each in columns:
+            if isinstance(each, Sparse):
+                pass
+            elif not isinstance(each, Dense):
+                raise TypeError("Invalid column")
+        self.tables = nn.ModuleDict({each.name: nn.Embedding(each.size, 2) for each in columns if type(each) is Sparse})
+
+
 def scope() -> dict:
     return {"SimpleNamespace": SimpleNamespace, **globals()}
 
@@ -116,6 +138,7 @@ def scope() -> dict:
         ),
         (Pool, "Pool(pool=True)", 4),
         (Body, "Body(model=type('Module', (torch.nn.Identity,), {'settings': {}})())", 1),
+        (Columns, "Columns(columns=[Dense(name='name0'), Sparse(name='name1', size=64)])", 2),
         (Decoder, "Decoder(args=SimpleNamespace(depth=2, multiway=False, dim=64))", 1),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
