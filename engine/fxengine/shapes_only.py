@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import get_unwrapped, is_batchedtensor, maybe_get_bdim, maybe_get_level
 from torch.overrides import TorchFunctionMode
 
 from fxengine.hierarchy import modules_of
@@ -158,6 +159,8 @@ class ShapesOnly(TorchFunctionMode):
         """Return the arguments with all tensors without data if one of them has none, those apart that are kept."""
         tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
         hollow = [self._is_hollow(tensor) for tensor in tensors]
+        if not any(hollow) and _is_large_together(tensors):
+            hollow = [True] * len(tensors)
         mutates = bool(tensors) and _mutates(func)
         if mutates and any(hollow) and not hollow[0]:
             self._overwritten.add(id(tensors[0]))  # Kept alive, and so its id, by its twin.
@@ -256,6 +259,22 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Tensor) and not value.is_meta and not value.dim() and not value.is_floating_point()
 
 
+def _is_large_together(tensors: list[Tensor]) -> bool:
+    """Whether tensors with data would make one that is large, as rows and columns do, also those of a `vmap`."""
+    if len(tensors) < 2:
+        return False
+    longest = max(tensor.dim() for tensor in tensors)
+    sizes: dict[int, int] = {}
+    for tensor in tensors:
+        for place, size in enumerate(tensor.shape, longest - tensor.dim()):
+            sizes[place] = max(size, sizes.get(place, 1))
+        inner = tensor
+        while is_batchedtensor(inner):
+            level, dimension, inner = maybe_get_level(inner), maybe_get_bdim(inner), get_unwrapped(inner)
+            sizes[-level] = inner.shape[dimension]
+    return math.prod(sizes.values()) > _REAL_LIMIT
+
+
 def _mutates(func: Callable[..., Any]) -> bool:
     name = getattr(func, "__name__", "")
     return func is Tensor.__setitem__ or (name.endswith("_") and not name.endswith("__"))
@@ -289,7 +308,12 @@ def _construct(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
 
 def _filled(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tensor | None:
     """Return a small tensor of whole numbers with data, made after one that has none; None if it is another."""
-    if not args or not args[0].is_meta or (kwargs.get("dtype") or args[0].dtype).is_floating_point:
+    if (
+        not args
+        or not args[0].is_meta
+        or is_batchedtensor(args[0])
+        or (kwargs.get("dtype") or args[0].dtype).is_floating_point
+    ):
         return None
     made = func(*args, **{**kwargs, "device": "meta"})
     number = _FILLED[func]

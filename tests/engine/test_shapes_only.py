@@ -298,3 +298,26 @@ def test_what_is_written_into_such_a_tensor_is_not_known():
         with pytest.raises(RuntimeError) as caught:
             (lengths + 0).tolist()
     assert needs_data(caught.value)
+
+
+def test_rows_and_columns_with_data_make_nothing_large():
+    with ShapesOnly():
+        places = torch.arange(1 << 20)
+        mask = (places[:, None] >= places[None]) & (places[None] < 9)
+        few = torch.arange(4)[:, None] >= torch.arange(4)
+        over_columns = torch.vmap(lambda row, column: (row >= column) & (row > 3), (None, 0))
+        over_both = torch.vmap(over_columns, (0, None))(places, places)
+    assert over_both.shape == mask.shape
+    assert mask.shape == (1 << 20, 1 << 20)
+    assert few.sum() == 10
+
+
+def test_what_is_made_for_each_row_of_a_vmap_is_one_for_each_row():
+    def one_hot(row):
+        made = row.new_zeros(4)
+        made[row] = 1
+        return made
+
+    with ShapesOnly():
+        found = torch.vmap(one_hot)(meta(3, dtype=torch.long))
+    assert found.shape == (3, 4)
