@@ -293,6 +293,8 @@ def _for_iteration(case: Case) -> list[str]:
 
 def _for_number(case: Case) -> list[str]:
     result = ["keep the computation in torch: `//` in place of `int(a / b)`, `torch.arange` in place of `range`"]
+    if case.flag and case.expression.startswith("range("):
+        result = [_fix_the_input(case.flag)]
     if case.kind == "data-dependent" and not case.expression.startswith(("range(", "torch.")):
         value = case.value or case.expression
         result = [f"leave it a tensor here, and make a number or text of it where the result is used: `{value}`"]
@@ -320,7 +322,9 @@ def _for_item(case: Case) -> list[str]:
 
 def _for_call(case: Case) -> list[str]:
     value = _operand(case.provenance[0].text) if case.provenance else "x"
-    name = case.expression.partition("(")[0].removeprefix("torch.")
+    name = case.expression.partition("(")[0].removeprefix("torch.").removeprefix("autograd.")
+    if name == "Variable":
+        return ["leave `Variable` out: a tensor is one since torch 0.4", *_keep_out(case)]
     if name in {"zeros", "ones", "empty", "full", "tensor"}:
         return [f"`{value}.new_{name}(…)` is recorded in the graph, with the device of `{value}`", *_keep_out(case)]
     return _keep_out(case)

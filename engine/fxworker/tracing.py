@@ -25,6 +25,7 @@ from fxworker.children import disarm_timers
 from fxworker.compiling import leave_compiler_alone
 from fxworker.containment import outermost_first, parts_of
 from fxworker.dependence import Dependence
+from fxworker.doubts import doubted
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.fitting import may_be_fitted
 from fxworker.inner import mentions_of
@@ -416,7 +417,7 @@ class _Session:
             found.append(
                 self.reporter.not_built(target, unbuilt)
                 if unbuilt is not None
-                else self.reporter.tracing_problem(each, target.qualname)
+                else doubted(self.reporter.tracing_problem(each, target.qualname), each.exception, built)
             )
         return self.reporter.merged(found)
 

@@ -7,7 +7,8 @@ from typing import Final
 from fxls.fixes.source import Proposal, Source, is_number, same
 from fxworker.wire import Edit, Problem
 
-_CONSTRUCTORS: Final = frozenset({"zeros", "ones", "empty", "full"})
+_CONSTRUCTORS: Final = frozenset({"zeros", "ones", "empty", "full", "tensor"})
+_VARIABLES: Final = frozenset({"Variable", "autograd.Variable", "torch.autograd.Variable"})
 _NO_TENSOR: Final = ast.Tuple | ast.List | ast.Dict | ast.Set | ast.JoinedStr | ast.Lambda
 
 
@@ -112,8 +113,13 @@ def item(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
 
 
 def call(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
-    """Yield the method of a tensor that makes what a constructor of torch was to make."""
+    """Yield the method of a tensor that makes what a constructor of torch was to make, or what it was given."""
     match node:
+        case ast.Call(func=function, args=[only], keywords=[]) if source.written(function) in _VARIABLES:
+            text = source.written(only)
+            yield from _proposed(
+                f"Leave `{source.written(function)}` out: a tensor is one since torch 0.4", source.replaced(node, text)
+            )
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name), args=args, keywords=keywords):
             known = problem.related[0].message if problem.related else ""
             beginning = _at_hand(source, node, known) if known.isidentifier() else ""
@@ -123,7 +129,7 @@ def call(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]
             if (name == "full" and len(given) != 2) or any(each.arg is None for each in keywords):
                 return
             named = [f"{each.arg}={source.written(each.value)}" for each in keywords if each.arg != "device"]
-            if not any(each.startswith("dtype=") for each in named) and name != "full":
+            if not any(each.startswith("dtype=") for each in named) and name not in {"full", "tensor"}:
                 named.append(f"dtype={module}.float32")
             text = f"{beginning}.new_{name}({', '.join([*given, *named])})"
             yield from _proposed(f"Write `{text}`", source.replaced(node, text))
@@ -219,33 +225,58 @@ def _scattered(source: Source, statement: ast.stmt | None) -> Iterator[Proposal]
             new = f"{source.written(target)} {_SIGNS[type(op)]} {source.operand(value)}"
         case _:
             return
-    place = _one_slice(index)
+    place = _one_place(index)
     if place is None:
         return
     dimension, part = place
-    bounds = [f"{word}={source.written(each)}" for word, each in (("start", part.lower), ("end", part.upper)) if each]
     if is_number(value) and isinstance(statement, ast.Assign):
         new = f"{source.torch() or 'torch'}.full_like({source.written(target)}, {new})"
-    text = f"{name} = {name}.slice_scatter({', '.join([new, f'dim={dimension}', *bounds])})"
-    yield from _proposed(f"Write `{name} = {name}.slice_scatter(…)`", source.replaced(statement, text))
+    if isinstance(part, ast.Slice):
+        method, ends = "slice_scatter", (("start", part.lower), ("end", part.upper))
+        bounds = [f"{word}={source.written(each)}" for word, each in ends if each]
+    elif _is_place(source, part):
+        method, bounds = "select_scatter", [f"index={source.written(part)}"]
+    else:
+        return
+    text = f"{name} = {name}.{method}({', '.join([new, f'dim={dimension}', *bounds])})"
+    yield from _proposed(f"Write `{name} = {name}.{method}(…)`", source.replaced(statement, text))
 
 
-def _one_slice(index: ast.expr) -> tuple[int, ast.Slice] | None:
-    """Return the one dimension of which `x[:, 1:]` or `x[..., 1:]` takes a part, and that part; None for others."""
+def _one_place(index: ast.expr) -> tuple[int, ast.expr] | None:
+    """Return the one dimension of which `x[:, 1:]` or `x[..., 0]` takes a part, and that part; None for others."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    partial = [
-        (number, each)
-        for number, each in enumerate(parts)
-        if isinstance(each, ast.Slice) and (each.lower is not None or each.upper is not None)
-    ]
-    if len(partial) != 1 or partial[0][1].step is not None:
-        return None
-    number, part = partial[0]
-    others = [each for each in parts if each is not part]
     dots = [place for place, each in enumerate(parts) if isinstance(each, ast.Constant) and each.value is Ellipsis]
-    if any(not isinstance(each, ast.Slice) and parts.index(each) not in dots for each in others) or len(dots) > 1:
+    partial = [(place, each) for place, each in enumerate(parts) if place not in dots and not _is_whole(each)]
+    if len(partial) != 1 or len(dots) > 1:
         return None
-    return (number - len(parts) if dots and dots[0] < number else number), part
+    place, part = partial[0]
+    if isinstance(part, ast.Slice) and part.step is not None:
+        return None
+    return (place - len(parts) if dots and dots[0] < place else place), part
+
+
+def _is_whole(part: ast.expr) -> bool:
+    """Whether a part of an index takes a whole dimension."""
+    return isinstance(part, ast.Slice) and part.lower is None and part.upper is None and part.step is None
+
+
+def _is_place(source: Source, part: ast.expr) -> bool:
+    """Whether an index is one number in truth: it is written out, or what a loop over a range counts."""
+    if is_number(part):
+        return True
+    loops = [each for each in source.above(part) if isinstance(each, ast.For)]
+    return isinstance(part, ast.Name) and any(_counts(each, part.id) for each in loops)
+
+
+def _counts(loop: ast.For, name: str) -> bool:
+    """Whether a loop gives numbers to a name, one after the other."""
+    match loop.target, loop.iter:
+        case ast.Name(id=target), ast.Call(func=ast.Name(id="range")):
+            return target == name
+        case ast.Tuple(elts=[ast.Name(id=target), _]), ast.Call(func=ast.Name(id="enumerate")):
+            return target == name
+        case _:
+            return False
 
 
 def _asserted(source: Source, statement: ast.Assert, torch: str) -> Iterator[Proposal]:

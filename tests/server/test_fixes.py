@@ -87,6 +87,19 @@ def body_of(text: str) -> str:
             "«x[2:4]» = 0\nreturn x",
             "x = x.slice_scatter(torch.full_like(x[2:4], 0), dim=0, start=2, end=4)\nreturn x",
         ),
+        ("FX005", "«x[:, 0]» = y\nreturn x", "x = x.select_scatter(y, dim=1, index=0)\nreturn x"),
+        ("FX005", "«x[..., -1]» += 2\nreturn x", "x = x.select_scatter(x[..., -1] + 2, dim=-1, index=-1)\nreturn x"),
+        (
+            "FX005",
+            "for i in range(4):\n    «x[i]» = 0\nreturn x",
+            "for i in range(4):\n    x = x.select_scatter(torch.full_like(x[i], 0), dim=0, index=i)\nreturn x",
+        ),
+        (
+            "FX005",
+            "for i, z in enumerate(self.parts):\n    «x[:, :, i]» = z(y)\nreturn x",
+            "for i, z in enumerate(self.parts):\n    x = x.select_scatter(z(y), dim=2, index=i)\nreturn x",
+        ),
+        ("FX006", "return «Variable(x + y)»", "return x + y"),
         (
             "FX001",
             "if «x.max() > 1»:\n    raise ValueError('large')\nreturn x",
@@ -118,6 +131,9 @@ def test_the_first_fix_of_an_expression(code, before, after):
         ("FX005", "«x[mask]» = y.item()\nreturn x"),
         ("FX005", "«x[::2]» = y\nreturn x"),
         ("FX005", "«x[0, 1:]» = y\nreturn x"),
+        ("FX005", "«x[y]» = 0.5\nreturn x"),
+        ("FX005", "for i in self.parts:\n    «x[i]» = 0.5\nreturn x"),
+        ("FX006", "return «Variable(x, requires_grad=True)»"),
         ("FX005", "«x[1:, :2]» = y\nreturn x"),
         ("FX001", "if «x.numel() > 1»:\n    x = x / 2"),
         ("FX006", "return «torch.zeros(3)»"),
@@ -252,6 +268,12 @@ def test_a_tensor_is_made_of_an_input_of_the_function_that_makes_it():
     related = (Related(Location(PATH, Span(1, 0, 1, 1)), "ids"),)
     (_, text), *_ = proposed(body, "FX006", related=related)
     assert body_of(text) == "return x.new_zeros(y.size(0), 2, dtype=torch.float32)"
+
+
+def test_a_tensor_of_a_size_is_made_of_an_input_too():
+    related = (Related(Location(PATH, Span(1, 0, 1, 1)), "x"),)
+    ((_, text), *_) = proposed("return «torch.tensor(x.shape[1], device=x.device)»", "FX006", related=related)
+    assert body_of(text) == "return x.new_tensor(x.shape[1])"
 
 
 def test_line_ends_stay():

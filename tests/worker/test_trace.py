@@ -222,6 +222,36 @@ def test_what_a_stand_in_lacks_is_no_problem_of_the_model(worker, model):
     assert [each.code for each in named.problems] == ["FX009"]
 
 
+UNEXPECTED = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+
+    def forward(self, x):
+        x = x + 1
+        if str(self.width)[::-1] != "zyx":
+            raise ValueError("not so")
+        return x
+"""
+
+
+def test_an_exception_is_in_doubt_where_the_arguments_were_inferred(worker, model):
+    path = model(UNEXPECTED)
+    net = of(worker.trace(path), "Net")
+    (problem,) = net.problems
+    assert (problem.code, problem.severity, problem.message) == ("FX009", "warning", "ValueError: not so")
+    assert f"built as `{net.construct.expression}`" in problem.explanation
+    assert problem.hint == "say how it is built in a comment above the class: `# fx: Net(…)`"
+    (said,) = of(worker.trace(path, UNEXPECTED.replace("class Net", "# fx: Net(5)\nclass Net")), "Net").problems
+    assert (said.code, said.severity) == ("FX009", "error")
+    misspelled = UNEXPECTED.replace('raise ValueError("not so")', "return x * self.wdith")
+    (problem,) = of(worker.trace(path, misspelled), "Net").problems
+    assert (problem.code, problem.severity) == ("FX009", "error")
+
+
 def test_a_name_that_is_not_defined_is_told_behind_what_cannot_be_traced_and_inputs_are_known(worker, model):
     text = NET.replace("y = self.fc(x)", "y = self.fc(x)\n        y = other(y, x)\n        y = y + scael").replace(
         "class Net", "def other(y, x):\n    return torch.zeros(len(y), 1, device=x.device) + y\n\n\nclass Net"

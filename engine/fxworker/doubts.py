@@ -1,0 +1,33 @@
+"""Exceptions that may be no fault of the code: the model was built with arguments that nobody wrote down.
+
+A list that is empty, a size that does not go with another: what was made up for a constructor need not be what it is
+meant for, and then a `forward` raises that would not. What the code does wrong whatever it is given is no such case.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from fxengine.errors import OF_THE_CODE, RaisedWhileTracing
+from fxworker.building import MADE_UP, Built
+from fxworker.wire import Problem
+
+_SURE: Final = (*OF_THE_CODE, AttributeError)
+"""What is wrong with any arguments."""
+
+
+def doubted(problem: Problem, error: BaseException | None, built: Built) -> Problem:
+    """Return a problem that says how the model was built, where that may be what is wrong."""
+    construct = built.construct
+    if construct is None or construct.source not in MADE_UP or problem.code != RaisedWhileTracing.code:
+        return problem
+    if isinstance(error, _SURE):
+        return problem
+    name = construct.expression.partition("(")[0]
+    built_as = f"built as `{construct.expression}`, with arguments that were inferred; others may not raise"
+    said = f"say how it is built in a comment above the class: `# fx: {name}(…)`"
+    return replace(
+        problem,
+        severity="warning",
+        explanation="\n".join(filter(None, (problem.explanation, built_as))),
+        hint="\n".join(filter(None, (said, problem.hint))),
+    )
