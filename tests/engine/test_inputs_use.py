@@ -151,3 +151,42 @@ def test_what_takes_any_number_of_arguments_is_given_some():
     mixed = fed(Mixer())
     assert len(mixed.args) == 3
     assert mixed.expression.count("torch.randn") == 3
+
+
+class Batched(nn.Module):
+    """Takes a batch as a loader makes it."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(20, 8)
+        self.lstm = nn.LSTM(8, 8, batch_first=True)
+
+    def forward(self, batch):
+        tokens, token_lengths, speaker_mask = batch
+        packed = nn.utils.rnn.pack_padded_sequence(self.tokens(tokens), token_lengths, batch_first=True)
+        return self.lstm(packed)[0].data.sum() * speaker_mask.to(torch.float32)
+
+
+def test_what_is_unpacked_is_given_what_the_names_tell():
+    inferred = fed(Batched())
+    tokens, lengths, mask = inferred.args[0]
+    assert not tokens.is_floating_point()
+    assert lengths.shape == (2,)
+    assert mask.dtype is torch.bool
+    assert len(inferred.failures) == 1
+
+
+class WithLengths(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(8, 8, batch_first=True)
+
+    def forward(self, x, count):
+        packed = nn.utils.rnn.pack_padded_sequence(x, count.long().clamp(1, 1), batch_first=True)
+        return self.lstm(packed)[0].data
+
+
+def test_lengths_of_too_many_dimensions_get_one():
+    inferred = fed(WithLengths())
+    assert len(inferred.args[1].shape) == 1
+    assert len(inferred.failures) <= 2

@@ -142,6 +142,10 @@ class Proposer:
         """Return recipes for what is known by its name alone: a key, an attribute."""
         return self.propose(Parameter(name, None, required=True, keyword_only=False), is_first=False)
 
+    def by_name(self, name: str) -> list[Recipe]:
+        """Return recipes for what a name alone tells; none where it tells nothing."""
+        return list(self._by_name(name))
+
     def _spread(self, parameter: Parameter) -> list[Recipe]:
         """Return recipes for what takes any number of arguments: several where it is called so, else one."""
         items = self.items.get(parameter.name, ())

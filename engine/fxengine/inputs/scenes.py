@@ -125,7 +125,7 @@ class _Scene:
             case ast.Subscript(value=base, slice=index):
                 yield from self._indexed(base, index)
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
-                yield from self._unpacked(value, len(targets))
+                yield from self._unpacked(value, targets)
             case ast.For(iter=value, target=target):
                 yield from self._iterated(value, target)
             case _:
@@ -260,8 +260,9 @@ class _Scene:
                     longer = (*recipe.items, *(recipe.items[-1],) * (wanted - count))
                     yield self.moves.put((name,), Listing(longer, recipe.type), self.cost + 0.1 + 0.1 * cost)
 
-    def _unpacked(self, value: ast.expr, count: int) -> Iterator[Change]:
+    def _unpacked(self, value: ast.expr, targets: list[ast.expr]) -> Iterator[Change]:
         """So many values are wanted of an input, or of the shape of one."""
+        count = len(targets)
         base = value.value if isinstance(value, ast.Attribute) and value.attr == "shape" else None
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "size":
             base = value.func.value
@@ -276,6 +277,11 @@ class _Scene:
         whole = self.frame.recipe(place) if place is not None else None
         if place is None or whole is None:
             return
+        called = [self.proposer.by_name(each.id) if isinstance(each, ast.Name) else () for each in targets]
+        if not isinstance(whole, Constant) and any(called):
+            one = whole.items[0] if isinstance(whole, Listing) and whole.items else whole
+            items = tuple(known[0] if known else one for known in called)
+            yield self.moves.put(place, Listing(items, tuple), self.cost + 0.05)
         if isinstance(whole, Listing) and whole.items:
             items = (whole.items * count)[:count]
             yield self.moves.put(
