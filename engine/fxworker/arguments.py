@@ -90,7 +90,7 @@ class Search:
         attempt: Callable[[Callable[[], Any]], Any],
         *,
         inner: bool = False,
-        kind: type = nn.Module,
+        kind: type | tuple[type, ...] = nn.Module,
     ) -> None:
         self.error: BaseException | None = None
         self.tried = ""
@@ -102,6 +102,12 @@ class Search:
         self._proposals = Proposals(self._scope, cls, inner=inner)
         self._kept: dict[tuple[str, Value], list[Value]] = {}
         self._heard = Counter[str]()
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether its first attempt would give something that only stands in for a module."""
+        given = (each for path, each in self._with({}, "", self._root).items() if path and "." not in path)
+        return any(each.style == "module" if isinstance(each, Group) else each in STAND_INS for each in given)
 
     def run(self, judge: Judge | None = None, seconds: float = _SECONDS) -> tuple[str, Any] | None:
         """Return the expression that builds the class and what it builds, None if none was found in time.

@@ -29,9 +29,11 @@ from fxworker.inner import NotReachedError, locals_of
 from fxworker.lacking import unmade
 from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
+from fxworker.makers import functions_making, made_in, methods_making, scope_with
 from fxworker.meta import OnMeta
 from fxworker.offline import weights_are_absent
 from fxworker.packages import with_packages
+from fxworker.slicing import names_in
 from fxworker.wire import LOCALS, Construct, Provenance, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
@@ -41,11 +43,8 @@ _LACKING: Final = re.compile(r"'(?:types\.)?(Identity|Module|Namespace|SimpleNam
 
 _SIZES: Final = re.compile(r"shape '.*' is invalid for input of size|must match the size|shapes cannot be multiplied")
 
-_MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
-_MOST_MAKERS: Final = 2
-
-_SECONDS_OF_HEIR: Final = 1.0
-"""How long arguments of a subclass are searched for, where none are found for the class itself."""
+_SECONDS_OF_OTHERS: Final = 1.0
+"""How long arguments are searched for of a subclass, or of a function that makes an instance."""
 
 EXPLICIT: Final = frozenset({"directive", "configuration"})
 """Ways that the person wrote down for us: one that fails is told, not passed over."""
@@ -209,7 +208,8 @@ def _unaided(
         if not (_has_parameters(cls) and _wants_arguments(cls, bare.error)):
             return bare
         failed = Unbuilt(None, bare.error, unknown=True, tried=f"{target.callee}()")
-    result = _evaluate(Construct(hint, "inferred"), scope, make) if hint else None
+    known = scope_with(names_in(hint), loaded, scope) if hint else scope
+    result = _evaluate(Construct(hint, "inferred"), known, make) if hint else None
     if isinstance(result, Built):
         return result
     if on_guess is not None and not on_guess():
@@ -221,19 +221,36 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     """Build a class with arguments that are searched for."""
     scope = scope_of(loaded, target.qualname)
     search = _search(target, cls, loaded, scope)
-    found = search.run()
-    for name in _makers(cls) if found is None else ():
+    # A function that makes the parts as well makes better ones.
+    found = _by_functions(cls, loaded, scope) if search.stands_in else None
+    found = found or search.run()
+    for name in methods_making(cls) if found is None else ():
         maker = Search(f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False))
         found = found or maker.run()
     for name, heir in heirs_of(cls, loaded.namespace) if found is None else ():
         # What inherits the forward shows it.
-        found = found or Search(name, heir, scope, partial(attempt, real=False)).run(seconds=_SECONDS_OF_HEIR)
+        found = found or Search(name, heir, scope, partial(attempt, real=False)).run(seconds=_SECONDS_OF_OTHERS)
     if found is not None:
         expression, root = found
         construct = Construct(expression, "inferred")
-        return _set_up(root, construct) if make is attempt else _evaluate(construct, scope, make)
+        if make is attempt:
+            return _set_up(root, construct)
+        return _evaluate(construct, scope_with(names_in(expression), loaded, scope), make)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
+
+
+def _by_functions(cls: Any, loaded: Loaded, scope: dict[str, Any]) -> tuple[str, Any] | None:
+    """Return a call of a function of the file, with inferred arguments, and the instance of a class that it makes."""
+    for name in functions_making(cls.__name__, loaded):
+        known = scope_with([name], loaded, scope)
+        if name in known:
+            search = Search(name, known[name], known, partial(attempt, real=False), kind=(cls, tuple, list))
+            expression, value = search.run(seconds=_SECONDS_OF_OTHERS) or ("", None)
+            root = made_in(value, cls)
+            if root is not None:
+                return expression, root
+    return None
 
 
 def search_for(target: TraceTarget, loaded: Loaded) -> Search | None:
@@ -263,15 +280,6 @@ def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
     return Unbuilt(None, error, unknown=True, missing=missing, tried=construct.expression)
 
 
-def _makers(cls: Any) -> list[str]:
-    """Return the names of the class's own methods that make an instance, other than with trained weights."""
-    return [
-        name
-        for name, value in vars(cls).items()
-        if isinstance(value, classmethod | staticmethod) and _MAKING.match(name) and "pretrained" not in name
-    ][:_MOST_MAKERS]
-
-
 def required_parameters(cls: Any) -> Mapping[str, inspect.Parameter]:
     """Return the parameters that a class's constructor cannot do without; empty where it does not say."""
     parameters = every_parameter_of(cls)
@@ -287,7 +295,7 @@ def _evaluate(construct: Construct, scope: dict[str, Any], make: _Maker) -> Buil
     try:
         code = compile(construct.expression.strip(), "<construct>", "eval")
         names = with_packages(code, scope)
-        root = _model_in(make(lambda: eval(code, names)))  # noqa: S307 — The person's own expression.
+        root = made_in(make(lambda: eval(code, names)), nn.Module)  # noqa: S307 — The person's own expression.
     except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.
         return Unbuilt(construct, error)
     if root is None:
@@ -301,15 +309,6 @@ def _set_up(root: nn.Module, construct: Construct | None) -> Built | Unbuilt:
         return Built(root, construct)
     text = f"the constructor of `{type(root).__name__}` does not call `super().__init__()`"
     return Unbuilt(construct, AttributeError(text))
-
-
-def _model_in(value: Any) -> nn.Module | None:
-    """Return the model that an expression gave: itself, or the first of a tuple such as `(model, transforms)`."""
-    if isinstance(value, nn.Module):
-        return value
-    if isinstance(value, tuple | list):
-        return next((each for each in value if isinstance(each, nn.Module)), None)
-    return None
 
 
 def _resolve(scope: dict[str, Any], qualname: str) -> Any:

@@ -1,6 +1,7 @@
 """Models whose constructors open files: a configuration that lies elsewhere in the project, weights that are absent."""
 
 from fxworker.nearby import files_called
+from tests.worker.harness import of
 
 CONFIGURED = """
 import json
@@ -95,6 +96,36 @@ class Small(Encoder):
         self.first = nn.Linear(width, width)
 """
 
+ASSEMBLED = """
+from torch import nn
+
+class Part(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+        self.width = width
+
+    def forward(self, x):
+        return self.fc(x)
+
+class Net(nn.Module):
+    def __init__(self, backbone, transformer, classes):
+        super().__init__()
+        self.backbone = backbone
+        self.transformer = transformer
+        self.head = nn.Linear(transformer.width, classes)
+
+    def forward(self, x):
+        return self.head(self.transformer(self.backbone(x)))
+
+SCALE = 2
+
+def assembled(args):
+    loss = nn.MSELoss()
+    net = Net(Part(args.hidden_dim), Part(args.hidden_dim), SCALE * args.num_classes)
+    return net, loss
+"""
+
 
 def built(worker, root, path, text):
     """Return what a trace tells of the first class of a file that is written."""
@@ -160,3 +191,12 @@ def test_a_subclass_shows_the_forward_that_it_inherits(worker, tmp_path):
     target = built(worker, tmp_path, tmp_path / "encoders.py", INHERITED)
     assert (target.qualname, target.construct.expression, target.construct.source) == ("Encoder", "Small()", "inferred")
     assert target.status == "complete"
+
+
+def test_a_function_that_makes_the_parts_too_makes_the_model(worker, tmp_path):
+    path = tmp_path / "assembled.py"
+    path.write_text(ASSEMBLED)
+    expression = "assembled(args=SimpleNamespace(hidden_dim=64, num_classes=10))"
+    for text in (ASSEMBLED, ASSEMBLED.replace("self.head(", "2 * self.head(")):
+        target = of(worker.edit(path, text), "Net")
+        assert (target.construct.expression, target.status) == (expression, "complete")

@@ -1,0 +1,93 @@
+"""What makes an instance of a class besides its constructor: functions of its file, and methods of its own.
+
+Functions need not have been executed with the file, since its models do not need them: they are, with what they need,
+beside the file's module and for one search alone.
+"""
+
+import ast
+import contextlib
+import linecache
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from fxworker.absent import importing
+from fxworker.loading import Loaded, compiled, with_flags
+from fxworker.slicing import slice_of
+
+_MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
+_MOST: Final = 2
+"""How many methods, and how many functions, are looked at."""
+
+
+def methods_making(cls: Any) -> list[str]:
+    """Return the names of the class's own methods that make an instance, other than with trained weights."""
+    return [
+        name
+        for name, value in vars(cls).items()
+        if isinstance(value, classmethod | staticmethod) and _MAKING.match(name) and "pretrained" not in name
+    ][:_MOST]
+
+
+def functions_making(name: str, loaded: Loaded) -> list[str]:
+    """Return the names of the functions of a file that return an instance of a class, alone or first of several."""
+    body = loaded.tree.body if loaded.tree is not None else []
+    return [each.name for each in body if isinstance(each, ast.FunctionDef) and name in _returned_by(each)][:_MOST]
+
+
+def scope_with(names: Iterable[str], loaded: Loaded, scope: dict[str, Any]) -> dict[str, Any]:
+    """Return a scope that has names of a file which were not executed with it, as far as they can be."""
+    missing = [each for each in names if each not in scope]
+    if not missing or loaded.tree is None:
+        return scope
+    path = str(loaded.module.__file__)
+    done = {each.node.lineno for each in loaded.slice.statements}
+    found = dict(scope)
+    slice_ = slice_of(loaded.tree, "".join(linecache.getlines(path)), path, missing)
+    for statement, flags in with_flags(slice_):
+        if statement.node.lineno not in done:
+            with contextlib.suppress(Exception):
+                code = compiled(statement.node, path, flags)
+                importing(partial(exec, code, found))
+    return found
+
+
+def made_in(value: Any, cls: type) -> Any:
+    """Return the instance of a class that a function gave: itself, or the first of several; None if there is none."""
+    several = value if isinstance(value, tuple | list) else (value,)
+    return next((each for each in several if isinstance(each, cls)), None)
+
+
+def _returned_by(function: ast.FunctionDef) -> set[str]:
+    """Return the names of the classes whose instances a function returns, as far as it shows."""
+    made: dict[str, str] = {}
+    found = set[str]()
+    for node in _statements(function.body):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=called))):
+                made[name] = called
+            case ast.Return(value=ast.expr() as value):
+                for each in value.elts if isinstance(value, ast.Tuple | ast.List) else [value]:
+                    match each:
+                        case ast.Name(id=name):
+                            found.add(made.get(name, ""))
+                        case ast.Call(func=ast.Name(id=called)):
+                            found.add(called)
+                        case _:
+                            pass
+            case _:
+                pass
+    return found
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a function's body, those in its blocks too, not those of definitions."""
+    for statement in body:
+        yield statement
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for part in ast.iter_child_nodes(statement):
+                if isinstance(part, ast.stmt):
+                    yield from _statements([part])
+                elif isinstance(part, ast.ExceptHandler | ast.match_case):
+                    yield from _statements(part.body)
