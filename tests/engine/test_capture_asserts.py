@@ -50,3 +50,21 @@ def test_what_is_not_asked_by_an_assert_alone_is_a_problem(model):
 
     assert len(found.problems) == 1
     assert torch.equal(found.graph_module(X), model(X))
+
+
+def numbered(x):
+    counts = (x > -9).sum(1)
+    assert counts.max().item() <= x.shape[1]
+    assert not counts.min().item() < 2, "too few"
+    return x + counts.sum().item()
+
+
+def test_asserts_about_numbers_that_data_tell_are_made_by_the_graph():
+    found = fxengine.capture(numbered, X)
+
+    assert found.problems == ()
+    assert torch.equal(found.graph_module(X), numbered(X))
+    bad = torch.tensor([[-10.0, -10.0, -10.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    for run in (found.graph_module, numbered):
+        with pytest.raises((AssertionError, RuntimeError)):
+            run(bad)

@@ -5,6 +5,7 @@ looked at, they ask whether the model is being compiled: it is, in the sense of 
 """
 
 import importlib
+import sys
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, Final
@@ -12,7 +13,8 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from fxengine.capturing.unknown import DataDependent
+from fxengine.bytecode import passing_value
+from fxengine.capturing.unknown import DataDependent, asks_for_a_number
 from fxengine.capturing.values import NotConstant
 from fxengine.patching import Patches, code_with, copied
 from fxengine.running import running_tracer
@@ -34,6 +36,7 @@ def patch_surroundings(patches: Patches) -> None:
     """Replace what this module is about, as long as the patches are held."""
     patches.attribute(torch.compiler, "_is_compiling_flag", lambda _: True)
     patches.attribute(torch._C.ScriptFunction, "__call__", _scripted)
+    patches.attribute(torch.SymBool, "__bool__", _decided)
     # Whether the parameters of a distribution make sense only data can tell.
     patches.attribute(torch.distributions.Distribution, "_validate_args", lambda _: False)
     patches.attribute(nn.utils.stateless, "_functional_call", _functional_call)
@@ -95,6 +98,22 @@ def _scripted(original: Callable[..., Any]) -> Callable[..., Any]:
         return recording.call_object(function, original, args, kwargs)
 
     return call
+
+
+def _decided(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in for the question whether something holds of numbers that only data can tell: an assert says that."""
+
+    def ask(number: Any) -> bool:
+        try:
+            return original(number)
+        except Exception as error:
+            passing = passing_value(sys._getframe(1)) if _recording() is not None else None
+            if passing is None or not asks_for_a_number(error):
+                raise
+        torch._check(number if passing else torch.sym_not(number))
+        return passing
+
+    return ask
 
 
 def _functional_call(original: Callable[..., Any]) -> Callable[..., Any]:
