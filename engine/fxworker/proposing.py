@@ -120,9 +120,10 @@ class Proposals:
     def of(self, choice: Choice, path: str) -> list[Value]:
         """Return what a place may hold, best first."""
         slot = self.slot(choice, path)
-        owner = choice.get(owner_of(path)[0])
-        if isinstance(owner, Group) and owner.style == "list":
-            return self._of_list(owner, int(owner_of(path)[1]))
+        around, name = owner_of(path)
+        owner = choice.get(around)
+        if isinstance(owner, Group) and owner.style == "list" and name.isdigit():
+            return self._of_list(owner, int(name))
         said = [*self._said(slot)]
         far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
         near = [each for each in said if each not in far]

@@ -12,7 +12,9 @@ from torch import nn
 
 from fxworker.arguments import Search
 from fxworker.building import attempt
+from fxworker.choices import Group
 from fxworker.lineages import heirs_of
+from fxworker.proposing import Proposals
 
 empty = inspect.Parameter.empty
 
@@ -173,3 +175,10 @@ class Ready(Half):
 
 def test_what_inherits_a_forward_as_it_is_stands_for_the_class():
     assert heirs_of(Half, scope()) == [("Ready", Ready), ("Needing", Needing)]
+
+
+def test_an_item_of_a_list_has_a_number():
+    choice = {"": Group("call", "Columns", Columns), "columns": Group("list", cls=Dense, size=2)}
+    proposals = Proposals(scope(), Columns, inner=False)
+    assert proposals.of(choice, "columns.1") == [Group("call", "Dense", Dense)]
+    assert "64" in proposals.of(choice, "columns.input")
