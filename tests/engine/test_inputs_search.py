@@ -378,3 +378,27 @@ def test_a_table_says_of_what_size_the_pictures_are():
     assert found.complete
     assert sum(height * width for height, width in table.tolist()) == pixels.shape[-1] * pixels.shape[-2] // 256
     Patched()(pixels, table)
+
+
+class OfPatches(nn.Module):
+    """Its input is cut into patches already."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv3d(4, 32, (1, 2, 4), stride=(1, 2, 4))
+        self.norm = nn.LayerNorm(32)
+
+    def forward(self, hidden_states: Tensor):
+        """Embed.
+
+        Args:
+            hidden_states: [B, max_patches, C, pt, ph, pw] - the patches.
+        """
+        batch, count, *patch = hidden_states.shape
+        return self.norm(self.embed(hidden_states.reshape(batch * count, *patch)).reshape(batch, count, -1))
+
+
+def test_axes_of_patches_are_as_long_as_what_cuts_them():
+    inferred = fed(OfPatches())
+    assert inferred.args[0].shape[2:] == (4, 1, 2, 4)
+    assert not inferred.failures

@@ -147,6 +147,12 @@ class Clues:
         return first.stride[0] if first is not None and first.stride == first.kernel_size else 1
 
     @cached_property
+    def _patch_sides(self) -> tuple[int, ...]:
+        """The sides of the patches that the first layer takes or cuts whose steps are as long as it is wide."""
+        layers = (module for module in self.modules.values() if isinstance(module, nn.Conv2d | nn.Conv3d))
+        return next((layer.kernel_size for layer in layers if layer.stride == layer.kernel_size), (1,))
+
+    @cached_property
     def classes(self) -> int:
         """Classes that labels may name."""
         named = [value for value in self._named(_CLASS_NAMES) if type(value) is int and value > 0]
@@ -252,6 +258,9 @@ class Clues:
         height, width = self.image_sizes[0]
         if axis.isdigit():
             return int(axis)
+        if name == axis.lower() and _PATCH_SIDE.fullmatch(name):
+            sides = self._patch_sides
+            return sides[0] if name[-1] in "td" else sides[-2:][0] if name[-1] in "h1" else sides[-1]
         if has_sides and (name in _HEIGHTS or (name in _IMAGE_SIZE_NAMES and not is_last)):
             return height
         if has_sides and name in _IMAGE_SIZE_NAMES:
@@ -331,6 +340,7 @@ _LAYERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[[Clues, Any], list[Te
 
 _HEIGHTS = frozenset({"h", "height", "rows", "h_in", "img_h"})
 _WIDTHS = frozenset({"w", "width", "cols", "w_in", "img_w"})
+_PATCH_SIDE = re.compile(r"p(atch)?_?([tdhw12]|size|height|width)")
 _CHANNELS = frozenset(
     {"c", "ch", "channels", "channel", "in_channels", "num_channels", "c_in", "cin", "in_chans", "ic"}
 )
