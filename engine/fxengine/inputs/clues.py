@@ -252,7 +252,7 @@ class Clues:
             for place, (axis, name) in enumerate(zip(axes, names, strict=True))
         )
 
-    def _size_of_axis(  # noqa: PLR0911 - a table of names.
+    def _size_of_axis(  # noqa: C901, PLR0911 - a table of names.
         self, axis: str, name: str, place: int, features: int, *, is_last: bool, has_sides: bool
     ) -> int:
         height, width = self.image_sizes[0]
