@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 
 import torch
 
+from fxengine.inputs.accounts import Sources
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.moves import Change, Moves
-from fxengine.inputs.probe import Sources
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.recipes import Constant, Listing, Place, Recipe, Record, TensorRecipe
 
@@ -206,6 +206,16 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
             for high in dict.fromkeys([*numbers[-1:], 2, 1]):
                 if 0 < high < recipe.high:
                     yield moves.put(place, replace(recipe, high=high), 0.3)
+
+
+def _beyond_classes(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``Target -1 is out of bounds``: numbers that are taken for classes are from zero on, and fewer."""
+    target = int(match[1])
+    for place, recipe in moves.among(_all(moves)):
+        if recipe.fill == "integers" and 0 < target < recipe.high:
+            yield moves.put(place, replace(recipe, high=target), 0.1)
+        elif recipe.fill == "normal":
+            yield moves.put(place, replace(recipe, fill="uniform"), 0.1)
 
 
 def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -435,6 +445,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"out of bounds .*size (\d+)",
             ),
         ),
+        (_beyond_classes, (r"Target (-?\d+) is out of bounds",)),
         (_missing_key, (r"^'(\w+)'$",)),
         (_interpolated, (r"spatial dimensions of \[([^\]]*)\] and output size of \[([^\]]*)\]",)),
         (_scalar, (r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted",)),

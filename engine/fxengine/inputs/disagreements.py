@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
 
-from fxengine.inputs.probe import SPATIAL, TRANSPOSED, Operation, Outcome
+from fxengine.inputs.accounts import Operation
+from fxengine.inputs.probe import SPATIAL, TRANSPOSED, Outcome
 
 __all__ = ["Disagreement", "disagreements"]
 

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from fxengine.inputs.accounts import Sources
 from fxengine.inputs.clues import BATCH, Clues
-from fxengine.inputs.probe import Outcome, Sources
+from fxengine.inputs.probe import Outcome
 from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, leaves, with_part
 
 __all__ = ["Assignment", "Change", "Moves"]

@@ -12,35 +12,31 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
 from fxengine.classification import Moment, moments_of
-from fxengine.inputs.recipes import Arguments, Place, Recipe, TensorRecipe, call_arguments, leaves
+from fxengine.inputs.accounts import Accounts, Operation, Sources
+from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
 
 __all__ = [
     "SPATIAL",
     "TRANSPOSED",
-    "Operation",
+    "OutOfTime",
     "Outcome",
-    "Sources",
-    "are_small",
+    "UntilDeadline",
     "first_line",
-    "is_small",
+    "module_of",
     "moments_outside",
+    "preserved_state",
     "probe",
-    "run_for_values",
 ]
-
-Sources: TypeAlias = frozenset[Place]
-"""Parts of the inputs that a tensor was computed from."""
 
 _META = torch.device("meta")
 _CPU = torch.device("cpu")
@@ -70,30 +66,6 @@ _MULTIPLIED = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tenso
 _ATTENDED = F.scaled_dot_product_attention
 
 _uncompiled = torch.jit.optimized_execution  # pyright: ignore[reportPrivateImportUsage] - torch documents it there.
-_FEW_NUMBERS = 1 << 23
-"""The most parameters, and elements of inputs, of a model that is run on real data to see whether values fit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """The call of a torch function that raised.
-
-    Attributes:
-        function: The function.
-        args: Its positional arguments.
-        kwargs: Its keyword arguments.
-        sources: For each tensor among the arguments, in order, what it was computed from.
-    """
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    sources: tuple[Sources, ...]
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """The tensors among the arguments, those in lists included."""
-        return [leaf for leaf in pytree.tree_leaves((self.args, dict(self.kwargs))) if isinstance(leaf, Tensor)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +129,7 @@ def first_line(error: Any) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
 
 
-class _OutOfTime(BaseException):
+class OutOfTime(BaseException):
     """A trial took too long. No ``Exception``: the code that runs must not handle it."""
 
 
@@ -170,61 +142,14 @@ class _Probe(ShapesOnly):
         self.largest = 0
         self.products = 0
         self.looks_up = False
-        self.failed: tuple[BaseException, Operation] | None = None
-        self._sources: dict[int, tuple[Any, Sources]] = {}
+        self.accounts = Accounts()
         self._highs: dict[int, int] = {}
-        self._spread: tuple[Place, Arguments] | None = None
-
-    def mark(self, value: Any, places: Sources) -> None:
-        """Note that the tensors in ``value`` were computed from ``places``."""
-        if isinstance(value, Tensor):
-            self._sources[id(value)] = (value, places)
-        elif isinstance(value, list | tuple):
-            for item in value:
-                self.mark(item, places)
-        elif isinstance(value, dict):
-            for item in value.values():
-                self.mark(item, places)
-
-    def mark_input(self, value: Any, place: Place) -> None:
-        """Note that ``value``, and each part of it, is what stands at its place of the inputs."""
-        self._sources[id(value)] = (value, frozenset({place}))
-        if isinstance(value, Arguments):
-            self._spread = (place, value)
-        match value:
-            case list() | tuple():
-                for index, item in enumerate(value):
-                    self.mark_input(item, (*place, index))
-            case dict():
-                for key, item in value.items():
-                    self.mark_input(item, (*place, key))
-            case _ if type(value).__name__ == "Inputs":
-                for key, item in vars(type(value)).items():
-                    if not key.startswith("__"):
-                        self.mark_input(item, (*place, key))
-            case _:
-                pass
 
     def limit_indices(self, recipes: Mapping[str, Recipe], values: Mapping[str, Any]) -> None:
         """Note how large the integers are that tensors without data stand for."""
         for name, recipe in recipes.items():
             if isinstance(recipe, TensorRecipe) and recipe.fill == "integers":
                 self._highs[id(values[name])] = recipe.high
-
-    def account(self, value: Any) -> Sources:
-        """Return which parts of the inputs a value is or was computed from."""
-        if isinstance(value, int | float | str | bool | type(None)):  # Equal ones may be one object.
-            return frozenset()
-        known = self._sources.get(id(value))
-        if known is not None:
-            return known[1]
-        if self._spread is not None and isinstance(
-            value, tuple
-        ):  # What takes arguments one by one has them in another.
-            place, given = self._spread
-            if len(value) == len(given) and all(one is other for one, other in zip(value, given, strict=True)):
-                return frozenset({place})
-        return self._places_in(value if isinstance(value, list | tuple) else ())
 
     def __torch_function__(
         self,
@@ -243,15 +168,12 @@ class _Probe(ShapesOnly):
                     _check_transposed(*args, **kwargs)
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
-            sources = tuple(self.account(tensor) for tensor in Operation(func, args, kwargs, ()).tensors)
-            self.failed = (error, Operation(func, args, kwargs, sources))
+            self.accounts.note_failure(error, func, args, kwargs)
             raise
         if isinstance(result, Tensor):
             self._weigh(func, args, result.numel())
         self.looks_up |= func in _LOOKUPS or (func is Tensor.__getitem__ and _is_lookup(args))
-        places = self._places_in((*args, *kwargs.values()))
-        if places:
-            self.mark(result, places)
+        self.accounts.note_result(result, args, kwargs)
         return result
 
     def _weigh(self, func: Callable[..., Any], args: tuple[Any, ...], elements: int) -> None:
@@ -279,16 +201,6 @@ class _Probe(ShapesOnly):
         high = self._highs.get(id(indices), 0)
         if isinstance(table, Tensor) and high > table.shape[0]:
             raise IndexError("index out of range in self")
-
-    def _places_in(self, values: Iterable[Any]) -> Sources:
-        places: Sources = frozenset()
-        for value in values:
-            if isinstance(value, Tensor):
-                known = self._sources.get(id(value))
-                places |= known[1] if known is not None else frozenset()
-            elif isinstance(value, list | tuple):
-                places |= self._places_in(value)
-        return places
 
 
 def _check_weight(func: Callable[..., Any], weight: Any) -> None:
@@ -365,19 +277,18 @@ def probe(
         return Outcome(0, error=error)
     mode.limit_indices(recipes, values)
     for name, value in values.items():
-        mode.mark_input(value, (name,))
+        mode.accounts.mark_input(value, (name,))
     args, kwargs = call_arguments(values, positional)
     with preserved_state(module) as parts:
         for part in parts:
             part.training = False
         try:
             # What the probe carries out runs under no mode; what is scripted is not compiled: there is no data for it.
-            with torch.no_grad(), _uncompiled(False), mode, _UntilDeadline(limit):
+            with torch.no_grad(), _uncompiled(False), mode, UntilDeadline(limit):
                 root(*args, **kwargs)
-        except _OutOfTime:
+        except OutOfTime:
             return Outcome(mode.calls, mode.elements, error=TimeoutError("this trial took too long"))
         except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
-            operation = mode.failed[1] if mode.failed is not None and mode.failed[0] is error else None
             return Outcome(
                 mode.calls,
                 mode.elements,
@@ -385,15 +296,15 @@ def probe(
                 mode.products,
                 mode.looks_up,
                 error,
-                operation,
-                _module_of(error, module),
+                mode.accounts.operation_of(error),
+                module_of(error, module),
                 moments_outside(error),
-                mode.account,
+                mode.accounts.of,
             )
     return Outcome(mode.calls, mode.elements, mode.largest, mode.products, mode.looks_up)
 
 
-class _UntilDeadline(TorchFunctionMode):
+class UntilDeadline(TorchFunctionMode):
     """Ends a run, on real data or without, when its processor time is over."""
 
     def __init__(self, limit: float) -> None:
@@ -408,55 +319,8 @@ class _UntilDeadline(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         if time.process_time() > self.limit:
-            raise _OutOfTime
+            raise OutOfTime
         return func(*args, **(kwargs or {}))
-
-
-def is_small(root: Any, recipes: Mapping[str, Recipe]) -> bool:
-    """Whether a model and its inputs are so small that a run on real data costs little."""
-    numbers = 0
-    if isinstance(root, nn.Module):
-        numbers = sum(tensor.numel() for tensor in itertools.chain(root.parameters(), root.buffers()))
-    return numbers <= _FEW_NUMBERS and are_small(recipes, _FEW_NUMBERS - numbers)
-
-
-def are_small(recipes: Mapping[str, Recipe], most: int = _FEW_NUMBERS) -> bool:
-    """Whether inputs have so few elements that making them costs little."""
-    parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
-    return sum(part.elements for part in parts if isinstance(part, TensorRecipe)) <= most
-
-
-def run_for_values(root: nn.Module, recipes: Mapping[str, Recipe], positional: int, limit: float) -> Exception | None:
-    """Run a model on real data, its weights drawn at random where it has none, and return what it raised.
-
-    What cannot be told for want of data elsewhere in the model, or of time, counts as no error.
-    """
-    generator = torch.Generator().manual_seed(0)
-    state = {
-        name: _drawn(tensor, generator)
-        for name, tensor in itertools.chain(root.named_parameters(), root.named_buffers())
-        if tensor.is_meta
-    }
-    values = {name: recipe.make(_CPU, generator) for name, recipe in recipes.items()}
-    args, kwargs = call_arguments(values, positional)
-    with preserved_state(root) as parts, torch.random.fork_rng(devices=[]):
-        for part in parts:
-            part.training = False
-        try:
-            with torch.no_grad(), _UntilDeadline(limit):
-                torch.func.functional_call(root, state, args, kwargs)
-        except _OutOfTime:
-            return None
-        except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
-            return None if needs_data(error) or "meta" in str(error) else error
-    return None
-
-
-def _drawn(tensor: Tensor, generator: torch.Generator) -> Tensor:
-    """Return a real tensor like one without data: small random numbers, zeros where they are integers."""
-    if not tensor.is_floating_point():
-        return torch.zeros(tensor.shape, dtype=tensor.dtype)
-    return (0.02 * torch.randn(tensor.shape, generator=generator)).to(tensor.dtype)
 
 
 def moments_outside(error: BaseException) -> tuple[Moment, ...]:
@@ -493,7 +357,7 @@ def _snapshot(part: nn.Module) -> tuple[dict[str, Any], list[tuple[dict[str, Any
     return attributes, [(value, value.copy()) for value in attributes.values() if type(value) in {dict, list}]
 
 
-def _module_of(error: BaseException, root: nn.Module | None) -> str:
+def module_of(error: BaseException, root: nn.Module | None) -> str:
     """Return the path of the innermost of ``root``'s modules among the frames of ``error``."""
     if root is None:
         return ""

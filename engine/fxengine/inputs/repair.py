@@ -14,10 +14,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
 
+from fxengine.inputs.accounts import Operation, Sources
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.complaints import by_message
 from fxengine.inputs.moves import Assignment, Change, Moves
-from fxengine.inputs.probe import Operation, Outcome, Sources
+from fxengine.inputs.probe import Outcome
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.recipes import Place, TensorRecipe
 from fxengine.inputs.scenes import by_scene

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import log2
 from typing import Any
@@ -25,13 +25,14 @@ from fxengine.graph import Graph
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
 from fxengine.inputs.moves import Moves
-from fxengine.inputs.probe import Outcome, are_small, first_line, is_small, moments_outside, probe, run_for_values
+from fxengine.inputs.probe import Outcome, first_line, probe
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.reading import patterns_said
 from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_arguments, call_expression, leaves
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.scenes import absent_names
 from fxengine.inputs.signature import Parameter, consumers, parameters_of, without_none
+from fxengine.inputs.values import are_small, is_small, run_for_values
 from fxengine.passes.cost import model_cost
 
 __all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
@@ -254,8 +255,9 @@ class _Search:
             return None
         positional = self._positional(recipes)
         if is_small(self.root, recipes):
-            error = run_for_values(self.root, recipes, positional, time.process_time() + _LONGEST_RUN)
-            return None if error is None else replace(outcome, error=error, moments=moments_outside(error))
+            draws = 1 if outcome.error is None else 2  # What reads values may take another way with others.
+            end = time.process_time() + _LONGEST_RUN
+            return run_for_values(self.root, recipes, positional, end, outcome, draws=draws)
         if outcome.error is None or not are_small(recipes):
             return None
         found = probe(self.root, recipes, positional, limit, real=True)

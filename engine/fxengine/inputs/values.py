@@ -1,0 +1,133 @@
+"""Trial runs of small models on real data: whether the values of inputs fit, which shapes do not tell."""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from fxengine.inputs.accounts import Accounts
+from fxengine.inputs.probe import Outcome, OutOfTime, UntilDeadline, module_of, moments_outside, preserved_state
+from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments, leaves
+from fxengine.shapes_only import needs_data
+
+__all__ = ["are_small", "is_small", "run_for_values"]
+
+_FEW_NUMBERS = 1 << 23
+"""The most parameters, and elements of inputs, of a model that is run on real data to see whether values fit."""
+
+
+_CPU = torch.device("cpu")
+
+
+def is_small(root: Any, recipes: Mapping[str, Recipe]) -> bool:
+    """Whether a model and its inputs are so small that a run on real data costs little."""
+    numbers = 0
+    if isinstance(root, nn.Module):
+        numbers = sum(tensor.numel() for tensor in itertools.chain(root.parameters(), root.buffers()))
+    return numbers <= _FEW_NUMBERS and are_small(recipes, _FEW_NUMBERS - numbers)
+
+
+def are_small(recipes: Mapping[str, Recipe], most: int = _FEW_NUMBERS) -> bool:
+    """Whether inputs have so few elements that making them costs little."""
+    parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
+    return sum(part.elements for part in parts if isinstance(part, TensorRecipe)) <= most
+
+
+class _Following(TorchFunctionMode):
+    """Keeps account of what runs on real data."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        super().__init__()
+        self.accounts = accounts
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        try:
+            result = func(*args, **kwargs)
+        except Exception as error:  # As in a run without data.
+            self.accounts.note_failure(error, func, args, kwargs)
+            raise
+        self.accounts.note_result(result, args, kwargs)
+        return result
+
+
+def run_for_values(
+    root: nn.Module, recipes: Mapping[str, Recipe], positional: int, limit: float, outcome: Outcome, *, draws: int = 1
+) -> Outcome | None:
+    """Run a model on real data, its weights drawn at random where it has none, and return how that failed.
+
+    What cannot be told for want of data elsewhere in the model, or of time, counts as no failure.
+
+    Args:
+        root: The model.
+        recipes: What to pass, by parameter name, in the order of the signature.
+        positional: How many of them to pass by position.
+        limit: The processor time of this process at which the run is broken off.
+        outcome: How the run without data ended.
+        draws: How many times other numbers are drawn for the inputs.
+    """
+    generator = torch.Generator().manual_seed(0)
+    state = {
+        name: _drawn(tensor, generator)
+        for name, tensor in itertools.chain(root.named_parameters(), root.named_buffers())
+        if tensor.is_meta
+    }
+    with preserved_state(root) as parts, torch.random.fork_rng(devices=[]):
+        for part in parts:
+            part.training = False
+        for _ in range(draws):
+            values = {name: recipe.make(_CPU, generator) for name, recipe in recipes.items()}
+
+            def run(values: dict[str, Any] = values) -> None:
+                args, kwargs = call_arguments(values, positional)
+                torch.func.functional_call(root, state, args, kwargs)
+
+            try:
+                with torch.no_grad(), UntilDeadline(limit):
+                    run()
+            except OutOfTime:
+                return None
+            except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
+                return (
+                    None if needs_data(error) or "meta" in str(error) else _followed(root, values, run, error, outcome)
+                )
+    return None
+
+
+def _followed(
+    root: nn.Module, values: Mapping[str, Any], run: Callable[[], None], error: Exception, outcome: Outcome
+) -> Outcome:
+    """Return how a run fails, after another one of which account is kept; what was known, if that does not fail."""
+    accounts = Accounts()
+    for name, value in values.items():
+        accounts.mark_input(value, (name,))
+    try:
+        with torch.no_grad(), _Following(accounts):
+            run()
+    except Exception as again:  # noqa: BLE001 - as above.
+        error = again
+    return replace(
+        outcome,
+        error=error,
+        operation=accounts.operation_of(error),
+        module=module_of(error, root),
+        moments=moments_outside(error),
+        account=accounts.of,
+    )
+
+
+def _drawn(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """Return a real tensor like one without data: small random numbers, zeros where they are integers."""
+    if not tensor.is_floating_point():
+        return torch.zeros(tensor.shape, dtype=tensor.dtype)
+    return (0.02 * torch.randn(tensor.shape, generator=generator)).to(tensor.dtype)
