@@ -43,6 +43,9 @@ class Bindings:
             case ast.Subscript(value=value):
                 around = self.path(value)
                 return f"{around}[]" if around and not isinstance(node.slice, ast.Slice) else around
+            case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[ast.Constant(str(key))], keywords=[]):
+                around = self.path(value)
+                return f"{around}.{key}" if around else ""
             case ast.BoolOp(op=ast.Or(), values=[first, *_]):
                 return self.path(first)
             case _:

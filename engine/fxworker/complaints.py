@@ -116,9 +116,9 @@ def complaint_of(error: BaseException) -> Complaint:
         # Something was too large.
         told = Complaint(words, values=("2", "1"))
     elif isinstance(error, TypeError | ValueError | IndexError):
-        told = _about_kind(error, text, words, values, moments)
+        told = _about_kind(error, text, words, values, moments, tests)
     else:
-        told = Complaint(words, said_kind(text), values=values)
+        told = Complaint(words, said_kind(text), length=_length_in(tests), values=values)
     if missing := missing_in(text):
         within = tuple(constructed(moments))
         callee = within[0].__name__ if within else ""
@@ -273,6 +273,7 @@ def _about_kind(
     words: tuple[str, ...],
     values: tuple[str, ...],
     moments: Moments,
+    tests: list[ast.expr],
 ) -> Complaint:
     """Read a complaint about what a value is, or how long."""
     length = re.search(r"not enough values to unpack \(expected (\d+)|too many values to unpack \(expected (\d+)", text)
@@ -293,7 +294,7 @@ def _about_kind(
         found = re.search(pattern, text)
         if found is not None:
             return Complaint(words, kind, next((each for each in found.groups() if each), ""), values=values)
-    return Complaint(words, said_kind(text), values=values)
+    return Complaint(words, said_kind(text), length=_length_in(tests), values=values)
 
 
 def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
@@ -316,6 +317,24 @@ def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
                 found += [text for item in items if (text := _constant(item, moments[0][1]))]
                 found += listed_in(each, moments[0][1])
     return list(dict.fromkeys(found))[:MOST_VALUES]
+
+
+def _length_in(tests: list[ast.expr]) -> int:
+    """Return how many items something should have had by the conditions under which code raised, 0 if they do not say.
+
+    What raises says what it is with `assert`, and what it is not with `if`.
+    """
+    for test in tests[:1]:
+        match test:
+            case ast.Compare(
+                left=ast.Call(func=ast.Name(id="len")),
+                ops=[ast.Eq() | ast.NotEq()],
+                comparators=[ast.Constant(int(count))],
+            ) if count > 0:
+                return count
+            case _:
+                pass
+    return 0
 
 
 def _constant(node: ast.expr, frame: FrameType) -> str:

@@ -34,6 +34,17 @@ def note_test(test: ast.expr, names: Bindings) -> None:
             names.use(path).note("flag")
 
 
+def note_attribute(test: ast.expr, names: Bindings) -> None:
+    """Note what a value must have: `assert hasattr(model, "width")`."""
+    match test:
+        case ast.Call(func=ast.Name(id="hasattr"), args=[value, ast.Constant(str(name))]) if names.path(value):
+            path = names.path(value)
+            names.use(path).note("object")
+            names.use(f"{path}.{name}")
+        case _:
+            pass
+
+
 def _compared(use: Use, operator: ast.cmpop, other: ast.expr, around: Surroundings, *, reverse: bool) -> None:
     if isinstance(operator, ast.Is | ast.IsNot):
         use.optional = True

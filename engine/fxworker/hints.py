@@ -43,6 +43,13 @@ _PAIR: Final = 2
 
 MAPPINGS: Final = frozenset({dict, Mapping, MutableMapping})
 
+_HOLDING: Final[dict[type, str]] = {
+    nn.Sequential: "torch.nn.Sequential(torch.nn.Identity())",
+    nn.ModuleList: "torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Identity()])",
+    nn.ModuleDict: "torch.nn.ModuleDict({'a': torch.nn.Identity()})",
+}
+"""Modules that hold others, with something in them."""
+
 _SEQUENCES: Final = frozenset({tuple, list, set, frozenset, Sequence, Iterable, Collection})
 
 
@@ -126,8 +133,9 @@ class Hints:
         count = len(arguments) if origin is tuple and Ellipsis not in arguments else 2
         plain = [each for each in inner if isinstance(each, str)]
         if plain:
-            items = ", ".join(plain[:1] * count)
-            yield written_tuple(plain[:1] * count) if origin is tuple else f"[{items}]"
+            # Texts that say nothing are told apart at least.
+            items = [repr(chr(ord("a") + at)) for at in range(count)] if plain[0] == "''" else plain[:1] * count
+            yield written_tuple(items) if origin is tuple else f"[{', '.join(items)}]"
         elif inner and isinstance(arguments[0], type):
             yield Group("list", cls=arguments[0], size=count)
 
@@ -175,6 +183,8 @@ class Hints:
             yield ARGUMENTS
         elif hint is Distribution:
             yield "torch.distributions.Normal(0.0, 1.0)"
+        elif hint in _HOLDING:
+            yield _HOLDING[hint]
         elif hint is nn.Module:
             # Some models look at the parameters of what they hold.
             yield from ("torch.nn.Identity()", "torch.nn.Linear(64, 64)")
@@ -186,8 +196,10 @@ class Hints:
                     yield made(name, cls)
 
     def _visible(self, cls: type) -> str:
-        """Return the name that a class has in the file, or its package if that is the project's, "" if it has none."""
+        """Return the name that a class has in the file, in torch, or in its package if that is the project's; or ""."""
         name = next((name for name, value in self._scope.items() if value is cls), "")
+        if not name and vars(nn).get(cls.__name__) is cls:
+            return f"torch.nn.{cls.__name__}"
         top = cls.__module__.partition(".")[0]
         if name or top in sys.stdlib_module_names or top in {"torch", "numpy"} or top in self._scope:
             return name

@@ -18,7 +18,7 @@ from torch import nn
 
 from fxworker.bindings import PROPERTIES, Bindings
 from fxworker.choices import attribute_of, every_parameter_of, parameters_of
-from fxworker.conditions import note_cases, note_comparison, note_test
+from fxworker.conditions import note_attribute, note_cases, note_comparison, note_test
 from fxworker.evidence import METHODS, Kind, Usage, Use, merge
 from fxworker.known_calls import is_known_call, note_computed
 from fxworker.surroundings import Surroundings, constructor_of, is_own_attribute, methods_of, tree_of
@@ -292,9 +292,10 @@ class _Reader(ast.NodeVisitor):
             use.note(METHODS[name])
         if name in _SPLITTING and "." in given:
             use.literals.append(_SOME_CLASS)
-        if name == "pop" and len(node.args) == 1 and given and isinstance(given[0], str):
+        if name in {"pop", "get"} and len(node.args) == 1 and given and isinstance(given[0], str):
             use.note("mapping")
-            self._names.use(f"{path}.{given[0]}")
+            # Without a default there is None for what is not there.
+            self._names.use(f"{path}.{given[0]}").optional |= name == "get"
         for part in (*node.args, *(each.value for each in node.keywords)):
             self.visit(part)
 
@@ -351,6 +352,11 @@ class _Reader(ast.NodeVisitor):
         for name, path in other.items():
             if path not in {one.get(name), before.get(name)} and one.get(name, "") not in {"", before.get(name)}:
                 self._same.append((one[name], path))
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        """What must have an attribute has it."""
+        note_attribute(node.test, self._names)
+        self.generic_visit(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
         """As in a statement."""

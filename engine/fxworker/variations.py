@@ -6,7 +6,7 @@ What they are arguments of is not looked at here.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fxworker.choices import Group, Value, literal
+from fxworker.choices import Group, Value, literal, written_tuple
 from fxworker.complaints import Complaint
 
 _LARGEST: Final = 4096
@@ -94,4 +94,5 @@ def of_length(value: Value | None, length: int) -> list[Value]:
     items = list(found) if isinstance(found, list | tuple) else [] if found is NotImplemented else [found]
     item = repr(items[0]) if items else "64"
     lengths = (length,) if length > 0 else tuple(each for each in (4, 5, 6, 8, 12) if each > len(items))
-    return [f"[{', '.join([item] * each)}]" for each in lengths]
+    several = [[item] * each for each in lengths]
+    return [written_tuple(each) if isinstance(found, tuple) else f"[{', '.join(each)}]" for each in several]

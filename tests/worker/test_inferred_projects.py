@@ -118,6 +118,36 @@ class Columns(nn.Module):
         self.tables = nn.ModuleDict({each.name: nn.Embedding(each.size, 2) for each in columns if type(each) is Sparse})
 
 
+class Convolving(nn.Module):
+    def __init__(self, conv: nn.Conv3d, blocks: nn.ModuleList):
+        super().__init__()
+        assert conv.padding[0] == 1, f"expected padding == 1 but got {conv.padding[0]}"
+        self.conv = nn.Conv2d(conv.in_channels, conv.out_channels, conv.kernel_size[1:])
+        self.block = blocks[1]
+
+
+class Causal(nn.Module):
+    def __init__(self, input_shape: tuple, names: tuple[str, ...]):
+        super().__init__()
+        assert isinstance(input_shape, tuple)
+        assert len(input_shape) == 1, "Only one dimension is supported."
+        self.parts = nn.ModuleDict({each: nn.Linear(*input_shape, 2) for each in names})
+
+
+class Positioned(nn.Module):
+    def __init__(self, encoding):
+        super().__init__()
+        assert hasattr(encoding, "grid"), "The encoding should have a grid."
+        self.encoding = encoding
+
+
+class Got(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(each, 2) for each in reversed(config.get("ratios"))])
+        self.pretrained = config.get("pretrained")
+
+
 def scope() -> dict:
     return {"SimpleNamespace": SimpleNamespace, **globals()}
 
@@ -139,7 +169,18 @@ def scope() -> dict:
             1,
         ),
         (Pool, "Pool(pool=True)", 4),
-        (Body, "Body(model=type('Module', (torch.nn.Identity,), {'settings': {}})())", 1),
+        (Body, "Body(model=type('Module', (torch.nn.Identity,), {'settings': {'pool': None}})())", 1),
+        (
+            Convolving,
+            (
+                "Convolving(conv=torch.nn.Conv3d(in_channels=3, out_channels=64, kernel_size=(3, 3, 3), "
+                "padding=(1, 1, 1)), blocks=torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Identity()]))"
+            ),
+            9,
+        ),
+        (Causal, "Causal(input_shape=(2,), names=('a', 'b'))", 8),
+        (Positioned, "Positioned(encoding=SimpleNamespace(grid=64))", 1),
+        (Got, "Got(config={'ratios': [64, 64], 'pretrained': None})", 1),
         (Columns, "Columns(columns=[Dense(name='name0'), Sparse(name='name1', size=64)])", 2),
         (Decoder, "Decoder(args=SimpleNamespace(depth=2, multiway=False, dim=64))", 1),
     ],
