@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from fxengine import diagnose
 from fxengine.exploration import Budget
+from fxengine.exploration.deadlines import Deadline
 
 
 class FailsAndLoops(nn.Module):
@@ -51,6 +52,25 @@ class Slow(nn.Module):
         y = np.zeros(x.shape)
         z = np.ones(x.shape)
         return y.sum() + z.sum()
+
+
+def test_time_in_which_the_processor_does_something_else_counts_half() -> None:
+    deadline = Deadline(0.1)
+    time.sleep(0.12)
+    assert not deadline.is_over()
+    with deadline.paused():
+        time.sleep(0.12)
+    assert not deadline.is_over()
+    time.sleep(0.12)
+    assert deadline.is_over()
+
+
+def test_time_of_the_processor_counts_whole() -> None:
+    deadline = Deadline(0.05)
+    begun = time.process_time()
+    while time.process_time() - begun < 0.06:
+        pass
+    assert deadline.is_over()
 
 
 def test_values_are_computed_only_as_long_as_there_is_time() -> None:

@@ -4,7 +4,6 @@ Runs are independent: before each of them the model is put back as it was, and a
 traces is run once.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from fxengine.diagnosis import Diagnosis, EnoughSeen, ForeignFunction, Guard, Observation, TracingProblem
 from fxengine.exploration.choices import Coverage, Decision, Way
+from fxengine.exploration.deadlines import Deadline
 from fxengine.exploration.findings import Findings
 from fxengine.exploration.numbers import Again
 from fxengine.exploration.problems import Describer, traced_code
@@ -42,7 +42,7 @@ class Budget:
     """What exploring may cost, beyond the trace itself.
 
     Attributes:
-        seconds: The time.
+        seconds: The time, of the processor; on the clock it may be twice as much.
         runs: The number of runs.
     """
 
@@ -145,7 +145,7 @@ class _Exploration:
         self._fixed = _by_name(describer, concrete_args)
         self._tracer = tracer
         self._budget = budget
-        self._deadline = time.monotonic() + budget.seconds
+        self._deadline = Deadline(budget.seconds)
         self._snapshot = snapshot
         self._tracer_state = _copied(vars(tracer))
         function = getattr(type(root), describer.method, None) if isinstance(root, nn.Module) else root
@@ -181,9 +181,8 @@ class _Exploration:
             stand_ins=best.stand_ins,
             foreign=self._knowledge.leaves.names,
         )
-        paused = time.monotonic()
-        yield explored
-        self._deadline += time.monotonic() - paused
+        with self._deadline.paused():
+            yield explored
         silent = self._silent(best)
         for path, value in best.belongings.items():
             _put(best.root, path, value)
@@ -304,7 +303,7 @@ class _Exploration:
     def _over(self) -> str:
         """Why no more may be explored, as a sentence; empty if there is time."""
         budget = self._budget
-        if time.monotonic() > self._deadline or self._knowledge.values.is_cut:
+        if self._deadline.is_over() or self._knowledge.values.is_cut:
             return f"not every way through the model was tried: that takes more than {budget.seconds:g} s"
         if self._runs >= budget.runs:
             return f"not every way through the model was tried: there are more than {budget.runs}"

@@ -6,7 +6,6 @@ turns a call that raised into a node that stands for it. Whatever the user's own
 """
 
 import sys
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from fxengine.errors import (
     Rule,
 )
 from fxengine.exploration.choices import Choices, Coverage, Way
+from fxengine.exploration.deadlines import Deadline
 from fxengine.exploration.findings import Findings, Record
 from fxengine.exploration.numbers import Again, Gate, Grants, numbers_at
 from fxengine.exploration.places import CALL, Key, asking_frame, calls_of, key_of
@@ -116,7 +116,7 @@ class Run:
         knowledge: Knowledge,
         describer: Describer,
         way: Way,
-        deadline: float | None,
+        deadline: Deadline | None,
         *,
         explores: bool,
     ) -> None:
@@ -127,7 +127,7 @@ class Run:
             knowledge: What earlier runs have left.
             describer: Makes problems of exceptions.
             way: How to begin.
-            deadline: When to end, on the monotonic clock; None for a run that goes on however long that takes.
+            deadline: When to end; None for a run that goes on however long that takes.
             explores: Whether to try what has not been tried, instead of keeping to the likely answers.
         """
         self.choices = Choices(knowledge.coverage, way, tracer._boundary, explores=explores)
@@ -461,7 +461,7 @@ class Run:
             self._quiet = before
 
     def _check_time(self) -> None:
-        if self._deadline is not None and time.monotonic() > self._deadline:
+        if self._deadline is not None and self._deadline.is_over():
             raise OutOfTime
 
 

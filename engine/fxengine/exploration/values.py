@@ -7,7 +7,6 @@ holds for the next one where the same is computed in the same way. Values that d
 import inspect
 import operator
 import random
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -19,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from fxengine.example_inputs import Arguments, Inputs, arguments_of
 from fxengine.exploration.changes import changed, is_change, state_for
+from fxengine.exploration.deadlines import Deadline
 from fxengine.graph import Graph
 from fxengine.node import Node, map_arg
 from fxengine.proxy import Attribute, Proxy
@@ -37,7 +37,7 @@ class Values:
     """The values of the nodes of one model's graphs. Mutable: it remembers what it has found."""
 
     def __init__(
-        self, function: Callable[..., Any] | None, root: nn.Module | None, source: Source, deadline: float
+        self, function: Callable[..., Any] | None, root: nn.Module | None, source: Source, deadline: Deadline
     ) -> None:
         """Prepare to find values.
 
@@ -45,7 +45,7 @@ class Values:
             function: What is traced, for the names of its parameters; None where it has none.
             root: The module of which it is a method, if it is one.
             source: The inputs; what `function` cannot be called with is a TypeError.
-            deadline: When to stop computing, on the monotonic clock; what is not known then cannot be told.
+            deadline: When to stop computing; what is not known then cannot be told.
         """
         self._function = function
         self._module = root
@@ -275,7 +275,7 @@ class _UntilDeadline(ShapesOnly):
         is_over: Whether something was not computed for want of time.
     """
 
-    def __init__(self, module: nn.Module | None, deadline: float) -> None:
+    def __init__(self, module: nn.Module | None, deadline: Deadline) -> None:
         super().__init__(module)
         self.is_over = False
         self._deadline = deadline
@@ -292,7 +292,7 @@ class _UntilDeadline(ShapesOnly):
         Raises:
             _TookTooLongError: The time is over.
         """
-        if time.monotonic() > self._deadline:
+        if self._deadline.is_over():
             self.is_over = True
             raise _TookTooLongError
         return super().__torch_function__(func, types, args, kwargs)
