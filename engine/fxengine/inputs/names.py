@@ -1,0 +1,226 @@
+"""What the name of a parameter tells, whatever the model: how people in this field call their inputs."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import torch
+
+from fxengine.inputs.clues import BATCH, Clues
+from fxengine.inputs.recipes import Constant, Recipe, TensorRecipe, Verbatim
+
+__all__ = ["MAPS", "NAME_RULES", "NODES", "features", "image"]
+
+_Maker: TypeAlias = Callable[[Clues], list[Recipe]]
+
+MAPS = re.compile(r"^(res_)?hidden(_states?)?(_(lists?|tuple|input))?$|^feat(ure)?(_?maps?)?s?$")
+_MAP = 32
+"""What is called so may be pictures of features; the side of these."""
+
+NODES = 16
+_EDGES = 32
+"""How large a graph is."""
+
+
+class _NameRule(NamedTuple):
+    pattern: re.Pattern[str]
+    make: _Maker
+
+
+def _integers(shape: tuple[int, ...], high: int) -> TensorRecipe:
+    return TensorRecipe(shape, "integers", torch.int64, high)
+
+
+def image(clues: Clues) -> list[Recipe]:
+    """Return a batch of pictures."""
+    height, width = clues.image_sizes[0]
+    return [TensorRecipe((BATCH, clues.channels[0], height, width))]
+
+
+def _video(clues: Clues) -> list[Recipe]:
+    height, width = clues.image_sizes[0]
+    channels, frames = clues.channels[0], clues.frames
+    return [
+        TensorRecipe((BATCH, channels, frames, height, width)),
+        TensorRecipe((BATCH, frames, channels, height, width)),
+    ]
+
+
+def _tokens(clues: Clues) -> list[Recipe]:
+    return [_integers((BATCH, clues.lengths[0]), clues.vocabulary)]
+
+
+def _positions(clues: Clues) -> list[Recipe]:
+    return [_integers((BATCH, clues.lengths[0]), clues.lengths[0]), _integers((clues.lengths[0], 3), clues.lengths[0])]
+
+
+def _axes(clues: Clues) -> list[Recipe]:
+    """Positions along several axes for each token."""
+    length = clues.lengths[0]
+    return [_integers((length, 3), length), _integers((BATCH, length, 3), length), _integers((BATCH, length), length)]
+
+
+def features(clues: Clues) -> list[Recipe]:
+    """Return a batch of vectors, and one of sequences of them, in the order of what fits the model."""
+    width = clues.widths[0]
+    shapes = [(BATCH, clues.lengths[0], width), (BATCH, width)]
+    return [TensorRecipe(shape) for shape in (shapes if clues.is_sequential_model else reversed(shapes))]
+
+
+def _maps(clues: Clues) -> list[Recipe]:
+    """Pictures of features where the first layer takes such, else sequences of them."""
+    first = next((wish.recipes[0] for wish in clues.wishes), None)
+    if first is None or len(first.shape) != 4:
+        return features(clues)
+    return [first.with_shape((*first.shape[:2], _MAP, _MAP)), *features(clues)]
+
+
+def _pooled(clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((BATCH, clues.widths[0]))]
+
+
+def _embedded(clues: Clues) -> list[Recipe]:
+    return [*_pooled(clues), *features(clues)]
+
+
+def _segments(clues: Clues) -> list[Recipe]:
+    return [_integers((BATCH, clues.lengths[0]), 2)]
+
+
+def _mask(clues: Clues) -> list[Recipe]:
+    length = clues.lengths[0]
+    return [
+        TensorRecipe((BATCH, length), "ones", torch.bool),
+        TensorRecipe((BATCH, length), "ones"),
+        TensorRecipe((length, length), "ones", torch.bool),
+    ]
+
+
+def _times(_clues: Clues) -> list[Recipe]:
+    return [
+        _integers((BATCH,), 1000), TensorRecipe((BATCH,), "uniform"), TensorRecipe((BATCH, 1), "uniform"),
+        _integers((), 1000),
+    ]  # fmt: skip
+
+
+def _labels(clues: Clues) -> list[Recipe]:
+    return [_integers((BATCH,), clues.classes), _integers((BATCH, clues.lengths[0]), clues.classes)]
+
+
+def _lengths(clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((BATCH,), "full", torch.int64, clues.lengths[0])]
+
+
+def _audio(_clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((BATCH, 16000)), TensorRecipe((BATCH, 1, 16000))]
+
+
+def _spectrogram(clues: Clues) -> list[Recipe]:
+    width = clues.widths[0]
+    return [TensorRecipe((BATCH, width, 128)), TensorRecipe((BATCH, 128, width)), TensorRecipe((BATCH, 1, 128, 128))]
+
+
+def _points(_clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((BATCH, 128, 3)), TensorRecipe((BATCH, 3, 128))]
+
+
+def _edges(_clues: Clues) -> list[Recipe]:
+    return [_integers((2, _EDGES), NODES)]
+
+
+def _edge_attributes(clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((_EDGES, clues.widths[0])), TensorRecipe((_EDGES,), "uniform")]
+
+
+def _graph_index(_clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((NODES,), "zeros", torch.int64)]
+
+
+def _adjacency(clues: Clues) -> list[Recipe]:
+    length = clues.lengths[0]
+    return [TensorRecipe((length, length), "ones"), TensorRecipe((BATCH, length, length), "ones")]
+
+
+def _rays(clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((clues.lengths[0], 3)), TensorRecipe((BATCH, clues.lengths[0], 3))]
+
+
+def _boxes(_clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((BATCH, 8, 4), "uniform"), TensorRecipe((8, 4), "uniform")]
+
+
+def _noise(clues: Clues) -> list[Recipe]:
+    width = clues.widths[0]
+    return [TensorRecipe((BATCH, width)), TensorRecipe((BATCH, width, 1, 1))]
+
+
+def _scalar(_clues: Clues) -> list[Recipe]:
+    return [Constant(1.0)]
+
+
+def _indices(clues: Clues) -> list[Recipe]:
+    """Which of few things each part belongs to."""
+    return [
+        _integers((clues.lengths[0],), BATCH),
+        _integers((BATCH, clues.lengths[0]), BATCH),
+        _integers((BATCH,), BATCH),
+    ]
+
+
+def _pairs(_clues: Clues) -> list[Recipe]:
+    """Two numbers for each picture: a size, or where it was cut out."""
+    return [TensorRecipe((BATCH, 2), "full", torch.int64, 64)]
+
+
+def _size(clues: Clues) -> list[Recipe]:
+    return [Constant(clues.image_sizes[0])]
+
+
+def _batch_shape(clues: Clues) -> list[Recipe]:
+    return [Constant((BATCH, clues.channels[0], *clues.image_sizes[0]))]
+
+
+def _grid(_clues: Clues) -> list[Recipe]:
+    """Frames, rows and columns of patches, for each picture."""
+    return [Verbatim("torch.tensor([[1, 4, 4]])"), Verbatim("torch.tensor([[1, 4, 4], [1, 4, 4]])")]
+
+
+NAME_RULES = tuple(
+    _NameRule(re.compile(pattern), make)
+    for pattern, make in (
+        (r"mask(_\d+)?$|^mask|padding_mask|is_causal_mask|mask_matrix", _mask),
+        (r"token_type|segment_ids|type_ids", _segments),
+        (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?|spatial_shapes)$|_grid_thw$", _grid),
+        (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
+        (r"(^|_)(indices|indexes|tags)$", _indices),
+        (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
+        (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
+        (r"^(img|image|video|audio|text)_(emb(ed(ding)?)?s?|feat(ure)?s?)$", _embedded),
+        (r"video|clip|^frames$", _video),
+        (r"(^|_)(img|imgs|image|images|pixels?|pixel_values|photo|picture|rgb|frame)s?\d*($|_)|^sample$", image),
+        (
+            r"^(\w+_)?(t|ts|time|times|time_?steps?|sigmas?|noise_levels?|log_snr|diffusion_steps?|timestep_cond)$",
+            _times,
+        ),
+        (r"^(y|labels?|targets?|class(es)?|class_(labels?|ids)|cond_class|gt|target_ids)$", _labels),
+        (r"(^|_)(lens?|lengths?)$|_lens$", _lengths),
+        (r"pool|^emb$|^(t|time|time_?step|step|noise|class|global)_?emb(ed|edding)?$", _pooled),
+        (r"wav|audio|speech|signal|^input_values$", _audio),
+        (r"mel|spec(trogram)?s?$|^input_features$", _spectrogram),
+        (r"^rays?_|^(ray|view)_?dir(ection)?s?$|^directions?$|^origins?$", _rays),
+        (r"points?$|^points?|xyz|pcd|point_?cloud|^coords?$", _points),
+        (r"^edge_index$|^edges$|edge_index", _edges),
+        (r"^edge_(attr|weight|feat|type)", _edge_attributes),
+        (r"^batch(_index)?$", _graph_index),
+        (r"^adj", _adjacency),
+        (r"box(es)?$|^rois?$", _boxes),
+        (r"^(z|noise|latents?|noise_vector)$", _noise),
+        (r"^(original|target|crop|aspect)\w*_(size|coords|coordinates|ratio|top_left)s?$|^crops?_coords", _pairs),
+        (r"^(scale|alpha|beta|temperature|tau|weight|guidance_scale|factor)$", _scalar),
+        (r"^(batch|input|data|in)_shape$", _batch_shape),
+        (r"^(size|output_size|target_size|image_size|img_size|shape|hw|hw_shape|x_size|input_size)$", _size),
+        (MAPS.pattern, _maps),
+        (r"cond|context|memory|encoder_hidden|embed|prompt|feat|hidden|query|key|value|^[qkv]$|seq", features),
+    )
+)
+"""How people call their inputs, the more telling names first."""
