@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from fxengine import diagnose
 from fxengine.exploration import Budget
 from fxengine.exploration.deadlines import Deadline
+from fxengine.graph import Graph
 
 
 class FailsAndLoops(nn.Module):
@@ -30,6 +31,13 @@ class Fails(nn.Module):
         {torch.float32: 1}[x.dtype]
         while True:
             x = torch.add(x, 1)
+
+
+class Asks(nn.Module):
+    """Asks what inputs decide."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1 if x.shape[0] > 2 else x
 
 
 class GoesOnForEver(nn.Module):
@@ -78,6 +86,16 @@ def test_values_are_computed_only_as_long_as_there_is_time() -> None:
     diagnosis = diagnose(FailsAndLoops(), inputs=((torch.ones(3),), {}), budget=Budget(seconds=0.3))
     assert time.monotonic() - begun < 5
     assert "0.3 s" in diagnosis.cut
+
+
+def test_inputs_are_looked_for_in_time_of_their_own() -> None:
+    def find(_: Graph) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+        time.sleep(0.7)
+        return (torch.ones(3),), {}
+
+    diagnosis = diagnose(Asks(), find, budget=Budget(seconds=0.3))
+    assert not diagnosis.cut
+    assert [each.value for each in diagnosis.problems] == ["True"]
 
 
 def test_a_repeated_run_ends_in_time() -> None:

@@ -38,8 +38,10 @@ class Deadline:
     def paused(self) -> Generator[None]:
         """Count nothing of what the body takes."""
         clock, processor = time.monotonic(), time.process_time()
-        yield
-        passed = time.monotonic() - clock
-        self._look += passed
-        self._latest += passed
-        self._processor += time.process_time() - processor
+        try:
+            yield
+        finally:
+            passed = time.monotonic() - clock
+            self._look += passed
+            self._latest += passed
+            self._processor += time.process_time() - processor

@@ -203,7 +203,9 @@ class Values:
     def _bound(self, graph: Graph) -> dict[str, Any] | None:
         """The inputs by the names of their placeholders; None if there are none, and then nothing is asked again."""
         with _untraced():
-            given = self._source(graph) if self._source is not None else None
+            # Whoever looks for inputs has a budget of their own.
+            with self._deadline.paused():
+                given = self._source(graph) if self._source is not None else None
             if given is None or self._function is None:
                 self._source = None
                 return None
