@@ -20,6 +20,7 @@ from torch import nn
 
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, without, written
 from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated, is_raising
+from fxworker.conventions import FILE
 from fxworker.having import has_field
 from fxworker.packages import with_packages
 from fxworker.patience import patience
@@ -418,7 +419,7 @@ class Search:
             found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         # A text by default may be one in any case, whatever else is made of it.
-        said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None}]
+        said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None} or now == FILE]
         found += said or [each for each in complaint.values if slot.usual_type == "str" and fits("string", each)]
         return [each for each in dict.fromkeys(found) if each != now]
 

@@ -22,8 +22,9 @@ from torch import Tensor, nn
 from fxengine.errors import text_of
 from fxworker.absent import is_stand_in
 from fxworker.choices import attribute_of, parameters_of
+from fxworker.conventions import FILE
 from fxworker.having import is_assigned
-from fxworker.nearby import files_called
+from fxworker.nearby import configurations, files_called
 from fxworker.surroundings import constructor_of, tree_of
 from fxworker.wording import MOST_VALUES
 
@@ -41,6 +42,9 @@ _ASKED_FOR: Final = ("ReLU", "relu", "LSTM", "BatchNorm2d", "Conv2d", "Linear")
 
 _MOST_RECORDS: Final = 3
 """How many classes are tried for a value that lacks an attribute."""
+
+_CONFIGURATION: Final = re.compile(r"cfg|conf|ya?ml|json|model_def")
+"""What is in the names of variables that hold the path of a configuration."""
 
 _LISTING: Final = (dict, list, tuple, set, frozenset)
 """What a value may be looked for in."""
@@ -172,12 +176,17 @@ def members_named(module: ModuleType, moments: Moments) -> Iterator[str]:
     yield from map(repr, itertools.islice(members, MOST_VALUES))
 
 
-def files_named(name: str, moments: Moments) -> Iterator[str]:
-    """Yield the paths of files of this name in the projects of the code on the way."""
+def files_named(name: str, moments: Moments, asking: Iterable[str]) -> Iterator[str]:
+    """Yield the paths of files of this name in the projects of the code on the way.
+
+    Where the name was made up for what is called a configuration by those that ask for it, those of configurations.
+    """
+    made_up = repr(name) == FILE
     paths = dict.fromkeys(os.path.dirname(frame.f_code.co_filename) for _, frame, _ in moments)
-    for folder in paths:
+    for folder in paths if not made_up or any(map(_CONFIGURATION.search, asking)) else ():
         if os.path.isdir(folder) and "site-packages" not in folder and not folder.startswith(sys.prefix):
-            yield from map(repr, files_called(name, os.path.join(folder, "_")))
+            beside = os.path.join(folder, "_")
+            yield from map(repr, configurations(beside) if made_up else files_called(name, beside))
 
 
 def attributes_given(value: Any) -> frozenset[str] | None:

@@ -5,12 +5,19 @@ no such folder. Only names are compared, and nothing is read.
 """
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 _MOST_SEEN: Final = 4000
 """How many entries of folders are looked at."""
+
+_CONFIGURATIONS: Final = frozenset({".cfg", ".ini", ".json", ".toml", ".yaml", ".yml"})
+_OTHERS: Final = re.compile(
+    r"pyproject|setup|package(-lock)?|tox|mypy|pytest|ruff|environment|conda|poetry|tsconfig|\..*"
+)
+"""How files begin that configure tools."""
 
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages"})
 
@@ -21,13 +28,20 @@ def files_called(name: str, beside: str) -> list[str]:
     They are relative to the working directory where they lie below it.
     """
     wanted = os.path.basename(name)
-    if not os.path.splitext(wanted)[1]:
-        return []
+    return _nearest(beside, lambda each: each.name == wanted) if os.path.splitext(wanted)[1] else []
+
+
+def configurations(beside: str) -> list[str]:
+    """Return the paths of the files in the project of a file that configure its models, as those above."""
+    return _nearest(beside, lambda each: each.suffix in _CONFIGURATIONS and _OTHERS.match(each.name) is None)
+
+
+def _nearest(beside: str, is_wanted: Callable[[Path], bool]) -> list[str]:
     place = Path(beside).parent
     top = place
     while (top / "__init__.py").exists() and top.parent != top:
         top = top.parent
-    found = [each for each in _below(top) if each.name == wanted]
+    found = [each for each in _below(top) if is_wanted(each)]
     found.sort(key=lambda each: (len(os.path.relpath(each, place).split(os.sep)), str(each)))
     here = Path.cwd()
     return [str(each.relative_to(here)) if each.is_relative_to(here) else str(each) for each in found]

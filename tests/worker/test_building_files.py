@@ -143,6 +143,19 @@ def test_a_file_that_is_named_is_looked_for_in_the_project(worker, tmp_path):
     assert target.construct.expression == "Net(cfg='package/configurations/tiny.json')"
 
 
+def test_a_configuration_without_a_name_is_one_of_the_project(worker, tmp_path):
+    text = CONFIGURED.replace("isinstance(cfg, dict)", "False").replace('cfg="tiny.json"', "cfg")
+    text = text.replace("cfg", "config_path")
+    path = tmp_path / "net.py"
+    assert built(worker, tmp_path, path, text).status == "not traced"
+    (tmp_path / "setup.cfg").write_text("")
+    (tmp_path / "configurations").mkdir()
+    (tmp_path / "configurations" / "tiny.json").write_text('{"width": 5}')
+    path = tmp_path / "other.py"
+    target = built(worker, tmp_path, path, text)
+    assert target.construct.expression == "Net(config_path='configurations/tiny.json')"
+
+
 def test_a_file_that_is_nowhere_is_what_is_told(worker, tmp_path):
     target = built(worker, tmp_path, tmp_path / "net.py", CONFIGURED.replace("isinstance(cfg, dict)", "not cfg"))
     assert target.status == "not traced"
