@@ -21,6 +21,7 @@ from torch import nn
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, without, written
 from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated, is_raising
 from fxworker.conventions import FILE
+from fxworker.evidence import Kind
 from fxworker.having import has_field
 from fxworker.packages import with_packages
 from fxworker.patience import patience
@@ -48,6 +49,7 @@ _CALLED: Final = re.compile(
     r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
 )
 """What is said of something that was called with what it does not take."""
+_OF_TYPE: Final[dict[str, Kind]] = {"str": "string", "int": "number", "float": "number"}
 _IN_LIST: Final = re.compile(r"(.+?)\.\d+(|\..+)")
 
 
@@ -418,9 +420,9 @@ class Search:
         if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
             found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
-        # A text by default may be one in any case, whatever else is made of it.
+        # A text or a number by default may be one in any case, whatever else is made of it.
         said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None} or now == FILE]
-        found += said or [each for each in complaint.values if slot.usual_type == "str" and fits("string", each)]
+        found += said or [each for each in complaint.values if fits(_OF_TYPE.get(slot.usual_type, "flag"), each)]
         return [each for each in dict.fromkeys(found) if each != now]
 
 

@@ -112,9 +112,9 @@ def complaint_of(error: BaseException) -> Complaint:
         return Complaint(words, "object" if got else said_kind(text), got, values=values, classes=classes)
     if (got := no_number_in(text)) and isinstance(error, RuntimeError | ValueError):
         told = Complaint(words, "number", got, values=values)
-    elif isinstance(error, OutOfPatience) or "Overflow" in text:
-        # Something was too large.
-        told = Complaint(words, values=("2", "1"))
+    elif isinstance(error, OutOfPatience | ZeroDivisionError) or "Overflow" in text:
+        # Something was too large, or too small for what it is divided by.
+        told = Complaint(words, values=("512", "1") if isinstance(error, ZeroDivisionError) else ("2", "1"))
     elif isinstance(error, TypeError | ValueError | IndexError):
         told = _about_kind(error, text, words, values, moments, tests)
     else:

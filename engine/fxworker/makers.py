@@ -13,10 +13,17 @@ from functools import partial
 from typing import Any, Final
 
 from fxworker.absent import importing
+from fxworker.command_lines import no_required_arguments
 from fxworker.loading import Loaded, compiled, with_flags
 from fxworker.slicing import slice_of
 
 _MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
+_CONFIGURATION: Final = re.compile(
+    r"(?i)(.*_)?(config(uration)?s?|cfgs?|args|h?params|hyper_?parameters|options|opts?|settings|hps)"
+)
+_EXECUTED: Final = "configurations"
+"""What the configurations of a file are kept as that were executed for a search."""
+
 _MOST: Final = 2
 """How many methods, and how many functions, are looked at."""
 
@@ -47,10 +54,23 @@ def scope_with(names: Iterable[str], loaded: Loaded, scope: dict[str, Any]) -> d
     slice_ = slice_of(loaded.tree, "".join(linecache.getlines(path)), path, missing)
     for statement, flags in with_flags(slice_):
         if statement.node.lineno not in done:
-            with contextlib.suppress(Exception):
+            # A parser that misses arguments ends the program.
+            with contextlib.suppress(Exception, SystemExit), no_required_arguments():
                 code = compiled(statement.node, path, flags)
                 importing(partial(exec, code, found))
     return found
+
+
+def with_configurations(loaded: Loaded, scope: dict[str, Any]) -> dict[str, Any]:
+    """Return a scope that has what the file calls configurations, also if its models do not need them."""
+    body = loaded.tree.body if loaded.tree is not None else []
+    targets = (each for statement in body if isinstance(statement, ast.Assign) for each in statement.targets)
+    names = [each.id for each in targets if isinstance(each, ast.Name) and _CONFIGURATION.fullmatch(each.id)]
+    missing = [each for each in names if each not in scope]
+    if missing and _EXECUTED not in loaded.inner:
+        found = scope_with(missing, loaded, scope)
+        loaded.inner[_EXECUTED] = {each: found[each] for each in missing if each in found}
+    return {**loaded.inner[_EXECUTED], **scope} if missing else scope
 
 
 def made_in(value: Any, cls: type) -> Any:

@@ -18,7 +18,10 @@ CONFIGURING: Final = re.compile(
 )
 """What parameters are called that are configurations."""
 
-_CONFIGURATION: Final = re.compile(r"(?i)(config|cfg|args|params|options|opts?|configuration|settings|hps)$")
+_CONFIGURATION: Final = re.compile(r"(?i)(config|cfg|args|params|options|opts?|configuration|settings|hps)s?$")
+_MOST: Final = 12
+"""How many entries of a table are looked at."""
+
 _MODULE: Final = re.compile(
     r".*(net|network|model|module|encoder|decoder|backbone|head|layer|block|body|stem|generator|transformer|wrapped|fn)\d*"
 )
@@ -64,14 +67,15 @@ class Neighbours:
         return found
 
     def _instances(self, name: str, fields: list[str]) -> list[Value]:
-        """Return the names of the file's objects that have what is read."""
+        """Return the names of the file's objects that have what is read, those in tables of configurations too."""
         found: list[Value] = []
         for key, value in self._scope.items():
             if inspect.ismodule(value) or inspect.isclass(value) or callable(value) or key.startswith("__"):
                 continue
-            have = value if isinstance(value, Mapping) else attribute_of(value, "__dict__")
-            if key.lower() == name.lower() or (have and fields and all(each in have for each in fields)):
+            if key.lower() == name.lower() or _has_all(value, fields):
                 found.append(key)
+            elif _CONFIGURATION.search(key) and isinstance(value, dict):
+                found += [f"{key}[{one!r}]" for one, each in _first(value) if _gives_all(each, fields)]
         return sorted(found, key=str)
 
     def _configurations(self, name: str, fields: list[str]) -> list[Value]:
@@ -101,6 +105,23 @@ class Neighbours:
             if alike or having:
                 ranked.append((-alike - having, key, key if called else Group("call", key, cls)))
         return [value for *_, value in sorted(ranked, key=lambda each: each[:2])][:3]
+
+
+def _has_all(value: Any, fields: list[str]) -> bool:
+    """Whether an object, or a mapping, has what is read, as far as it shows without being asked."""
+    have = value if isinstance(value, Mapping) else attribute_of(value, "__dict__")
+    return bool(have) and bool(fields) and all(each in have for each in fields)
+
+
+def _gives_all(value: Any, fields: list[str]) -> bool:
+    """Whether a configuration gives what is read, as attributes or as entries."""
+    plain = isinstance(value, type | str | int | float | list | tuple | nn.Module)
+    return not plain and (_has_all(value, fields) or all(attribute_of(value, each) is not None for each in fields))
+
+
+def _first(table: dict[Any, Any]) -> list[tuple[str, Any]]:
+    """Return the first entries of a table, by name."""
+    return [(key, value) for key, value in table.items() if isinstance(key, str)][:_MOST]
 
 
 def is_module_name(name: str) -> bool:

@@ -126,6 +126,24 @@ def assembled(args):
     return net, loss
 """
 
+TABLE = """
+import argparse
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, config, size=8):
+        super().__init__()
+        self.fc = nn.Linear(config.width, 64 // (size // config.skip))
+
+    def forward(self, x):
+        return self.fc(x)
+
+CONFIGS = {
+    "plain": argparse.Namespace(width=5),
+    "hybrid": argparse.Namespace(width=5, skip=16),
+}
+"""
+
 
 def built(worker, root, path, text):
     """Return what a trace tells of the first class of a file that is written."""
@@ -213,3 +231,9 @@ def test_a_function_that_makes_the_parts_too_makes_the_model(worker, tmp_path):
     for text in (ASSEMBLED, ASSEMBLED.replace("self.head(", "2 * self.head(")):
         target = of(worker.edit(path, text), "Net")
         assert (target.construct.expression, target.status) == (expression, "complete")
+
+
+def test_a_configuration_may_be_one_of_a_table_that_no_model_mentions(worker, tmp_path):
+    target = built(worker, tmp_path, tmp_path / "net.py", TABLE)
+    # What is divided by is 0 with the size that is the default.
+    assert (target.construct.expression, target.status) == ("Net(config=CONFIGS['hybrid'], size=512)", "complete")

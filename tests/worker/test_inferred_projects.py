@@ -174,7 +174,7 @@ def scope() -> dict:
             Convolving,
             (
                 "Convolving(conv=torch.nn.Conv3d(in_channels=3, out_channels=64, kernel_size=(3, 3, 3), "
-                "padding=(1, 1, 1)), blocks=torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Identity()]))"
+                "padding=1), blocks=torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Identity()]))"
             ),
             9,
         ),
