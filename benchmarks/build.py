@@ -187,7 +187,13 @@ def _counts(name: str, scope: dict[str, Any], found: dict[str, Outcome]) -> bool
         cls = getattr(cls, part, None)
     if not isinstance(cls, type):
         return name in found or "<locals>" not in name
-    return issubclass(cls, nn.Module) and not inspect.isabstract(cls)
+    return issubclass(cls, nn.Module) and not _is_abstract(cls)
+
+
+def _is_abstract(cls: type) -> bool:
+    """Whether a class leaves methods to subclasses, also one without the metaclass that forbids to make it."""
+    members = (inspect.getattr_static(cls, name, None) for name in dir(cls))
+    return inspect.isabstract(cls) or any(getattr(each, "__isabstractmethod__", False) is True for each in members)
 
 
 def _traced(request: TraceRequest, document: Document) -> tuple[dict[str, Outcome], tuple[str, ...]]:
