@@ -88,6 +88,22 @@ def test_values_are_computed_only_as_long_as_there_is_time() -> None:
     assert "0.3 s" in diagnosis.cut
 
 
+def test_what_is_changed_in_place_has_no_value_once_the_time_is_over() -> None:
+    class Net(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            y = x + 1
+            z = y * 2 if y.shape[0] > 1 else y
+            while time.process_time() < ends:
+                pass
+            y.add_(1)
+            return y + z if y.shape[0] > 2 else z
+
+    ends = time.process_time() + 0.15
+    diagnosis = diagnose(Net(), inputs=((torch.ones(3),), {}), budget=Budget(seconds=0.1))
+    assert {each.code for each in diagnosis.problems} == {"FX001"}
+    assert "0.1 s" in diagnosis.cut
+
+
 def test_inputs_are_looked_for_in_time_of_their_own() -> None:
     def find(_: Graph) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
         time.sleep(0.7)

@@ -146,7 +146,8 @@ class Values:
         key: Any = node
         if node.op == "get_attr":
             # Constants of different runs may have the same name. What has been found keeps the number taken.
-            key = id(self._attribute(str(node.target)))
+            attribute = _tried(lambda: self._attribute(str(node.target)))
+            key = id(attribute) if attribute is not UNKNOWN else node
         else:
             try:
                 key = (node.op, node.target, *map(self._structure, arguments))
@@ -178,7 +179,7 @@ class Values:
         if is_change(node) and args[0] is not UNKNOWN:
             made = _tried(lambda: changed(node, args, kwargs)) if is_known else UNKNOWN
             # What it would have come to, nobody knows; a tensor has other data then.
-            return pytree.tree_map_only(Tensor, to_meta, args[0]) if made is UNKNOWN else made
+            return _tried(lambda: pytree.tree_map_only(Tensor, to_meta, args[0])) if made is UNKNOWN else made
         if not is_known:
             return UNKNOWN
         match node.op:
@@ -189,7 +190,7 @@ class Values:
             case "call_module":
                 return _tried(lambda: self._attribute(target)(*args, **kwargs))
             case _:
-                return self._attribute(target)
+                return _tried(lambda: self._attribute(target))
 
     def _input(self, name: str) -> Any:
         """The value of a placeholder; one of a parameter that was taken apart has a number after its name."""
