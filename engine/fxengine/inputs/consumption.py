@@ -58,6 +58,7 @@ class Consumption:
         items: What layers want that take the items of a parameter which is gone over, or unpacked, in their order.
         states: The parameters that recurrent layers take as their state, with these layers.
         numbers: The parameters that sizes are made of.
+        unpacked: The names that parameters are unpacked into.
     """
 
     wishes: Mapping[str, LayerWish]
@@ -65,6 +66,7 @@ class Consumption:
     items: Mapping[str, tuple[LayerWish, ...]] = field(default_factory=dict[str, tuple[LayerWish, ...]])
     states: Mapping[str, nn.RNNBase | nn.RNNCellBase] = field(default_factory=dict[str, nn.RNNBase | nn.RNNCellBase])
     numbers: frozenset[str] = frozenset()
+    unpacked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 def consumption(
@@ -107,6 +109,7 @@ def consumption(
         {name: tuple(each[index] for index in sorted(each)) for name, each in all_given.items.items()},
         all_given.states,
         frozenset(all_given.numbers),
+        all_given.unpacked,
     )
 
 
@@ -122,6 +125,7 @@ class _Reader:
         items: What was found of the items of each parameter, by their index.
         states: The recurrent layers that take a parameter as their state.
         numbers: The parameters that sizes are made of.
+        unpacked: The names that parameters are unpacked into.
     """
 
     clues: Clues
@@ -131,6 +135,7 @@ class _Reader:
     items: dict[str, dict[int, LayerWish]] = field(default_factory=dict[str, dict[int, LayerWish]])
     states: dict[str, nn.RNNBase | nn.RNNCellBase] = field(default_factory=dict[str, nn.RNNBase | nn.RNNCellBase])
     numbers: set[str] = field(default_factory=set[str])
+    unpacked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     _paths: dict[int, str] = field(default_factory=dict[int, str])
     _functions: int = 0
     _depth: int = 0
@@ -302,6 +307,9 @@ class _Body:
                 self.scope[name] = value
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 self.reader.need(value)
+                names = tuple(each.id for each in targets if isinstance(each, ast.Name))
+                if isinstance(value, Given) and len(names) == len(targets):
+                    self.reader.unpacked.setdefault(value.name, names)
                 known = value if isinstance(value, tuple | list) and len(value) == len(targets) else None
                 for index, each in enumerate(targets):
                     part = Part(value.name, index) if isinstance(value, Given) else UNKNOWN

@@ -185,10 +185,20 @@ def _grid(_clues: Clues) -> list[Recipe]:
     return [Verbatim("torch.tensor([[1, 4, 4]])"), Verbatim("torch.tensor([[1, 4, 4], [1, 4, 4]])")]
 
 
+def _device(_clues: Clues) -> list[Recipe]:
+    return [Verbatim('torch.device("cpu")')]
+
+
+def _dtype(_clues: Clues) -> list[Recipe]:
+    return [Verbatim("torch.float32")]
+
+
 NAME_RULES = tuple(
     _NameRule(re.compile(pattern), make)
     for pattern, make in (
         (r"mask(_\d+)?$|^mask|padding_mask|is_causal_mask|mask_matrix", _mask),
+        (r"^device$", _device),
+        (r"^dtype$", _dtype),
         (r"token_type|segment_ids|type_ids", _segments),
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?|spatial_shapes)$|_grid_thw$", _grid),
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),

@@ -20,7 +20,7 @@ from torch import nn
 from fxengine.inputs.clues import BATCH, Clues, LayerWish
 from fxengine.inputs.names import MAPS, NAME_RULES, NODES, features, image
 from fxengine.inputs.recipes import Arguments, Constant, Listing, Recipe, Record, Structure, TensorRecipe, Verbatim
-from fxengine.inputs.signature import Parameter, is_tensor_type, without_none
+from fxengine.inputs.signature import Parameter, is_tensor_type, takes_none, without_none
 
 __all__ = ["Proposer"]
 
@@ -65,6 +65,7 @@ class Proposer:
         items: Mapping[str, tuple[LayerWish, ...]] | None = None,
         states: Mapping[str, nn.RNNBase | nn.RNNCellBase] | None = None,
         numbers: Collection[str] = (),
+        unpacked: Mapping[str, tuple[str, ...]] | None = None,
         in_tokens: bool = False,
         of_graph: bool = False,
     ) -> None:
@@ -77,6 +78,7 @@ class Proposer:
             items: What the layers want that take the items of parameters.
             states: The recurrent layers that take parameters as their states.
             numbers: The parameters that sizes are made of.
+            unpacked: The names that parameters are unpacked into.
             in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
             of_graph: Whether another parameter says how nodes are joined, so that the input has a row for each node.
         """
@@ -88,6 +90,7 @@ class Proposer:
         self.items = items or {}
         self.states = states or {}
         self.numbers = numbers
+        self.unpacked = unpacked or {}
 
     def propose(self, parameter: Parameter, *, is_first: bool) -> list[Recipe]:
         """Return recipes for one parameter, best first; never empty.
@@ -118,6 +121,8 @@ class Proposer:
             recipes = [self._of_kind(recipe, *kind) for recipe in recipes]
         if is_tensor_type(without_none(parameter.annotation)):
             recipes = [recipe for recipe in recipes if not isinstance(recipe, Constant)]
+        if parameter.required and takes_none(parameter.annotation):
+            recipes.insert(2 if is_first else 1, Constant(None, f"`{parameter.name}` may be None"))
         unique: dict[str, Recipe] = {}
         for recipe in recipes:
             unique.setdefault(recipe.expression, recipe)
@@ -206,6 +211,10 @@ class Proposer:
         """Yield what is no tensor by what is done with it: a list of pictures, the state of a layer, a size."""
         if parameter.name in self.numbers:
             yield Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
+        called = self.unpacked.get(parameter.name, ())
+        if any(map(self.by_name, called)) and not is_tensor_type(without_none(parameter.annotation)):
+            items = tuple(self.named(each)[0] for each in called)
+            yield Listing(items, tuple, f"`{parameter.name}` is unpacked into {', '.join(called)}")
         items = self.items.get(parameter.name, ())
         pictures = [wish.recipes[0] for wish in items if len(wish.recipes[0].shape) == 4]
         if pictures and len(pictures) == len(items):
@@ -275,9 +284,11 @@ class Proposer:
             single = item.with_shape(item.shape[1:])
             yield Listing((single, single), because=because)
         if kind is tuple and Ellipsis not in arguments:
+            names = self.unpacked.get(parameter.name, ())
+            names = names if len(names) == len(arguments) else (parameter.name,) * len(arguments)
             inners = [
-                self.propose(Parameter(parameter.name, each, required=True, keyword_only=False), is_first=True)[0]
-                for each in arguments
+                self.propose(Parameter(name, each, required=True, keyword_only=False), is_first=True)[0]
+                for name, each in zip(names, arguments, strict=True)
             ]
             yield Listing(tuple(inners), tuple, because)
         yield Listing((item,) * count, kind, because)

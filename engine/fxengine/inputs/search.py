@@ -31,7 +31,7 @@ from fxengine.inputs.reading import patterns_said
 from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_arguments, call_expression, leaves
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.scenes import absent_names
-from fxengine.inputs.signature import Parameter, consumers, parameters_of, without_none
+from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_none, without_none
 from fxengine.inputs.values import are_small, is_small, run_for_values
 from fxengine.passes.cost import model_cost
 
@@ -202,6 +202,7 @@ class _Search:
             items=read.items,
             states=read.states,
             numbers=read.numbers,
+            unpacked=read.unpacked,
             of_graph=of_graph,
         )
         self.proposer = propose()
@@ -307,14 +308,14 @@ class _Search:
         return [each for each in self.parameters if each in passed or each.name in self.needed]
 
     def _passed(self) -> list[Parameter]:
-        """The required parameters, or the main input of a model whose parameters are all optional."""
+        """The required parameters, or the main input of a model whose parameters are all optional, if there is one."""
         required = [each for each in self.parameters if each.required]
         if required or not self.parameters:
             return required
         name = getattr(self.root, "main_input_name", None)
         named = [parameter for parameter in self.parameters if parameter.name == name]
         usual = [parameter for parameter in self.parameters if _MAIN_INPUTS.match(parameter.name)]
-        return (named or usual or self.parameters)[:1]
+        return (named or usual or [each for each in self.parameters if not each.setting])[:1]
 
     def _proposals(self, parameter: Parameter) -> list[Recipe]:
         is_first = parameter in self._wanted()[:1]
@@ -339,6 +340,9 @@ class _Search:
             self._push(self._ordered(recipes), candidate.cost + 0.5 + again, progress)
         for name in self._raised_flags(outcome, candidate.recipes):
             recipes = {**candidate.recipes, name: Constant(value=False, because=f"`{name}` does not work here")}
+            self._push(self._ordered(recipes), candidate.cost + _LOWERED + again, progress)
+        for name in self._dispensable(outcome, candidate.recipes):
+            recipes = {**candidate.recipes, name: Constant(None, f"`{name}` may be None")}
             self._push(self._ordered(recipes), candidate.cost + _LOWERED + again, progress)
         changes = repairs(candidate.recipes, outcome, self.clues, self.proposer)
         for change in itertools.islice(changes, _MAX_REPAIRS):
@@ -370,6 +374,15 @@ class _Search:
             if parameter.name not in recipes
             and without_none(parameter.annotation) is bool
             and next((scope[parameter.name] for scope in scopes if parameter.name in scope), None) is True
+        ]
+
+    def _dispensable(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[str]:
+        """Return the required parameters that may be None and that led to what failed."""
+        blamed = {place[0] for place in Moves(recipes, outcome, self.clues).blamed}
+        return [
+            each.name
+            for each in self.parameters
+            if each.required and each.name in blamed and takes_none(each.annotation)
         ]
 
     def _ordered(self, recipes: Mapping[str, Recipe]) -> dict[str, Recipe]:

@@ -14,7 +14,7 @@ from fxengine.graph import Graph
 from fxengine.inputs.clues import Clues, LayerWish
 from fxengine.node import Node
 
-__all__ = ["Parameter", "consumers", "parameters_of"]
+__all__ = ["Parameter", "consumers", "is_tensor_type", "parameters_of", "takes_none", "without_none"]
 
 _MAX_STEPS = 64
 """How many nodes are followed from a placeholder in search of a layer."""
@@ -35,6 +35,7 @@ class Parameter:
         required: It has no default.
         keyword_only: It can only be passed by name.
         variadic: It takes any number of arguments.
+        setting: It has a default that is a number, a flag or a text.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Parameter:
     required: bool
     keyword_only: bool
     variadic: bool = False
+    setting: bool = False
 
 
 def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
@@ -66,6 +68,7 @@ def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
             parameter.default is inspect.Parameter.empty,
             parameter.kind is inspect.Parameter.KEYWORD_ONLY,
             parameter.kind is inspect.Parameter.VAR_POSITIONAL,
+            isinstance(parameter.default, bool | int | float | str),
         )
         for parameter in signature.parameters.values()
         if parameter.kind not in left_out
@@ -79,6 +82,11 @@ def without_none(annotation: Any) -> Any:
         tensors = [member for member in members if is_tensor_type(member)]
         return next(iter([*tensors, *members]), None)
     return annotation
+
+
+def takes_none(annotation: Any) -> bool:
+    """Whether an annotation allows None."""
+    return types.NoneType in typing.get_args(annotation)
 
 
 def is_tensor_type(annotation: Any) -> bool:
