@@ -402,3 +402,47 @@ def test_axes_of_patches_are_as_long_as_what_cuts_them():
     inferred = fed(OfPatches())
     assert inferred.args[0].shape[2:] == (4, 1, 2, 4)
     assert not inferred.failures
+
+
+class OfFoldedPatches(nn.Module):
+    """Patches of two by two are laid out in the channels, which come last, and nothing tells how many these are."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden_size = 48
+        self.embed = nn.Linear(4 * 5, 48)
+
+    def forward(self, x: Tensor):
+        batch, frames, height, width, channels = x.shape
+        x = x.view(batch, frames, height // 2, 2, width // 2, 2, channels).permute(0, 1, 2, 4, 3, 5, 6)
+        return self.embed(x.flatten(4))
+
+
+def test_what_was_a_factor_of_a_size_is_changed_in_proportion():
+    inferred = fed(OfFoldedPatches())
+    assert inferred.args[0].shape[-1] == 5
+    assert len(inferred.failures) == 1
+
+
+class OfSeveralPictures(nn.Module):
+    """A list of pictures, channels first, none of which is a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(4 * 5, 48)
+
+    def forward(self, x: list[Tensor]):
+        folded = []
+        for picture in x:
+            channels, _frames, height, width = picture.shape
+            patches = picture.view(channels, -1, height // 2, 2, width // 2, 2).permute(1, 2, 4, 3, 5, 0)
+            folded.append(patches.flatten(3).flatten(0, 2))
+        return self.embed(torch.stack(folded))
+
+
+def test_the_items_of_a_list_are_changed_together():
+    inferred = fed(OfSeveralPictures())
+    first, *others = inferred.args[0]
+    assert first.shape[0] == 5
+    assert all(other.shape == first.shape for other in others)
+    assert len(inferred.failures) < 5

@@ -160,6 +160,16 @@ class Moves:
             if parts:
                 yield self.change(parts, cost + 0.2 * dimension)
 
+    def divided(self, places: Sources, got: int, wanted: int, cost: float) -> Iterator[Change]:
+        """Change what was a factor of a size, such as the channels of patches, in the exact proportion."""
+        for place, recipe in self.among(places):
+            shape = recipe.shape
+            for dimension in sorted(range(len(shape)), key=lambda each: (each + 1) % len(shape)):
+                size, rest = divmod(shape[dimension] * wanted, got)
+                if not rest and size and got not in shape and got != wanted:
+                    of_batch = 0.8 if dimension == 0 and len(place) == 1 else 0.0
+                    yield self.reshape(place, (*shape[:dimension], size, *shape[dimension + 1 :]), cost + of_batch)
+
     @staticmethod
     def _of_batch(shape: Sequence[int], dimension: int) -> float:
         """Return what it costs to change a dimension: much if it is the batch."""

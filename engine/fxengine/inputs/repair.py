@@ -20,10 +20,13 @@ from fxengine.inputs.complaints import by_message
 from fxengine.inputs.moves import Assignment, Change, Moves
 from fxengine.inputs.probe import Outcome
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Place, TensorRecipe
+from fxengine.inputs.recipes import Listing, Place, TensorRecipe
 from fxengine.inputs.scenes import by_scene
 
 __all__ = ["Change", "repairs"]
+
+_ALONE = 0.3
+"""What it costs to change one item of a list alone whose items were equal."""
 
 _SOUND = 16000
 """Samples of sound, which is what sequences of one or two channels mostly are."""
@@ -51,10 +54,26 @@ def repairs(recipes: Assignment, outcome: Outcome, clues: Clues, proposer: Propo
     """Yield changed assignments that answer the complaint of ``outcome``, the most promising first."""
     moves = Moves(recipes, outcome, clues)
     if outcome.operation is not None:
-        yield from by_operation(moves, outcome.operation)
+        yield from _with_siblings(moves, by_operation(moves, outcome.operation))
     yield from by_scene(moves, proposer)
     yield from by_message(moves, str(outcome.error), proposer)
     yield from by_guess(moves)
+
+
+def _with_siblings(moves: Moves, changes: Iterator[Change]) -> Iterator[Change]:
+    """Yield changes, before one of an item of a list whose items are equal the same of all of these."""
+    for change in changes:
+        whole = dict(change.recipes)
+        for name, recipe in moves.recipes.items():
+            changed = whole[name]
+            if isinstance(recipe, Listing) and isinstance(changed, Listing) and len(set(recipe.items)) == 1:
+                others = [item for item in changed.items if item != recipe.items[0]]
+                if len(others) == 1 and len(recipe.items) == len(changed.items) > 1:
+                    whole[name] = replace(changed, items=(others[0],) * len(changed.items))
+        if whole != change.recipes:
+            yield Change(whole, change.cost)
+            change = replace(change, cost=change.cost + _ALONE)  # noqa: PLW2901 - the same, later.
+        yield change
 
 
 def by_operation(moves: Moves, operation: Operation) -> Iterator[Change]:
@@ -122,6 +141,7 @@ def _linear(moves: Moves, operation: Operation) -> Iterator[Change]:
     if not given.is_floating_point():
         yield from moves.floating(operation.sources[0])
     if given.dim() and given.shape[-1] != weight.shape[-1]:
+        yield from moves.divided(operation.sources[0], given.shape[-1], weight.shape[-1], 0.4)
         yield from moves.resize(operation.sources[0], given.shape[-1], weight.shape[-1])
         yield from moves.joined(operation.sources[0], given.shape[-1], weight.shape[-1], -1, 0.5)
 
