@@ -176,6 +176,17 @@ def test_what_is_unpacked_is_given_what_the_names_tell():
     assert not inferred.failures
 
 
+class Rebound(nn.Module):
+    def forward(self, inputs, other):
+        inputs, mask = inputs
+        other, inputs = other, mask * inputs[..., 0]
+        return inputs.sum() + other.sum()
+
+
+def test_what_is_unpacked_into_its_own_name_is_given_something():
+    assert len(fed(Rebound()).args[0]) == 2
+
+
 class WithLengths(nn.Module):
     def __init__(self):
         super().__init__()

@@ -213,7 +213,7 @@ class Proposer:
             yield Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
         called = self.unpacked.get(parameter.name, ())
         if any(map(self.by_name, called)) and not is_tensor_type(without_none(parameter.annotation)):
-            items = tuple(self.named(each)[0] for each in called)
+            items = tuple((self.by_name(each) or features(self.clues))[0] for each in called)
             yield Listing(items, tuple, f"`{parameter.name}` is unpacked into {', '.join(called)}")
         items = self.items.get(parameter.name, ())
         pictures = [wish.recipes[0] for wish in items if len(wish.recipes[0].shape) == 4]
