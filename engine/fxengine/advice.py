@@ -4,7 +4,6 @@ Both speak in the user's own expressions. The reasons and remedies are those fou
 never promise more than they can hold, for nothing is tried out here.
 """
 
-import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +20,7 @@ from fxengine.errors import (
     UnsupportedArgument,
     text_of,
 )
-from fxengine.provenance import METADATA_ATTRIBUTES, Kind, Step
+from fxengine.provenance import METADATA_ATTRIBUTES, Kind, Step, operand
 
 _LONGEST_EXPRESSION: Final = 72
 
@@ -101,20 +100,6 @@ def on_one_line(text: str) -> str:
         return text
     half = (_LONGEST_EXPRESSION - 1) // 2
     return f"{text[:half]}…{text[-half:]}"
-
-
-def _operand(expression: str) -> str:
-    """An expression so that an attribute or an item of it can be written after it."""
-    if not expression:
-        return ""
-    try:
-        node = ast.parse(expression, mode="eval").body
-    except SyntaxError:  # It was shortened.
-        return f"({expression})"
-    simple = isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.List)
-    # Brackets around a tuple belong to it, those around anything else do not.
-    enclosed = node.col_offset > 0 or (isinstance(node, ast.Tuple) and expression.startswith("("))
-    return expression if simple or enclosed else f"({expression})"
 
 
 def _reason(case: Case) -> str:
@@ -259,9 +244,11 @@ def _for_length(case: Case) -> list[str]:
     if case.expression.startswith(_TENSORS):
         # torch asks each item for its own, in case it is a list, too.
         return ["`torch.stack([…])` makes one tensor of several that are in the graph", *_keep_out(case)]
-    value = _operand(case.value) or "x"
+    value = operand(case.value) or "x"
+    measured = next((value.removesuffix(each) for each in (".shape", ".size()") if value.endswith(each)), "")
+    size = f"{measured}.ndim" if measured else f"{value}.shape[0]"
     return [
-        f"`{value}.shape[0]` is recorded in the graph",
+        f"`{size}` is recorded in the graph",
         "`torch.fx.wrap('len')` at the top level of the module that makes this call",
         *_keep_out(case),
     ]
@@ -270,7 +257,7 @@ def _for_length(case: Case) -> list[str]:
 def _for_iteration(case: Case) -> list[str]:
     if case.variadic:
         return [f"give `forward` fixed parameters in place of `{case.variadic}`", *_keep_out(case)]
-    expression = _operand(case.expression)
+    expression = operand(case.expression)
     if case.kind == "metadata":
         sizes = expression.endswith((".shape", ".size()", "]"))
         reshaped = "`x.flatten(…)` and `x.unflatten(…)` reshape without all sizes"
@@ -309,8 +296,12 @@ def _for_item(case: Case) -> list[str]:
     changed, _, index = case.expression.partition("[")
     value = changed if changed.isidentifier() and index else "x"
     if ":" in index and index.endswith("]"):
+        parts = [each.strip() for each in index[:-1].split(",")]
+        method = (
+            "slice_scatter" if any(each not in {":", "..."} and ":" in each for each in parts) else "select_scatter"
+        )
         return [
-            f"`{value} = {value}.slice_scatter(…)`, or `torch.cat([…])` of what stays and what is new",
+            f"`{value} = {value}.{method}(…)`, or `torch.cat([…])` of what stays and what is new",
             *_keep_out(case),
         ]
     return [
@@ -321,7 +312,7 @@ def _for_item(case: Case) -> list[str]:
 
 
 def _for_call(case: Case) -> list[str]:
-    value = _operand(case.provenance[0].text) if case.provenance else "x"
+    value = operand(case.provenance[0].text) if case.provenance else "x"
     name = case.expression.partition("(")[0].removeprefix("torch.").removeprefix("autograd.")
     if name == "Variable":
         return ["leave `Variable` out: a tensor is one since torch 0.4", *_keep_out(case)]

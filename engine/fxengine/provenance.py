@@ -107,7 +107,7 @@ def way_to(value: Proxy | Node | None) -> tuple[Step, ...]:
     if isinstance(value, Attribute) and value._node is None:
         *before, last = way_to(value.root)
         frame = frame_at(*value._read_at) if value._read_at is not None else None
-        return (*before, last, Step(None, frame, f"{last.text}.{value.attr}"))
+        return (*before, last, Step(None, frame, f"{operand(last.text)}.{value.attr}"))
     node = value.node if isinstance(value, Proxy) else value
     return () if node is None else _way_to_node(node)
 
@@ -294,6 +294,20 @@ def _step(node: Node) -> Step:
     if node.op == "placeholder":
         return Step(node, frame, str(node.target))
     return Step(node, frame, _text(node, frame))
+
+
+def operand(expression: str) -> str:
+    """An expression so that an attribute or an item of it can be written after it."""
+    if not expression:
+        return ""
+    try:
+        node = ast.parse(expression, mode="eval").body
+    except SyntaxError:  # It was shortened.
+        return f"({expression})"
+    simple = isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.List)
+    # Brackets around a tuple belong to it, those around anything else do not.
+    enclosed = node.col_offset > 0 or (isinstance(node, ast.Tuple) and expression.startswith("("))
+    return expression if simple or enclosed else f"({expression})"
 
 
 def _text(node: Node, frame: SourceFrame | None) -> str:

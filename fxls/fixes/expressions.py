@@ -33,10 +33,20 @@ def truth(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal
         yield from _extreme(source, node, torch)
 
 
-def length(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
+def length(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield the size that a length is."""
     match node:
-        case ast.Call(func=ast.Name(id="len"), args=[measured], keywords=[]):
+        case (
+            ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(value=owner, attr="shape")], keywords=[])
+            | ast.Call(
+                func=ast.Name(id="len"),
+                args=[ast.Call(func=ast.Attribute(value=owner, attr="size"), args=[])],
+                keywords=[],
+            )
+        ):
+            text = f"{source.operand(owner)}.ndim"
+            yield from _proposed(f"Write `{text}`", source.replaced(node, text))
+        case ast.Call(func=ast.Name(id="len"), args=[measured], keywords=[]) if not _is_of_a_shape(problem):
             text = f"{source.operand(measured)}.shape[0]"
             yield from _proposed(f"Write `{text}`", source.replaced(node, text))
         case _:
@@ -145,6 +155,11 @@ def _at_hand(source: Source, node: ast.expr, name: str) -> str:
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
     inside = names[1:] if isinstance(source.parent(function), ast.ClassDef) else names
     return name if name in inside or not inside else inside[0]
+
+
+def _is_of_a_shape(problem: Problem) -> bool:
+    """Whether the value in question is the shape of another, which has none itself."""
+    return problem.explanation.rpartition(" → ")[2].endswith((".shape", ".size()"))
 
 
 def _asks_a_size(node: ast.expr) -> bool:

@@ -71,6 +71,8 @@ def body_of(text: str) -> str:
         ("FX001", "return «max(-1.5, x + y)»", "return (x + y).clamp(min=-1.5)"),
         ("FX002", "return x / «len(x)»", "return x / x.shape[0]"),
         ("FX002", "return «len(x + y)»", "return (x + y).shape[0]"),
+        ("FX002", "return «len((x + y).shape)»", "return (x + y).ndim"),
+        ("FX002", "return «len(x.size())»", "return x.ndim"),
         ("FX003", "return x.view(*«x.shape[:-1]», 4, 2)", "return x.unflatten(-1, (4, 2))"),
         ("FX003", "return x.reshape(*«x.shape[:-2]», -1)", "return x.flatten(-2)"),
         ("FX003", "b, c, *hw = «x.shape»", "b, c, hw = x.shape[0], x.shape[1], x.shape[2:]"),
@@ -150,6 +152,11 @@ def test_what_follows_from_a_shape_gives_no_tensor_to_choose_by():
     assert titles == []
     ((_, text), *_) = proposed("return x[: «int(x.shape[0])»]", "FX004", kind="metadata")
     assert body_of(text) == "return x[: x.shape[0]]"
+
+
+def test_the_length_of_a_shape_is_none_of_the_sizes():
+    titles = [title for title, _ in proposed("return «len(sizes)»", "FX002", explanation="x → x.shape")]
+    assert [each for each in titles if not each.startswith("Move")] == []
 
 
 def test_a_constructor_becomes_the_method_of_the_value_that_it_is_given():
