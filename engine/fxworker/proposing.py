@@ -190,10 +190,11 @@ class Proposals:
         group = choice.get(around)
         hint: Any = inspect.Parameter.empty
         default: Any = inspect.Parameter.empty
-        if isinstance(group, Group) and group.style == "call":
-            parameter = parameters_of(group.cls).get(name)
-            hint = self._hints_of(group.cls).get(name, parameter.annotation if parameter is not None else hint)
-            default = parameter.default if parameter is not None else default
+        owner = _owner_of_parameter(group.cls, name) if isinstance(group, Group) and group.style == "call" else None
+        if owner is not None:
+            parameter = parameters_of(owner)[name]
+            hint = self._hints_of(owner).get(name, parameter.annotation)
+            default = parameter.default
         usage = self._usage_around(choice, path)
         nested = usage.get("[]", Use()).kind == "sequence"
         return Slot(path, name, hint, default, usage.get("", Use()), tuple(fields_of(usage, "")), nested)
@@ -367,6 +368,12 @@ def _of_owner(choice: Choice, path: str, name: str) -> Iterator[Value]:
             found = inspect.getattr_static(owner.cls, attribute, None)
             if attribute.lower().startswith(f"{name}_cl") and isinstance(found, type):
                 yield Group("call", f"{owner.head}.{attribute}", found)
+
+
+def _owner_of_parameter(cls: Any, name: str) -> Any:
+    """Return the callable that has a parameter: the one that is called, or a base that it hands its keywords on to."""
+    lineage = cls.__mro__[1:] if isinstance(cls, type) else ()
+    return next((each for each in (cls, *lineage) if name in parameters_of(each)), None)
 
 
 def _is_wanted(parameter: inspect.Parameter) -> bool:

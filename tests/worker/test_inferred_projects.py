@@ -148,6 +148,20 @@ class Got(nn.Module):
         self.pretrained = config.get("pretrained")
 
 
+class Method(nn.Module):
+    def __init__(self, backbone: str, backbone_args: dict, lars: bool, optimizer: str):
+        super().__init__()
+        self.args = backbone_args.copy()
+        self.args.pop("pretrained", None)
+        self.settings = {"lars": lars, "optimizer": optimizer.lower()}
+
+
+class Contrastive(Method):
+    def __init__(self, width: int, **kwargs):
+        super().__init__(**kwargs)
+        self.fc = nn.Linear(width, 2)
+
+
 def scope() -> dict:
     return {"SimpleNamespace": SimpleNamespace, **globals()}
 
@@ -180,6 +194,7 @@ def scope() -> dict:
         ),
         (Causal, "Causal(input_shape=(2,), names=('a', 'b'))", 8),
         (Positioned, "Positioned(encoding=SimpleNamespace(grid=64))", 1),
+        (Contrastive, "Contrastive(width=64, backbone='', backbone_args={}, lars=False, optimizer='')", 2),
         (Got, "Got(config={'ratios': [64, 64], 'pretrained': None})", 1),
         (Columns, "Columns(columns=[Dense(name='name0'), Sparse(name='name1', size=64)])", 2),
         (Decoder, "Decoder(args=SimpleNamespace(depth=2, multiway=False, dim=64))", 1),
