@@ -179,7 +179,7 @@ def test_what_is_unpacked_is_given_what_the_names_tell():
 class Rebound(nn.Module):
     def forward(self, inputs, other):
         inputs, mask = inputs
-        other, inputs = other, mask * inputs[..., 0]
+        inputs = mask * inputs[..., 0]
         return inputs.sum() + other.sum()
 
 
