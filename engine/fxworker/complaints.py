@@ -25,6 +25,7 @@ from fxworker.lacking import (
     files_named,
     keys_of_table,
     keys_of_tables,
+    keywords_wanted,
     lacked_by,
     lacking_attribute,
     lacking_keyword,
@@ -119,7 +120,7 @@ def complaint_of(error: BaseException) -> Complaint:
         told = _about_kind(error, text, words, values, moments, tests)
     else:
         told = Complaint(words, said_kind(text), length=_length_in(tests), values=values)
-    if missing := missing_in(text):
+    if missing := keywords_wanted(moments, tests) or missing_in(text):
         within = tuple(constructed(moments))
         callee = within[0].__name__ if within else ""
         return replace(told, missing=missing, callee=callee, within=within)

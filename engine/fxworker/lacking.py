@@ -123,14 +123,37 @@ def lacking_attribute(moments: Moments, error: AttributeError) -> str:
 def lacking_keyword(moments: Moments, key: str) -> str:
     """Return what was called, by the name of its class, if the key was looked for in its `**kwargs`; else ""."""
     name, frame, line = moments[0]
-    code = frame.f_code
-    if not code.co_flags & inspect.CO_VARKEYWORDS:
-        return ""
-    at = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
-    table = frame.f_locals.get(code.co_varnames[at])
-    if type(table) is not dict or key in table or not re.search(rf"\b{code.co_varnames[at]}\s*[.\[]", line):
+    keywords, table = _keywords(frame)
+    if type(table) is not dict or key in table or not re.search(rf"\b{keywords}\s*[.\[]", line):
         return ""
     return type(frame.f_locals["self"]).__name__ if name == "__init__" and "self" in frame.f_locals else name
+
+
+def keywords_wanted(moments: Moments, tests: Iterable[ast.expr]) -> tuple[str, ...]:
+    """Return the keywords that code raised for the lack of: `if "width" not in kwargs: raise`."""
+    keywords, table = _keywords(moments[0][1]) if moments else ("", None)
+    if type(table) is not dict:
+        return ()
+    found: list[str] = []
+    for node in (each for test in tests for each in ast.walk(test)):
+        match node:
+            case (
+                ast.Compare(left=ast.Constant(str(key)), comparators=[ast.Name(id=name)])
+                | ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[ast.Constant(str(key)), *_])
+            ) if name == keywords and key not in table:
+                found.append(key)
+            case _:
+                pass
+    return tuple(found)
+
+
+def _keywords(frame: FrameType) -> tuple[str, Any]:
+    """Return what a function's `**kwargs` is called, and what is in it; "" and None where there is none."""
+    code = frame.f_code
+    if not code.co_flags & inspect.CO_VARKEYWORDS:
+        return "", None
+    name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)]
+    return name, frame.f_locals.get(name)
 
 
 def unmade(error: AttributeError) -> bool:

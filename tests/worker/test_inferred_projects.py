@@ -162,6 +162,14 @@ class Contrastive(Method):
         self.fc = nn.Linear(width, 2)
 
 
+class Keyed(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        if "width" not in options or options.get("depth") is None:
+            raise ValueError("Something is not there.")
+        self.fc = nn.Linear(options["width"], options["depth"])
+
+
 def scope() -> dict:
     return {"SimpleNamespace": SimpleNamespace, **globals()}
 
@@ -195,6 +203,7 @@ def scope() -> dict:
         (Causal, "Causal(input_shape=(2,), names=('a', 'b'))", 8),
         (Positioned, "Positioned(encoding=SimpleNamespace(grid=64))", 1),
         (Contrastive, "Contrastive(width=64, backbone='', backbone_args={}, lars=False, optimizer='')", 2),
+        (Keyed, "Keyed(width=64, depth=2)", 2),
         (Got, "Got(config={'ratios': [64, 64], 'pretrained': None})", 1),
         (Columns, "Columns(columns=[Dense(name='name0'), Sparse(name='name1', size=64)])", 2),
         (Decoder, "Decoder(args=SimpleNamespace(depth=2, multiway=False, dim=64))", 1),
