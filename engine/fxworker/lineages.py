@@ -51,14 +51,14 @@ def standing_for(cls: type, *, but: Any = None) -> list[type]:
 def heirs_of(cls: type, scope: Mapping[str, Any]) -> list[tuple[str, type]]:
     """Return the subclasses among the names of a file that inherit a class's forward as it is, with their names.
 
-    Those that need no arguments come first, then they come as they stand in the file.
+    Those that need no arguments come first, then they come by name, wherever in the file they stand.
     """
     found = [
         (name, each)
         for name, each in scope.items()
         if isinstance(each, type) and cls in each.__mro__[1:] and attribute_of(each, "forward") is cls.forward
     ]
-    found.sort(key=lambda one: any(each.default is each.empty for each in parameters_of(one[1]).values()))
+    found.sort(key=lambda one: (any(each.default is each.empty for each in parameters_of(one[1]).values()), one[0]))
     return found[:_MOST]
 
 

@@ -38,9 +38,10 @@ def methods_making(cls: Any) -> list[str]:
 
 
 def functions_making(name: str, loaded: Loaded) -> list[str]:
-    """Return the names of the functions of a file that return an instance of a class, alone or first of several."""
+    """Return the names of functions of a file that return an instance of a class, alone or as one of several."""
     body = loaded.tree.body if loaded.tree is not None else []
-    return [each.name for each in body if isinstance(each, ast.FunctionDef) and name in _returned_by(each)][:_MOST]
+    found = [each.name for each in body if isinstance(each, ast.FunctionDef) and name in _returned_by(each)]
+    return sorted(found)[:_MOST]
 
 
 def scope_with(names: Iterable[str], loaded: Loaded, scope: dict[str, Any]) -> dict[str, Any]:

@@ -238,8 +238,12 @@ class Ready(Half):
     pass
 
 
+class Also(Half):
+    pass
+
+
 def test_what_inherits_a_forward_as_it_is_stands_for_the_class():
-    assert heirs_of(Half, scope()) == [("Ready", Ready), ("Needing", Needing)]
+    assert heirs_of(Half, scope()) == [("Also", Also), ("Ready", Ready), ("Needing", Needing)]
 
 
 def test_an_item_of_a_list_has_a_number():
