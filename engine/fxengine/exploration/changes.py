@@ -7,25 +7,45 @@ value has states, one for each change, and who reads it sees the one that the la
 import copy
 import functools
 import operator
+from bisect import bisect_left
 from typing import Any, Final
 
 from torch import Tensor
 
+from fxengine.graph import Graph
 from fxengine.node import Node
 
 _ITEMS: Final = frozenset({operator.setitem, operator.delitem})
 
 
-def state_for(value: Node, reader: Node | None) -> Node:
-    """The value, or the operation that has changed it last before a reader; None reads after all that is recorded."""
-    first = value
-    while (changed := _changed_by(first)) is not None:
-        first = changed
-    states = [first]
-    for state in states:
-        # The list grows while it is walked: what was changed may be changed again.
-        states.extend(user for user in state.users if _changed_by(user) is state and _is_before(user, reader))
-    return max(states) if len(states) > 1 else first
+class States:
+    """The states of the values of a graph that grows. Mutable: it has seen the graph as far as it had come."""
+
+    def __init__(self) -> None:
+        self._seen: Node | None = None
+        self._first: dict[Node, Node] = {}
+        self._changes: dict[Node, list[Node]] = {}
+
+    def of(self, value: Node, reader: Node | None) -> Node:
+        """The value, or the operation that has changed it last before a reader; None reads after all that there is."""
+        self._look_on(value.graph)
+        first = self._first.get(value, value)
+        changes = self._changes.get(first, [])
+        place = len(changes) if reader is None else bisect_left(changes, reader)
+        return changes[place - 1] if place else first
+
+    def _look_on(self, graph: Graph) -> None:
+        """Look at what was recorded since the last time."""
+        if self._seen is None or self._seen.graph is not graph:
+            self._seen = graph._root
+            self._first.clear()
+            self._changes.clear()
+        while (node := self._seen._next) is not graph._root:
+            value = _changed_by(node)
+            if value is not None:
+                first = self._first[node] = self._first.get(value, value)
+                self._changes.setdefault(first, []).append(node)
+            self._seen = node
 
 
 def is_change(node: Node) -> bool:
@@ -58,7 +78,3 @@ def _changes(target: Any) -> bool:
     """Whether a method or function changes its first argument, as its name tells."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
     return (name[-1:] == "_" and name[-2:] != "__") or target in _ITEMS
-
-
-def _is_before(node: Node, reader: Node | None) -> bool:
-    return reader is None or (node is not reader and node < reader)

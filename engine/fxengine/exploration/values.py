@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.example_inputs import Arguments, Inputs, arguments_of
-from fxengine.exploration.changes import changed, is_change, state_for
+from fxengine.exploration.changes import States, changed, is_change
 from fxengine.exploration.deadlines import Deadline
 from fxengine.graph import Graph
 from fxengine.node import Node, map_arg
@@ -62,6 +62,7 @@ class Values:
         self._found: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._keys: dict[Node, int] = {}
+        self._states = States()
         self._tracer: Tracer | None = None
 
     @property
@@ -77,6 +78,7 @@ class Values:
     def start(self, tracer: Tracer) -> None:
         """Forget the nodes of the last graph; those of the next one are the tracer's, and refer to its root."""
         self._keys.clear()
+        self._states = States()
         self._tracer = tracer
 
     def of(self, value: Proxy | Node | None) -> Any:
@@ -89,7 +91,7 @@ class Values:
         node = value.node if isinstance(value, Proxy) else value
         if self._inputs is None:
             self._inputs = self._bound(node.graph)
-        return UNKNOWN if self._inputs is None else self._of_node(state_for(node, None))
+        return UNKNOWN if self._inputs is None else self._of_node(self._states.of(node, None))
 
     def truth(self, value: Proxy | Node | None) -> bool | None:
         """The truth value; None if it cannot be told."""
@@ -127,7 +129,7 @@ class Values:
             if current in self._keys:
                 pending.pop()
                 continue
-            read = _read_by(current)
+            read = self._read_by(current)
             missing = [used for used in read if used not in self._keys]
             if missing:
                 pending += missing
@@ -137,6 +139,10 @@ class Values:
             number = self._keys[current] = self._number(current, arguments)
             if number == len(self._found):
                 self._found.append(self._evaluated(current, read, arguments))
+
+    def _read_by(self, node: Node) -> list[Node]:
+        """The operations whose results a node uses: its inputs, or what has changed them last."""
+        return [self._states.of(used, node) for used in node._inputs]
 
     def _value(self, node: Node) -> Any:
         return self._found[self._keys[node]]
@@ -252,11 +258,6 @@ def _tried(compute: Callable[[], Any]) -> Any:
         return compute()
     except (Exception, _TookTooLongError):  # noqa: BLE001 - the user's operators raise whatever they like.
         return UNKNOWN
-
-
-def _read_by(node: Node) -> list[Node]:
-    """The operations whose results a node uses: its inputs, or what has changed them last."""
-    return [state_for(used, node) for used in node._inputs]
 
 
 def _arguments_of(node: Node, read: list[Node]) -> Any:
