@@ -127,6 +127,8 @@ class ShapesOnly(TorchFunctionMode):
         """Return what a function returns, without data if one of the tensors that it is given has none."""
         alike, named = self._agree(func, args, kwargs)
         check_types(func, alike)
+        if func is torch.meshgrid:
+            _check_grid(alike)
         if func in RULES and alike and all(value.is_meta for value in _flat(alike) if isinstance(value, Tensor)):
             result = answer(func, alike, named)
             if result is not None:
@@ -257,6 +259,17 @@ _TYPE_NAMES = {
 def _is_number(value: Any) -> bool:
     """Whether a value is a tensor of one whole number, with data: a size may follow from it."""
     return isinstance(value, Tensor) and not value.is_meta and not value.dim() and not value.is_floating_point()
+
+
+def _check_grid(args: tuple[Any, ...]) -> None:
+    """Raise what `meshgrid` raises on real data; its own message shows the data, which are missing here.
+
+    Raises:
+        RuntimeError: A tensor has more than one dimension.
+    """
+    ranks = [value.dim() for value in _flat(args) if isinstance(value, Tensor)]
+    if max(ranks, default=0) > 1:
+        raise RuntimeError(f"torch.meshgrid: Expected 0 or 1-dim tensors, but got one of rank {max(ranks)}")
 
 
 def _is_large_together(tensors: list[Tensor]) -> bool:

@@ -446,3 +446,21 @@ def test_the_items_of_a_list_are_changed_together():
     assert first.shape[0] == 5
     assert all(other.shape == first.shape for other in others)
     assert len(inferred.failures) < 5
+
+
+class OfFrames(nn.Module):
+    """What numbers the frames is taken for pictures at first."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv3d(4, 8, (1, 16, 16), stride=(1, 16, 16))
+
+    def forward(self, hidden_states: Tensor, of_latents: Tensor):
+        latents = self.embed(hidden_states)
+        places = torch.meshgrid(of_latents.float(), torch.arange(float(latents.shape[-1])), indexing="ij")
+        return latents.mean(3) + torch.stack(places).sum(0)
+
+
+def test_what_makes_a_grid_is_a_row():
+    inferred = fed(OfFrames())
+    assert len(inferred.args[1].shape) <= 1

@@ -321,3 +321,11 @@ def test_what_is_made_for_each_row_of_a_vmap_is_one_for_each_row():
     with ShapesOnly():
         found = torch.vmap(one_hot)(meta(3, dtype=torch.long))
     assert found.shape == (3, 4)
+
+
+def test_what_is_no_row_makes_no_grid_whatever_its_data():
+    with ShapesOnly():
+        assert [each.shape for each in torch.meshgrid(meta(3), torch.arange(2.0), indexing="ij")] == [(3, 2)] * 2
+        with pytest.raises(RuntimeError, match="Expected 0 or 1-dim tensors") as caught:
+            torch.meshgrid(meta(2, 3), torch.arange(2.0), indexing="ij")
+    assert not needs_data(caught.value)
