@@ -32,6 +32,7 @@ from fxworker.lacking import (
     left_to_others,
     listed_in,
     members_named,
+    raised_within,
     records_with,
     registered,
     unmade,
@@ -90,6 +91,7 @@ class Complaint:
 
 def complaint_of(error: BaseException) -> Complaint:
     """Return what an exception says."""
+    error = raised_within(error)
     # Errors of Python's own say `types.SimpleNamespace`.
     text = text_of(error).replace("'types.", "'")
     # What a `KeyError` says is written as a key; one with spaces is a message of the code's own.

@@ -156,6 +156,21 @@ def _keywords(frame: FrameType) -> tuple[str, Any]:
     return name, frame.f_locals.get(name)
 
 
+def raised_within(error: BaseException) -> BaseException:
+    """Return what a property of a module raised, which the module then says that it has not."""
+    if not (isinstance(error, AttributeError) and isinstance(error.obj, nn.Module) and isinstance(error.name, str)):
+        return error
+    found = inspect.getattr_static(type(error.obj), error.name, None)
+    if isinstance(found, property) and found.fget is not None:
+        try:
+            found.fget(error.obj)
+        except AttributeError as inner:
+            return inner.with_traceback(inner.__traceback__.tb_next if inner.__traceback__ is not None else None)
+        except Exception:  # noqa: BLE001 — The user's code; another error is not what was raised before.
+            return error
+    return error
+
+
 def unmade(error: AttributeError) -> bool:
     """Whether an object lacks an attribute that its own class assigns: under conditions that were not met."""
     owner, name = type(error.obj), error.name

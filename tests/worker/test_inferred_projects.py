@@ -170,6 +170,17 @@ class Keyed(nn.Module):
         self.fc = nn.Linear(options["width"], options["depth"])
 
 
+class Wired(nn.Module):
+    def __init__(self, wiring):
+        super().__init__()
+        self.wiring = wiring
+        self.fc = nn.Linear(self.state_size, 2)
+
+    @property
+    def state_size(self):
+        return self.wiring.units
+
+
 def scope() -> dict:
     return {"SimpleNamespace": SimpleNamespace, **globals()}
 
@@ -204,6 +215,7 @@ def scope() -> dict:
         (Positioned, "Positioned(encoding=SimpleNamespace(grid=64))", 1),
         (Contrastive, "Contrastive(width=64, backbone='', backbone_args={}, lars=False, optimizer='')", 2),
         (Keyed, "Keyed(width=64, depth=2)", 2),
+        (Wired, "Wired(wiring=SimpleNamespace(units=64))", 9),
         (Got, "Got(config={'ratios': [64, 64], 'pretrained': None})", 1),
         (Columns, "Columns(columns=[Dense(name='name0'), Sparse(name='name1', size=64)])", 2),
         (Decoder, "Decoder(args=SimpleNamespace(depth=2, multiway=False, dim=64))", 1),
