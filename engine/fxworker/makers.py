@@ -86,20 +86,29 @@ def _returned_by(function: ast.FunctionDef) -> set[str]:
     found = set[str]()
     for node in _statements(function.body):
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=called))):
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as value) if called := _called_in(
+                value, made
+            ):
                 made[name] = called
             case ast.Return(value=ast.expr() as value):
-                for each in value.elts if isinstance(value, ast.Tuple | ast.List) else [value]:
-                    match each:
-                        case ast.Name(id=name):
-                            found.add(made.get(name, ""))
-                        case ast.Call(func=ast.Name(id=called)):
-                            found.add(called)
-                        case _:
-                            pass
+                several = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
+                found.update(_called_in(each, made) for each in several)
             case _:
                 pass
     return found
+
+
+def _called_in(value: ast.expr, made: dict[str, str]) -> str:
+    """Return the name of the class whose instance an expression is, "" for none: `Net(3)`, or `net.to(device)`."""
+    match value:
+        case ast.Name(id=name):
+            return made.get(name, "")
+        case ast.Call(func=ast.Name(id=called)):
+            return called
+        case ast.Call(func=ast.Attribute(value=inner)):
+            return _called_in(inner, made)
+        case _:
+            return ""
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

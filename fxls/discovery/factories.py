@@ -12,6 +12,11 @@ from fxworker.wire import Construct, Location
 _TINY: Final = re.compile(r"(?:^|_)(?:tiny|nano|pico|femto|atto|micro|mini|xxs|ti|18|b0)(?:_|\d|$)")
 _SMALL: Final = re.compile(r"(?:^|_)(?:small|xs|s)(?:_|\d|$)")
 _LARGE: Final = re.compile(r"(?:^|_)(?:large|huge|giant|gigantic|xl|xxl|l|h|g)(?:_|\d|$)|152|101")
+_GIVING_ITSELF: Final = frozenset({
+    "apply", "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "requires_grad_", "to", "train",
+})  # fmt: skip
+"""Methods of modules that return the module."""
+
 _FETCHING: Final = frozenset({"pretrained", "weights", "download"})
 """Parameters that make a factory fetch weights when they are true."""
 
@@ -77,7 +82,9 @@ def _made_by(function: FunctionNode, classes: frozenset[str], factories: dict[st
     for statement in _own_statements(function.body):
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                variables[name] = _made(value, variables, classes, factories)
+                variables[name] = (
+                    variables.get(name, "") if _is_of(name, value) else _made(value, variables, classes, factories)
+                )
             case ast.Return(value=ast.expr() as value):
                 made = made or _made(value, variables, classes, factories)
             case _:
@@ -89,11 +96,22 @@ def _made(value: ast.expr, variables: dict[str, str], classes: frozenset[str], f
     match value:
         case ast.Name(id=name):
             return variables.get(name, "")
+        case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in _GIVING_ITSELF:
+            return _made(inner, variables, classes, factories)
         case ast.Call(func=function):
             name = dotted(function)
             return name if name in classes else factories.get(name, "")
         case _:
             return ""
+
+
+def _is_of(name: str, value: ast.expr) -> bool:
+    """Whether a value is what a method of a variable gives: `model = model.to(device)`."""
+    match value:
+        case ast.Call(func=ast.Attribute() as method):
+            return dotted(method).partition(".")[0] == name
+        case _:
+            return False
 
 
 def _annotated(returns: ast.expr | None) -> str:

@@ -323,6 +323,10 @@ def make(dim):
     return Net(dim)
 def base():
     return make(5)
+def moved(device="cpu"):
+    net = Net(2)
+    net = net.as_sequential()
+    return net.to(device).eval()
 def other():
     return 3
 """
@@ -332,6 +336,7 @@ def other():
         ("factory", "net_tiny()"),
         ("factory", "net_fetched(pretrained=False)"),
         ("factory", "base()"),
+        ("factory", "moved()"),
         ("factory", "net_large()"),
     ]
     assert inputs(text + "def main():\n    net_tiny()(torch.ones(2))\n") == [("call", "torch.ones(2)")]

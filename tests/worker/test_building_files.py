@@ -123,7 +123,7 @@ SCALE = 2
 def assembled(args):
     loss = nn.MSELoss()
     net = Net(Part(args.hidden_dim), Part(args.hidden_dim), SCALE * args.num_classes)
-    return net, loss
+    return net.to(args.device), loss
 """
 
 TABLE = """
@@ -227,7 +227,7 @@ def test_a_subclass_shows_the_forward_that_it_inherits(worker, tmp_path):
 def test_a_function_that_makes_the_parts_too_makes_the_model(worker, tmp_path):
     path = tmp_path / "assembled.py"
     path.write_text(ASSEMBLED)
-    expression = "assembled(args=SimpleNamespace(hidden_dim=64, num_classes=10))"
+    expression = "assembled(args=SimpleNamespace(hidden_dim=64, num_classes=10, device='cpu'))"
     for text in (ASSEMBLED, ASSEMBLED.replace("self.head(", "2 * self.head(")):
         target = of(worker.edit(path, text), "Net")
         assert (target.construct.expression, target.status) == (expression, "complete")
