@@ -90,3 +90,38 @@ def test_what_sizes_are_made_of_is_a_number():
     inferred = fed(Merging())
     assert inferred.args[1:] == (4, 4)
     assert not inferred.failures
+
+
+def check(condition, message):
+    if not condition:
+        raise RuntimeError(message)
+
+
+class Checked(nn.Module):
+    def __init__(self, how):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.resolution = (5, 7)
+        self.how = how
+
+    def forward(self, x: Tensor):
+        height, width = self.resolution
+        _, length, _ = x.shape
+        self.how(length == height * width, "input feature has wrong size")
+        return self.norm(x)
+
+
+def test_what_a_function_checks_is_made_to_hold():
+    for how in (torch._assert, check):
+        inferred = fed(Checked(how))
+        assert inferred.args[0].shape == (2, 35, 8)
+        assert len(inferred.failures) == 1
+
+
+class Step(nn.Module):
+    def forward(self, x: Tensor, denoiser):
+        return x - denoiser(x, 0.1, verbose=False)
+
+
+def test_a_function_of_several_arguments_returns_the_first():
+    assert "lambda" in fed(Step(), budget_s=5.0).expression

@@ -28,6 +28,10 @@ _FRAMES: Final = 6
 _MAPPING: Final = frozenset({"get", "items", "keys", "values", "update", "pop", "setdefault"})
 _SEQUENCE: Final = frozenset({"append", "extend", "insert"})
 _MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
+_IDENTITY: Final = "torch.nn.Identity()"
+_FIRST: Final = "(lambda first, *_others, **_named: first)"
+"""What is given for a function: what returns its argument, and what returns the first of several."""
+
 _UNBOUND: Final = re.compile(r"local variable '(\w+)'")
 _MISCOUNTED: Final = re.compile(r"^\w+\(\) takes \d+ positional arguments? but \d+ were given")
 """What torch says when it is given tensors where it wants numbers."""
@@ -88,16 +92,20 @@ class _Scene:
     def changes(self) -> Iterator[Change]:
         """Yield what may mend the failure."""
         around = list(_expression_nodes(self.moment))
+        wishes = Conditions(self.frame, self.proposer, self.cost)
         if self.innermost:
             for node in around:
                 yield from self._used_as(node)
-            wishes = Conditions(self.frame, self.proposer, self.cost)
             for test, wanted in (*conditions(self.moment), *self._bound()):
                 yield from wishes.fulfil(test, holds=wanted)
-        else:
-            for node in around:
-                if isinstance(node, ast.Call):
+        for node in around:
+            match node:
+                case ast.Call(args=[ast.Compare() as test, *_]):  # A check of its own: `_assert(length == h * w)`.
+                    yield from wishes.fulfil(test, holds=True)
+                case ast.Call() if not self.innermost:
                     yield from self._mistaken(node)
+                case _:
+                    pass
 
     def _bound(self) -> Iterator[tuple[ast.expr, bool]]:
         """Yield the conditions under which a name would have a value that has none."""
@@ -111,15 +119,11 @@ class _Scene:
             case ast.Attribute(value=base, attr=name) if isinstance(self.error, AttributeError):
                 yield from self._with_attribute(base, name)
             case ast.Call(func=function, keywords=keywords, args=arguments):
-                value = self.frame.value(function)
-                place = self.frame.place(value)
-                if place is not None and "not callable" in str(self.error):
-                    yield self.moves.put(place, Verbatim("torch.nn.Identity()"), self.cost + 0.2)
-                if "must be a mapping" in str(self.error):
-                    for keyword in keywords:
-                        place = self.frame.place(self.frame.value(keyword.value)) if keyword.arg is None else None
-                        if place is not None:
-                            yield self.moves.put(place, Record(()), self.cost + 0.1)
+                yield from self._called(function)
+                for keyword in keywords if "must be a mapping" in str(self.error) else ():
+                    place = self.frame.place(self.frame.value(keyword.value)) if keyword.arg is None else None
+                    if place is not None:
+                        yield self.moves.put(place, Record(()), self.cost + 0.1)
                 yield from self._sized(keywords, arguments)
                 yield from self._mistaken(node)
             case ast.Subscript(value=base, slice=index):
@@ -130,6 +134,17 @@ class _Scene:
                 yield from self._iterated(value, target)
             case _:
                 pass
+
+    def _called(self, function: ast.expr) -> Iterator[Change]:
+        """An input was called that is no function, or one of other arguments."""
+        place = self.frame.place(self.frame.value(function))
+        if place is None:
+            return
+        given, message = self.frame.recipe(place), str(self.error)
+        if "not callable" in message:
+            yield self.moves.put(place, Verbatim(_IDENTITY), self.cost + 0.2)
+        elif isinstance(given, Verbatim) and given.source == _IDENTITY and "argument" in message:
+            yield self.moves.put(place, Verbatim(_FIRST), self.cost + 0.1)
 
     def _with_attribute(self, base: ast.expr, name: str) -> Iterator[Change]:
         """The base of an attribute is not what it was taken for."""
