@@ -113,6 +113,12 @@ def item(source: Source, node: ast.expr, _: Problem) -> Iterator[Proposal]:
     statement = source.statement(node)
     yield from _scattered(source, statement)
     match statement:
+        case ast.Assign(
+            targets=[ast.Subscript(value=ast.Name(id=name), slice=mask)],
+            value=ast.Subscript(value=new, slice=same_mask),
+        ) if same(mask, same_mask) and isinstance(mask, ast.Name | ast.Compare):
+            text = f"{name} = {_where(source, source.torch() or 'torch', mask, source.written(new), name)}"
+            yield from _proposed(f"Write `{text}`", source.replaced(statement, text))
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=mask)], value=value) as statement:
             compared = isinstance(mask, ast.Compare) or (isinstance(mask, ast.Name) and "mask" in mask.id)
             if compared and is_number(value):

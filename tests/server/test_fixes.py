@@ -89,6 +89,8 @@ def body_of(text: str) -> str:
             "«x[2:4]» = 0\nreturn x",
             "x = x.slice_scatter(torch.full_like(x[2:4], 0), dim=0, start=2, end=4)\nreturn x",
         ),
+        ("FX005", "«x[mask]» = y[mask]\nreturn x", "x = torch.where(mask, y, x)\nreturn x"),
+        ("FX005", "«x[y > 0]» = (x + y)[y > 0]\nreturn x", "x = torch.where(y > 0, x + y, x)\nreturn x"),
         ("FX005", "«x[:, 0]» = y\nreturn x", "x = x.select_scatter(y, dim=1, index=0)\nreturn x"),
         ("FX005", "«x[..., -1]» += 2\nreturn x", "x = x.select_scatter(x[..., -1] + 2, dim=-1, index=-1)\nreturn x"),
         (
