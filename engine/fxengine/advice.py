@@ -318,6 +318,10 @@ def _for_call(case: Case) -> list[str]:
         return ["leave `Variable` out: a tensor is one since torch 0.4", *_keep_out(case)]
     if name in {"zeros", "ones", "empty", "full", "tensor"}:
         return [f"`{value}.new_{name}(…)` is recorded in the graph, with the device of `{value}`", *_keep_out(case)]
+    called = case.expression.partition("(")[0]
+    if called.isidentifier() and called != case.expression:
+        wrapped = f"`torch.fx.wrap('{called}')` at the top level of the module that makes this call"
+        return [wrapped, *_keep_out(case)]
     return _keep_out(case)
 
 

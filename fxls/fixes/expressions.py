@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
+from fxls.fixes.leaves import registration
 from fxls.fixes.source import Proposal, Source, is_number, same
 from fxworker.wire import Edit, Problem
 
@@ -149,8 +150,16 @@ def call(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]
                 named.append(f"dtype={module}.float32")
             text = f"{beginning}.new_{name}({', '.join([*given, *named])})"
             yield from _proposed(f"Write `{text}`", source.replaced(node, text))
+        case ast.Call(func=ast.Name(id=name)) if _is_imported(source, name):
+            yield from registration(source, name)
         case _:
             pass
+
+
+def _is_imported(source: Source, name: str) -> bool:
+    """Whether a name is one that the file imports something by."""
+    imports = (each for each in source.tree.body if isinstance(each, ast.ImportFrom))
+    return any((each.asname or each.name) == name for node in imports for each in node.names)
 
 
 def _at_hand(source: Source, node: ast.expr, name: str) -> str:

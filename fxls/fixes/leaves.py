@@ -59,6 +59,23 @@ def extraction(source: Source, node: ast.expr | ast.stmt) -> Iterator[Proposal]:
     )
 
 
+def registration(source: Source, name: str) -> Iterator[Proposal]:
+    """Yield what makes a leaf of a function by the name that this file has for it."""
+    torch = source.torch()
+    imports = [each for each in source.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
+    if torch is None or not imports:
+        return
+    end = "\r\n" if "\r\n" in source.mapper.text else "\n"
+    last = span_of(imports[-1])
+    column = len(source.mapper.line(last.end_line).encode("utf-8", "surrogatepass"))
+    loaded = "" if _loads_fx(imports) else f"{end}import {torch}.fx"
+    if loaded and torch != "torch":
+        return
+    at = Span(last.end_line, column, last.end_line, column)
+    text = f'{loaded}{end}{end}{torch}.fx.wrap("{name}")'
+    yield Proposal(f'Add `{torch}.fx.wrap("{name}")` to this file', (Edit(Location(source.path, at), text),))
+
+
 @dataclass(frozen=True, slots=True)
 class _Flow:
     """What goes into a statement and comes out of it.
@@ -260,3 +277,8 @@ def _imported(source: Source, torch: str) -> Iterator[Edit]:
         place = span_of(first)
         at = Span(place.end_line, place.end_column, place.end_line, place.end_column)
         yield Edit(Location(source.path, at), f"{end}import torch.fx")
+
+
+def _loads_fx(imports: list[ast.Import | ast.ImportFrom]) -> bool:
+    names = [each.name for node in imports if isinstance(node, ast.Import) for each in node.names]
+    return "torch.fx" in names

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fxls.discovery.syntax import FunctionNode, span_of
-from fxls.fixes.leaves import extraction
+from fxls.fixes.leaves import extraction, registration
 from fxls.fixes.source import Proposal, Source
 from fxworker.wire import Edit, Location, Problem, Span
 
@@ -90,21 +90,9 @@ def wrapped(source: Source, problem: Problem) -> Iterator[Proposal]:
     """Yield the registration of a function in the file that calls it by a name of its own."""
     match source.expression(problem.location.span):
         case ast.Call(func=ast.Name(id=name)):
-            torch = source.torch()
+            yield from registration(source, name)
         case _:
-            return
-    imports = [each for each in source.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
-    if torch is None or not imports:
-        return
-    end = "\r\n" if "\r\n" in source.mapper.text else "\n"
-    last = span_of(imports[-1])
-    column = len(source.mapper.line(last.end_line).encode("utf-8", "surrogatepass"))
-    loaded = "" if _loads_fx(imports) else f"{end}import {torch}.fx"
-    if loaded and torch != "torch":
-        return
-    at = Span(last.end_line, column, last.end_line, column)
-    text = f'{loaded}{end}{end}{torch}.fx.wrap("{name}")'
-    yield Proposal(f'Add `{torch}.fx.wrap("{name}")` to this file', (Edit(Location(source.path, at), text),))
+            pass
 
 
 def unused(source: Source, problem: Problem) -> Iterator[Proposal]:
@@ -253,11 +241,6 @@ def _unused(source: Source, name: str) -> str:
 
 def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
-
-
-def _loads_fx(imports: list[ast.Import | ast.ImportFrom]) -> bool:
-    names = [each.name for node in imports if isinstance(node, ast.Import) for each in node.names]
-    return "torch.fx" in names
 
 
 def _proposed(title: str, edit: Edit | None) -> Iterator[Proposal]:

@@ -279,6 +279,17 @@ def test_a_tensor_is_made_of_an_input_of_the_function_that_makes_it():
     assert body_of(text) == "return x.new_zeros(y.size(0), 2, dtype=torch.float32)"
 
 
+def test_a_function_that_is_imported_is_registered_where_it_is_called():
+    body = "return «rearrange(x, 'b c -> c b')»"
+    assert [title for title, _ in proposed(body, "FX006") if not title.startswith("Move")] == []
+    text, span = model(body)
+    text = text.replace("import math\n", "from einops import rearrange\n", 1)
+    source = Source.of(PATH, text)
+    first, *_ = proposals(source, Problem("FX006", "error", "no", Location(PATH, span)))
+    assert first.title == 'Add `torch.fx.wrap("rearrange")` to this file'
+    assert '\n\ntorch.fx.wrap("rearrange")\n' in changed(source.mapper, first)[0]
+
+
 def test_a_tensor_of_a_size_is_made_of_an_input_too():
     related = (Related(Location(PATH, Span(1, 0, 1, 1)), "x"),)
     ((_, text), *_) = proposed("return «torch.tensor(x.shape[1], device=x.device)»", "FX006", related=related)
