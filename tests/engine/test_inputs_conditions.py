@@ -1,9 +1,14 @@
 """Inputs that a search finds by what the user's code asks of numbers: those computed from sizes, and those in lists."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
 from tests.support.feeding import fed
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 
 class OfVolumes(nn.Module):
@@ -125,3 +130,42 @@ class Step(nn.Module):
 
 def test_a_function_of_several_arguments_returns_the_first():
     assert "lambda" in fed(Step(), budget_s=5.0).expression
+
+
+class OfShapes(nn.Module):
+    """Says what shape its input has, the batch apart, as a tuple of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.input_shape = (5, 9, 12, 20)
+        self.first = nn.Conv3d(5, 2, 1)
+
+    def forward(self, x):
+        assert x.shape[1:] == self.input_shape
+        return self.first(x)
+
+
+def test_a_part_of_a_shape_that_is_checked_leaves_the_rest():
+    inferred = fed(OfShapes())
+    assert inferred.args[0].shape == (2, 5, 9, 12, 20)
+    assert len(inferred.failures) == 1
+
+
+class Stepping(nn.Module):
+    def forward(self, x, settings):
+        return x * settings["stride"].mean() + (settings["weight"] + settings["bias"]).mean()
+
+
+def test_all_keys_that_are_looked_up_are_given_at_once():
+    inferred = fed(Stepping(), budget_s=5.0)
+    assert set(inferred.args[1]) == {"stride", "weight", "bias"}
+    assert len(inferred.failures) < 3
+
+
+class HalfAnnotated(nn.Module):
+    def forward(self, x: "Decimal", steps: "list[int]"):
+        return x.sum() * len([*steps, 1])
+
+
+def test_an_annotation_counts_though_another_cannot_be_resolved():
+    assert isinstance(fed(HalfAnnotated(), budget_s=5.0).args[1], list)

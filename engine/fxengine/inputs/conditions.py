@@ -11,7 +11,7 @@ from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.recipes import Constant, Listing, Recipe, Record
 from fxengine.syntax import nodes_around
 
-__all__ = ["Conditions", "conditions", "conditions_of"]
+__all__ = ["Conditions", "conditions", "conditions_of", "function_around"]
 
 _NEGATED: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Eq: ast.NotEq,
@@ -59,7 +59,7 @@ def conditions(moment: Moment) -> Iterator[tuple[ast.expr, bool]]:
 
 def conditions_of(name: str, moment: Moment) -> Iterator[ast.expr]:
     """Yield the conditions under which a local variable is assigned."""
-    function = _function_around(moment)
+    function = function_around(moment)
     for node in ast.walk(function) if function is not None else ():
         if isinstance(node, ast.If) and any(
             isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store)
@@ -69,7 +69,8 @@ def conditions_of(name: str, moment: Moment) -> Iterator[ast.expr]:
             yield node.test
 
 
-def _function_around(moment: Moment) -> ast.FunctionDef | None:
+def function_around(moment: Moment) -> ast.FunctionDef | None:
+    """Return the function that a frame runs."""
     around = nodes_around(moment.path, moment.source.span)[::-1]
     return next((node for node in around if isinstance(node, ast.FunctionDef)), None)
 
@@ -77,7 +78,7 @@ def _function_around(moment: Moment) -> ast.FunctionDef | None:
 def _definition(name: str, moment: Moment) -> ast.expr | None:
     """Return what a local variable was assigned before the line that a frame is at: an item, where it was unpacked."""
     found: ast.expr | None = None
-    function = _function_around(moment)
+    function = function_around(moment)
     for node in ast.walk(function) if function is not None else ():
         if not isinstance(node, ast.Assign) or node.lineno >= moment.source.line:
             continue
@@ -180,6 +181,16 @@ class Conditions:
 
     def _sizes(self, expression: ast.expr, given: list[Any], wanted: list[Any]) -> Iterator[Change]:
         """Bring a shape, or a part of one, to another."""
+        match expression:
+            case ast.Subscript(
+                value=ast.Attribute(attr="shape"), slice=ast.Slice(lower=ast.expr() as lower, upper=None)
+            ):
+                first = self.frame.value(lower)
+                known = type(first) is int and all(type(size) is int for size in wanted)
+                for place, recipe in self.moves.among(self.frame.places(expression)) if known else ():
+                    yield self.moves.reshape(place, (*recipe.shape[:first], *wanted), self.cost + 0.1)
+            case _:
+                pass
         if len(given) != len(wanted) and all(type(size) is int for size in wanted):
             for place, _ in self.moves.among(self.frame.places(expression)):
                 yield self.moves.reshape(place, wanted, self.cost + 0.2)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from torch import Size, Tensor, nn
 
 from fxengine.classification import Moment
-from fxengine.inputs.conditions import Conditions, conditions, conditions_of
+from fxengine.inputs.conditions import Conditions, conditions, conditions_of, function_around
 from fxengine.inputs.frames import UNKNOWN, Frame
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import Proposer
@@ -218,6 +218,10 @@ class _Scene:
         if isinstance(key, str) and place is not None:
             proposed = self.proposer.named(key)
             known = whole.items if isinstance(whole, Record) else ()
+            others = [each for each in self._keys(base) if each not in dict(known)]
+            if len(others) > 1:
+                items = tuple((each, self.proposer.named(each)[0]) for each in others)
+                yield self.moves.put(place, Record((*known, *items)), self.cost + 0.05)
             for cost, recipe in enumerate(proposed[:3]):
                 yield self.moves.put(place, Record((*known, (key, recipe))), self.cost + 0.1 + 0.4 * cost)
         elif isinstance(key, int) and isinstance(whole, Listing) and whole.items:
@@ -230,6 +234,20 @@ class _Scene:
                 yield self.moves.put(place, Listing((whole,) * (abs(key) + 1)), self.cost + 0.6)
             else:
                 yield from self._beyond(base, value, key)
+
+    def _keys(self, base: ast.expr) -> list[str]:
+        """Return all keys by which the function looks something up in an expression."""
+        text, function = ast.unparse(base), function_around(self.moment)
+        keys = dict.fromkeys(
+            each.slice.value
+            for each in (ast.walk(function) if function is not None else ())
+            if isinstance(each, ast.Subscript)
+            and isinstance(each.slice, ast.Constant)
+            and isinstance(each.slice.value, str)
+            and isinstance(each.ctx, ast.Load)
+            and ast.unparse(each.value) == text
+        )
+        return list(keys)
 
     def _beyond(self, base: ast.expr, value: Any, key: int) -> Iterator[Change]:
         """An index lies beyond the end of something that is no input: of a shape, or of what the model keeps."""

@@ -1,9 +1,10 @@
 """The parameters of a model's forward, and what a traced graph does first with each of them."""
 
+import contextlib
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,12 +146,22 @@ def _keeps_shape(node: Node, clues: Clues) -> bool:
 
 
 def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Return the resolved annotations, as far as they can be resolved."""
+    """Return the resolved annotations, as far as they can be resolved: all, or one by one where one cannot be."""
     target = inspect.unwrap(function)
     try:
         return typing.get_type_hints(target, include_extras=True)
     except Exception:  # noqa: BLE001 - annotations are the user's code: evaluating them may raise anything.
-        return {}
+        return {name: hint for name, hint in _each_hint(target) if not isinstance(hint, str)}
+
+
+def _each_hint(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each annotation, resolved if that is possible: one may name what is only imported for type checkers."""
+    for name, hint in getattr(function, "__annotations__", {}).items():
+        resolved = hint
+        if isinstance(hint, str):
+            with contextlib.suppress(Exception):
+                resolved = eval(hint, getattr(function, "__globals__", {}))  # noqa: S307 - as `get_type_hints` does.
+        yield name, resolved
 
 
 def _annotation(parameter: inspect.Parameter) -> Any:
