@@ -24,6 +24,8 @@ from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from fxworker.compiling import leave_unscripted
+
 _VERSION: Final = "999.0.0"
 """Code that asks for a version asks for one that is new enough."""
 
@@ -63,6 +65,8 @@ class StandIns(Loader):
             is_separate = "." not in fullname or _COMPILED.search(fullname) is not None or _is_shared(fullname)
             if not is_separate or not self.permissive or not (way := _unguarded()):
                 return None
+            if not self.names:
+                leave_unscripted()
             self.names.add(fullname)
             self.found.append(_not_found(fullname).with_traceback(way))
         spec = ModuleSpec(fullname, self, is_package=True)

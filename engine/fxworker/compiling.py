@@ -1,6 +1,7 @@
 """What user code compiles is run as it is: compiling takes longer than anything else that is done here."""
 
 import contextlib
+import functools
 import os
 import sys
 from contextlib import AbstractContextManager
@@ -26,6 +27,20 @@ def without_numba() -> None:
     A single function takes it seconds, and what is asked of a model here are its shapes.
     """
     os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
+
+
+def leave_unscripted() -> None:
+    """Let `torch.jit.script` give back as it is what it cannot compile: it may call what is only stood in for."""
+    original = torch.jit.script
+
+    @functools.wraps(original)
+    def script(obj: Any, *args: Any, _frames_up: int = 0, **kwargs: Any) -> Any:
+        try:
+            return original(obj, *args, _frames_up=_frames_up + 1, **kwargs)
+        except Exception:  # noqa: BLE001 — The user's code is compiled.
+            return obj
+
+    torch.jit.script = script
 
 
 def leave_compiler_alone() -> None:

@@ -5,6 +5,7 @@ import importlib.metadata
 import sys
 
 import pytest
+import torch
 
 from fxworker import absent
 from fxworker.absent import importing, is_stand_in, is_still_absent
@@ -13,6 +14,7 @@ from fxworker.absent import importing, is_stand_in, is_still_absent
 @pytest.fixture(autouse=True)
 def clean(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(torch.jit, "script", torch.jit.script)
     before = set(sys.modules)
     yield
     absent._STAND_INS.names.clear()
@@ -64,6 +66,24 @@ def test_it_is_unpacked_into_as_many_as_are_wanted(tmp_path):
     assert is_stand_in(module.a)
     assert is_stand_in(module.b)
     assert module.c == []
+
+
+def test_a_scripted_function_that_calls_it_is_left_as_it_is(tmp_path):
+    text = (
+        "import torch\nimport no_such_thing\n"
+        "@torch.jit.script\ndef f(x):\n    return no_such_thing.scatter(x, x)\n"
+        "@torch.jit.script\ndef g(x):\n    return x * 2\n"
+    )
+    module, missing = imported(tmp_path, text)
+    assert missing == ["no_such_thing"]
+    assert module.f.__code__.co_names == ("no_such_thing", "scatter")
+    assert isinstance(module.g, torch.jit.ScriptFunction)
+
+
+def test_a_scripted_function_is_compiled_where_nothing_is_missing(tmp_path):
+    (tmp_path / "other.py").write_text("import torch\n@torch.jit.script\ndef f(x):\n    return unknown(x)\n")
+    with pytest.raises(RuntimeError, match="undefined value unknown"):
+        importlib.import_module("other")
 
 
 def test_using_it_later_says_what_is_missing(tmp_path):
