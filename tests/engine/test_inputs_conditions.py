@@ -132,6 +132,15 @@ def test_a_function_of_several_arguments_returns_the_first():
     assert "lambda" in fed(Step(), budget_s=5.0).expression
 
 
+class WithPrior(nn.Module):
+    def forward(self, x: Tensor, prior):
+        return x - prior.grad(x, 0.1)
+
+
+def test_an_object_is_not_taken_for_a_tensor_because_tensors_have_what_is_called():
+    assert "grad" in fed(WithPrior(), budget_s=5.0).expression
+
+
 class OfShapes(nn.Module):
     """Says what shape its input has, the batch apart, as a tuple of its own."""
 

@@ -30,7 +30,8 @@ _SEQUENCE: Final = frozenset({"append", "extend", "insert"})
 _MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
 _IDENTITY: Final = "torch.nn.Identity()"
 _FIRST: Final = "(lambda first, *_others, **_named: first)"
-"""What is given for a function: what returns its argument, and what returns the first of several."""
+_METHOD: Final = f"staticmethod{_FIRST}"
+"""What is given for a function: what returns its argument, the first of several, and that as an attribute."""
 
 _UNBOUND: Final = re.compile(r"local variable '(\w+)'")
 _MISCOUNTED: Final = re.compile(r"^\w+\(\) takes \d+ positional arguments? but \d+ were given")
@@ -138,13 +139,17 @@ class _Scene:
     def _called(self, function: ast.expr) -> Iterator[Change]:
         """An input was called that is no function, or one of other arguments."""
         place = self.frame.place(self.frame.value(function))
+        if place is None and isinstance(function, ast.Attribute) and self.frame.value(function) is None:
+            owner = self.frame.place(self.frame.value(function.value))  # A tensor has something of that name: `grad`.
+            if owner is not None and isinstance(self.frame.recipe(owner), TensorRecipe):
+                yield self.moves.put(owner, Structure(((function.attr, Verbatim(_METHOD)),)), self.cost + 0.1)
         if place is None:
             return
         given, message = self.frame.recipe(place), str(self.error)
         if "not callable" in message:
             yield self.moves.put(place, Verbatim(_IDENTITY), self.cost + 0.2)
         elif isinstance(given, Verbatim) and given.source == _IDENTITY and "argument" in message:
-            yield self.moves.put(place, Verbatim(_FIRST), self.cost + 0.1)
+            yield self.moves.put(place, Verbatim(_FIRST if len(place) == 1 else _METHOD), self.cost + 0.1)
 
     def _with_attribute(self, base: ast.expr, name: str) -> Iterator[Change]:
         """The base of an attribute is not what it was taken for."""
