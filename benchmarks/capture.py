@@ -394,8 +394,8 @@ def main(given: list[str]) -> int:
 
 
 def lost(reason: str) -> Outcome:
-    """Return the outcome of a model whose process did not answer."""
-    return Outcome("?", reason)
+    """Return the outcome of a model whose process did not answer: it counts as not fed."""
+    return Outcome("", reason)
 
 
 def line(found: Outcome, taken: float, *, each: bool) -> str:
