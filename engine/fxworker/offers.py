@@ -28,7 +28,7 @@ def offers(path: str, text: str, name: str, binder: ast.stmt, statement: ast.stm
         statement: The statement that is not executed, None where it was and failed.
     """
     if _assigns_only(binder, name):
-        value = next(iter(usual_values(name)), "'cpu'" if _DEVICE.fullmatch(name) else _NOTHING)
+        value = _value(name, text)
         yield _inserted(path, text, f"{name} = {value}", binder, f"Say what {name} is: # fx: {name} = {value}")
     if statement is not None:
         title = f"Execute line {statement.lineno} all the same: # fx: {RUN}"
@@ -36,12 +36,41 @@ def offers(path: str, text: str, name: str, binder: ast.stmt, statement: ast.stm
 
 
 def _assigns_only(node: ast.stmt, name: str) -> bool:
-    """Whether a statement assigns a name and nothing else."""
+    """Whether a statement assigns a name and nothing else, at once or with a file open."""
     match node:
         case ast.Assign(targets=[ast.Name(id=found)]) | ast.AnnAssign(target=ast.Name(id=found)):
             return found == name
+        case ast.With(body=[inner]):
+            return _assigns_only(inner, name)
         case _:
             return False
+
+
+def _value(name: str, text: str) -> str:
+    """Return what a name may be, as what is asked of it in a text and its own words tell."""
+    keys: dict[str, str] = {}
+    is_measured = False
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case (
+                ast.Subscript(value=ast.Name(id=asked), slice=ast.Constant(value=str(key)))
+                | ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=asked), attr="get"), args=[ast.Constant(value=str(key)), *_]
+                )
+            ) if asked == name:
+                keys[key] = _usual(key)
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=asked)]) if asked == name:
+                is_measured = True
+            case _:
+                pass
+    if keys:
+        return f"{{{', '.join(f'{key!r}: {value}' for key, value in keys.items())}}}"
+    value = _usual(name)
+    return f"range({value})" if is_measured and value.isdecimal() else value
+
+
+def _usual(name: str) -> str:
+    return next(iter(usual_values(name)), "'cpu'" if _DEVICE.fullmatch(name) else _NOTHING)
 
 
 def _inserted(path: str, text: str, order: str, node: ast.stmt, title: str) -> Fix:

@@ -165,8 +165,8 @@ class Reporter:
             original=described(error),
             related=self._elsewhere(error, frames),
         )
-        node, bound = failure.statement.node, next(iter(failure.statement.binds), "")
-        needed = [(each.name, each.binder) for each in failure.uses] or [(bound, node)]
+        node, binds = failure.statement.node, failure.statement.binds
+        needed = [(each.name, each.binder) for each in failure.uses] or [(name, node) for name in sorted(binds)]
         fixes = tuple(fix for name, binder in needed for fix in offers(self.path, self.text, name, binder, None))
         uses = tuple(Related(self._at(each.use), f"`{each.name}` depends on it") for each in failure.uses)
         return replace(_explained(problem, error), fixes=fixes, related=(*problem.related, *uses))

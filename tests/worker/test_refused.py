@@ -94,6 +94,19 @@ def test_what_fails_can_be_said_too(worker, model):
     assert "# fx: hidden = " in fix.title
 
 
+def test_what_is_read_from_a_file_that_is_missing_can_be_said_as_it_is_used(worker, model):
+    lines = "import json\nwith open('/no/such/file') as f:\n    config = json.load(f)\n"
+    used = net("config['hidden'] + config.get('more', 2)")
+    text = f"{HEAD}{lines}{used}"
+    (fix,) = only_problem(worker.trace(model(text))).fixes
+    assert "# fx: config = {'hidden': 64, 'more': None}" in fix.title
+    mended = applied(text, fix).replace("None", "1")
+    assert of(worker.trace(model(mended)), "Net").facts.parameters == 3 * 65 + 3
+    text = f"{HEAD}vocab = open('/no/such/words')\n{net('len(vocab)')}"
+    (fix,) = only_problem(worker.trace(model(text))).fixes
+    assert of(worker.trace(model(applied(text, fix))), "Net").facts.parameters == 3 * 1000 + 3
+
+
 def test_what_fails_says_what_depends_on_it_and_offers_that(worker, model):
     lines = ["text = open('/no/such/file').read()", "chars = sorted(set(text))", "vocab_size = len(chars)"]
     text = HEAD + "\n".join(lines) + "\n" + net("vocab_size")
