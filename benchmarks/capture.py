@@ -152,8 +152,10 @@ def outcome(options: Options, case: Case) -> Outcome | str:
         real, root = False, model.root
     found = compared(root, make, expression, real=real)
     if not isinstance(found, Outcome) and _UNCOMPARED in found.reason and not options.shapes and small_at_need(root):
-        real, root = True, case.build(real=True).root
-        found = compared(root, make, expression, real=True)
+        weighted = case.build(real=True).root
+        if is_quick(weighted, make):
+            real, root = True, weighted
+            found = compared(root, make, expression, real=True)
     if isinstance(found, Outcome):
         return found
     captured, reason, is_partial = found
@@ -197,6 +199,18 @@ def compared(root: nn.Module, make: Make, expression: str, *, real: bool) -> Com
 def small_at_need(root: nn.Module) -> bool:
     """Whether a model is small enough for real data if there is no other way."""
     return sum(each.numel() for each in root.parameters()) <= _REAL_AT_NEED
+
+
+def is_quick(root: nn.Module, make: Make) -> bool:
+    """Whether eager takes no longer on real data than it may."""
+    try:
+        with ends_after(_LONGEST):
+            run(root, root, make(0), real=True)
+    except OutOfTimeError:
+        return False
+    except Exception:  # noqa: BLE001 - the libraries' code raises whatever it likes; whoever compares sees it again.
+        return True
+    return True
 
 
 def fed(case: Case, model: Model, root: nn.Module, *, real: bool) -> Fed:
