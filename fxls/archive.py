@@ -33,6 +33,9 @@ _PAUSE: Final = 2.0
 _FLEETING: Final = frozenset({"FX104", "FX105"})
 """Problems that another attempt need not have: a limit, or the end of a process."""
 
+_TICK: Final = 10_000_000
+"""Nanoseconds by which the clock that files are dated by may be behind."""
+
 _UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, WireError, zlib.error)
 
 
@@ -122,7 +125,7 @@ class Archive:
     def _write(self, file: Path, entry: _Entry) -> None:
         """Write an entry. Never fails: a cache that cannot be written is none."""
         kept = entry.kept
-        if any(_changed(path) > entry.read for path in kept.report.dependencies):
+        if any(_changed(path) > entry.read - _TICK for path in kept.report.dependencies):
             return
         head = {"key": _key(entry.env, entry.request), "dependencies": self._stamps(kept.report)}
         lines = (json.dumps(head).encode(), encode(kept.environment).strip(), encode(kept.report))

@@ -84,6 +84,7 @@ async def test_whatever_a_report_follows_from_must_be_the_same(tmp_path, request
 async def test_files_that_were_imported_must_be_the_same(tmp_path, request_):
     layers = tmp_path / "layers.py"
     layers.write_text("WIDTH = 1")
+    await asyncio.sleep(0.05)
     await asyncio.sleep(0.02)
     assert await again(tmp_path / "cache", request_, dependencies=(str(layers),)) is not None
     os.utime(layers, (1, 1))
