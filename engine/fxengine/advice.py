@@ -199,6 +199,10 @@ def _keep_out(case: Case) -> list[str]:
     return result
 
 
+def _wrapped(name: str) -> str:
+    return f"`torch.fx.wrap('{name}')` at the top level of the module that makes this call"
+
+
 def _fix_the_input(name: str) -> str:
     return f'fix it while tracing with `concrete_args={{"{name}": …}}`, or make it an attribute set in `__init__`'
 
@@ -249,7 +253,7 @@ def _for_length(case: Case) -> list[str]:
     size = f"{measured}.ndim" if measured else f"{value}.shape[0]"
     return [
         f"`{size}` is recorded in the graph",
-        "`torch.fx.wrap('len')` at the top level of the module that makes this call",
+        _wrapped("len"),
         *_keep_out(case),
     ]
 
@@ -320,8 +324,7 @@ def _for_call(case: Case) -> list[str]:
         return [f"`{value}.new_{name}(…)` is recorded in the graph, with the device of `{value}`", *_keep_out(case)]
     called = case.expression.partition("(")[0]
     if called.isidentifier() and called != case.expression:
-        wrapped = f"`torch.fx.wrap('{called}')` at the top level of the module that makes this call"
-        return [wrapped, *_keep_out(case)]
+        return [_wrapped(called), *_keep_out(case)]
     return _keep_out(case)
 
 

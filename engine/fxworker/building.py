@@ -50,7 +50,7 @@ _SECONDS_OF_OTHERS: Final = 1.0
 EXPLICIT: Final = frozenset({"directive", "configuration"})
 """Ways that the person wrote down for us: one that fails is told, not passed over."""
 
-MADE_UP: Final = frozenset[Provenance]({"inferred", "remembered"})
+_MADE_UP: Final = frozenset[Provenance]({"inferred", "remembered"})
 """Where constructions come from that nobody wrote."""
 
 
@@ -60,6 +60,11 @@ class Built:
 
     root: Any
     construct: Construct | None
+
+    @property
+    def is_made_up(self) -> bool:
+        """Whether it was built with arguments that nobody wrote down."""
+        return self.construct is not None and self.construct.source in _MADE_UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +279,7 @@ def _search(target: TraceTarget, cls: Any, loaded: Loaded, scope: dict[str, Any]
 def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
     """Return why a model is none in truth that fails since an argument that was made up lacks what it asks for."""
     construct = built.construct
-    if construct is None or construct.source not in MADE_UP or not isinstance(error, AttributeError):
+    if construct is None or not built.is_made_up or not isinstance(error, AttributeError):
         return None
     lacking = _LACKING.match(str(error))
     if lacking is None or lacking[1] not in construct.expression:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from fxengine.errors import OF_THE_CODE, RaisedWhileTracing
-from fxworker.building import MADE_UP, Built
+from fxworker.building import Built
 from fxworker.wire import Problem
 
 _SURE: Final = (*OF_THE_CODE, AttributeError)
@@ -18,7 +18,7 @@ _SURE: Final = (*OF_THE_CODE, AttributeError)
 def doubted(problem: Problem, error: BaseException | None, built: Built) -> Problem:
     """Return a problem that says how the model was built, where that may be what is wrong."""
     construct = built.construct
-    if construct is None or construct.source not in MADE_UP or problem.code != RaisedWhileTracing.code:
+    if construct is None or not built.is_made_up or problem.code != RaisedWhileTracing.code:
         return problem
     if isinstance(error, _SURE):
         return problem

@@ -20,7 +20,7 @@ from torch import nn
 from fxengine.classification import Moment
 from fxengine.inputs import InferredInputs, disagreements, infer_inputs
 from fxworker.arguments import Misfit
-from fxworker.building import MADE_UP, Built, search_for
+from fxworker.building import Built, search_for
 from fxworker.loading import Loaded
 from fxworker.wire import Construct, TraceTarget
 
@@ -48,11 +48,6 @@ class Fitted:
     inputs: InferredInputs
 
 
-def may_be_fitted(built: Built) -> bool:
-    """Whether a model was built with arguments that nobody wrote down."""
-    return built.construct is not None and built.construct.source in MADE_UP
-
-
 def fit(
     target: TraceTarget,
     loaded: Loaded,
@@ -74,7 +69,7 @@ def fit(
     Raises:
         OutOfPatience: Somebody else's patience ended.
     """
-    search = search_for(target, loaded) if may_be_fitted(built) else None
+    search = search_for(target, loaded) if built.is_made_up else None
     if search is None:
         return None
     fitting = _Fitting(built, found, time.process_time() + seconds, each)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from fxengine.syntax import tree_of
 from fxworker.conventions import usual_values
 from fxworker.orders import RUN
 from fxworker.reparsing import first_line
@@ -28,7 +29,7 @@ def offers(path: str, text: str, name: str, binder: ast.stmt, statement: ast.stm
         statement: The statement that is not executed, None where it was and failed.
     """
     if _assigns_only(binder, name):
-        value = _value(name, text)
+        value = _value(name, path)
         yield _inserted(path, text, f"{name} = {value}", binder, f"Say what {name} is: # fx: {name} = {value}")
     if statement is not None:
         title = f"Execute line {statement.lineno} all the same: # fx: {RUN}"
@@ -46,11 +47,12 @@ def _assigns_only(node: ast.stmt, name: str) -> bool:
             return False
 
 
-def _value(name: str, text: str) -> str:
-    """Return what a name may be, as what is asked of it in a text and its own words tell."""
+def _value(name: str, path: str) -> str:
+    """Return what a name may be, as what is asked of it in a file and its own words tell."""
     keys: dict[str, str] = {}
     is_measured = False
-    for node in ast.walk(ast.parse(text)):
+    tree = tree_of(path)
+    for node in ast.walk(tree) if tree is not None else ():
         match node:
             case (
                 ast.Subscript(value=ast.Name(id=asked), slice=ast.Constant(value=str(key)))

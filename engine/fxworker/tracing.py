@@ -27,7 +27,6 @@ from fxworker.containment import outermost_first, parts_of
 from fxworker.dependence import Dependence
 from fxworker.doubts import doubted
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
-from fxworker.fitting import may_be_fitted
 from fxworker.inner import mentions_of
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation
@@ -372,7 +371,7 @@ class _Session:
 
     def _fit(self, traced: _Traced, feeder: Feeder, fed: Fed) -> None:
         """Look for other arguments of a model that cannot be fed with those that were made up for it."""
-        if fed.in_vain is None or not may_be_fitted(traced.built):
+        if fed.in_vain is None or not traced.built.is_made_up:
             return
         target = traced.target
         if self.fitting_s <= 0:

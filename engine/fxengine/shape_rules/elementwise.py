@@ -74,9 +74,14 @@ def softmax(x: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) ->
 
 def reduction(x: Tensor, dim: Any = None, keepdim: Any = False, **kwargs: Any) -> Tensor | None:
     """One floating point number for all along one dimension, along several, or of all."""
+    return _reduced(x, dim, keepdim) if not kwargs and x.is_floating_point() else None
+
+
+def _reduced(x: Tensor, dim: Any, keepdim: Any) -> Tensor | None:
+    """One of what a tensor holds for all along one dimension, along several, or of all."""
     count = x.dim()
     dims = range(count) if dim is None else (dim,) if type(dim) is int else dim
-    if kwargs or not x.is_floating_point() or type(keepdim) is not bool or not isinstance(dims, range | tuple | list):
+    if type(keepdim) is not bool or not isinstance(dims, range | tuple | list):
         return None
     if not all(type(each) is int and -count <= each < count for each in dims):
         return None
@@ -152,10 +157,7 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: Any = False, 
 
 def any_or_all(x: Tensor, dim: Any = None, keepdim: Any = False, **kwargs: Any) -> Tensor | None:
     """Whether any or all of some truth values hold."""
-    if x.dtype is not torch.bool:
-        return None
-    found = reduction(x.to(torch.float32), dim, keepdim, **kwargs)
-    return None if found is None else new(found, found.shape, torch.bool)
+    return _reduced(x, dim, keepdim) if not kwargs and x.dtype is torch.bool else None
 
 
 def gated(x: Tensor, dim: Any = -1) -> Tensor | None:
