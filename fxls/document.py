@@ -75,6 +75,7 @@ class Document:
         self._valid = False
         self._found = ModelIndex(self.path)
         self._found_carry = Carry.identity()
+        self._index: ModelIndex | None = None
         self._encoding = encoding
         self._carry = Carry.identity()
         self._asked = Carry.identity()
@@ -86,9 +87,10 @@ class Document:
     @property
     def index(self) -> ModelIndex:
         """The models of the last text in which they were looked for, at the places where they are now."""
-        if self._found_carry.replacements:
-            self._found, self._found_carry = self._found.carried(self._found_carry), Carry.identity()
-        return self._found
+        if self._index is None:
+            carry = self._found_carry
+            self._index = self._found.carried(carry) if carry.replacements else self._found
+        return self._index
 
     @property
     def known(self) -> tuple[Known, ...]:
@@ -117,7 +119,7 @@ class Document:
         self._move(changes)
         if self._found.parsed and not self._failed and same_code(old, self.mapper):
             if mentions(old.text) != mentions(text):
-                self._found = with_ignores(self.index, text)
+                self._take(with_ignores(self.index, text))
             return Effect.LAYOUT
         self.current = False
         return Effect.TEXT
@@ -125,9 +127,9 @@ class Document:
     def indexed(self, found: ModelIndex) -> Effect:
         """Take the models that are in the current text; one that does not parse keeps what was known."""
         if not found.parsed:
-            self._found = replace(self.index, parsed=False, syntax_error=found.syntax_error)
+            self._take(replace(self._found, parsed=False, syntax_error=found.syntax_error), self._found_carry)
             return Effect.BROKEN
-        self._found, self._found_carry = found, Carry.identity()
+        self._take(found)
         if self._valid and not self._failed and self.report is not None and self.report.digest == self.digest:
             self._carry = Carry.identity()
             self.current = True
@@ -219,6 +221,10 @@ class Document:
         """Whether the last trace came to no end by itself: any edit may ask for another then."""
         return self.report is not None and any(each.code in {"FX104", "FX105"} for each in self.report.problems)
 
+    def _take(self, found: ModelIndex, carry: Carry | None = None) -> None:
+        """Take the models of a text, from which a carry leads to the current one; without, they are of the latter."""
+        self._found, self._found_carry, self._index = found, carry or Carry.identity(), None
+
     def _known_later(self, report: TargetReport) -> Iterator[Problem]:
         """Yield the problems of a report that an early one does not tell, at the places where they are now."""
         for problem in report.problems:
@@ -230,7 +236,7 @@ class Document:
     def _move(self, changes: Sequence[Change]) -> None:
         """Carry what is known along."""
         step = Carry.identity().then(changes)
-        self._found_carry = self._found_carry.then(changes)
+        self._take(self._found, self._found_carry.then(changes))
         self._carry = self._carry.then(changes)
         self._asked = self._asked.then(changes)
         self._profiles = {key: _moved(profile, self.path, step) for key, profile in self._profiles.items()}

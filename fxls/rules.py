@@ -5,6 +5,7 @@ The pages are shipped with the program, so that they open without a network; whi
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,7 @@ _STOPS: Final = re.compile(r"FX00\d")
 _SELECTOR: Final = re.compile(r"FX\d{0,3}")
 
 
+@cache
 def rule_page(code: str) -> str:
     """Return the address of the page that explains a code, as a URI that an editor opens."""
     return (PAGES / f"{code}.md").as_uri()

@@ -13,9 +13,9 @@ from fxls.text.mapper import Mapper
 from fxworker.wire import EnvironmentReport, Location, ProfileReport, Span, TraceReport
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Snapshot:
-    """One document at one version.
+    """One document at one version. One is equal to itself alone, so that what follows from it can be remembered.
 
     Invariants:
     - `mapper` maps positions of `text`, and `index` was computed from the last text that parsed, carried to `text`.

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from fxls.text.mapper import Mapper
-from fxls.text.scanning import STRING_OR_COMMENT
+from fxls.text.scanning import STRING_OR_COMMENT, same_ends
 
 _TRIPLE: Final = re.compile(r"\"\"\"|'''")
 _FORMATTED: Final = re.compile(r"""[fFtT][rR]?["']|[rR][fFtT]["']""")
@@ -31,13 +31,7 @@ def same_code(old: Mapper, new: Mapper) -> bool:
 def _changed(old: Mapper, new: Mapper) -> tuple[int, int, int]:
     """Return the first changed line, and the last one in both texts, 1-based; a last below the first means none."""
     before, after = old.lines(1, old.line_count), new.lines(1, new.line_count)
-    shorter = min(len(before), len(after))
-    head = 0
-    while head < shorter and before[head] == after[head]:
-        head += 1
-    tail = 0
-    while tail < shorter - head and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
+    head, tail = same_ends(before, after)
     return head + 1, len(before) - tail, len(after) - tail
 
 

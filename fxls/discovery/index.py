@@ -4,10 +4,11 @@ Everything here is a fact of the file's syntax. Whether a class can in truth be 
 known only to the worker, which reports it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, TypeVar
 
+from fxls.later import Later
 from fxls.text.edits import Carry
 from fxworker.wire import Construct, Inputs, Location, Problem, Provenance, Span, TraceTarget
 
@@ -142,15 +143,15 @@ class ModelIndex:
     """The targets and the named places of a file.
 
     `parsed` is False when the text has a syntax error, which `syntax_error` describes; the index is then that of the
-    last text that parsed, carried to the current one (see `standing_in`), or empty.
+    last text that parsed, carried to the current one, or empty.
     """
 
     path: str
     parsed: bool = True
     targets: tuple[TraceTarget, ...] = ()
-    classes: tuple[ModelClass, ...] = ()
-    variables: tuple[ModelVariable, ...] = ()
-    assignments: tuple[Assignment, ...] = ()
+    classes: Sequence[ModelClass] = ()
+    variables: Sequence[ModelVariable] = ()
+    assignments: Sequence[Assignment] = ()
     ignores: tuple[Ignore, ...] = ()
     syntax_error: Problem | None = None
 
@@ -183,18 +184,17 @@ class ModelIndex:
             return self
         return replace(self, targets=tuple(_with_configuration(target, here) for target in self.targets))
 
-    def standing_in(self, unparsed: "ModelIndex", carry: Carry) -> "ModelIndex":
-        """Return this index, carried, for a text that does not parse, with that text's syntax error."""
-        return replace(self.carried(carry), parsed=False, syntax_error=unparsed.syntax_error)
-
     def carried(self, carry: Carry) -> "ModelIndex":
-        """Return the index in the coordinates of an edited text, without what the edits took away."""
+        """Return the index in the coordinates of an edited text, without what the edits took away.
+
+        What diagnostics do not need, and there may be thousands of, is carried when it is asked for.
+        """
         return replace(
             self,
             targets=_present(_carried_target(each, self.path, carry) for each in self.targets),
-            classes=_present(_carried_class(each, carry) for each in self.classes),
-            variables=_present(_carried_variable(each, carry) for each in self.variables),
-            assignments=_present(_carried_assignment(each, carry) for each in self.assignments),
+            classes=Later(lambda: _present(_carried_class(each, carry) for each in self.classes)),
+            variables=Later(lambda: _present(_carried_variable(each, carry) for each in self.variables)),
+            assignments=Later(lambda: _present(_carried_assignment(each, carry) for each in self.assignments)),
             ignores=_present(_carried_ignore(each, carry) for each in self.ignores),
         )
 

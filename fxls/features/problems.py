@@ -6,8 +6,10 @@ A problem whose expression was edited since is left out: the next trace says whe
 import platform
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from fxls.discovery.syntax import contains
 from fxls.features.ignoring import sifted
@@ -18,6 +20,9 @@ from fxls.settings import Settings
 from fxls.snapshot import Snapshot
 from fxls.syntactic import likely_problems
 from fxworker.wire import Location, Problem, Span, TargetReport
+
+_KNOWN: Final[WeakKeyDictionary[Snapshot, Sequence[PlacedProblem]]] = WeakKeyDictionary()
+"""The problems of snapshots that somebody holds: several features ask for those of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +52,16 @@ class Tally:
         return facts
 
 
-def problems(snapshot: Snapshot) -> list[PlacedProblem]:
+def problems(snapshot: Snapshot) -> Sequence[PlacedProblem]:
     """Return what is wrong in a document and where, in the order of the text.
 
     Where nothing can be executed it is what the syntax alone lets expect, as hints.
     """
-    found = [wanted for each in sifted(snapshot, _placed(snapshot)) if (wanted := _wanted(each, snapshot.settings))]
-    return sorted(found, key=lambda each: (each.span.line, each.span.column, each.problem.code))
+    known = _KNOWN.get(snapshot)
+    if known is None:
+        found = (wanted for each in sifted(snapshot, _placed(snapshot)) if (wanted := _wanted(each, snapshot.settings)))
+        known = _KNOWN[snapshot] = sorted(found, key=lambda each: (each.span.line, each.span.column, each.problem.code))
+    return known
 
 
 def problems_at(snapshot: Snapshot, point: tuple[int, int]) -> list[PlacedProblem]:

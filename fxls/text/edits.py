@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from lsprotocol import types as lsp
 
 from fxls.text.mapper import Mapper
+from fxls.text.scanning import same_ends
 from fxworker.wire import Span
 
 Point: TypeAlias = tuple[int, int]
@@ -62,13 +63,7 @@ def difference(old: str, new: str) -> Change | None:
     if old == new:
         return None
     before, after = _LINE.findall(old), _LINE.findall(new)
-    shorter = min(len(before), len(after))
-    head = 0
-    while head < shorter and before[head] == after[head]:
-        head += 1
-    tail = 0
-    while tail < shorter - head and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
+    head, tail = same_ends(before, after)
     mapper = Mapper(old)
     start = sum(map(len, before[:head]))
     end = len(old) - sum(map(len, before[len(before) - tail :]))

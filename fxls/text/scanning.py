@@ -1,6 +1,9 @@
-"""Strings and comments in Python text, found without a parser: also in a text that does not parse, and fast."""
+"""What is seen of a text without a parser, also where it does not parse, and fast: strings, comments, what is equal."""
 
 import re
+from collections.abc import Iterable, Sequence
+from itertools import compress, count, islice
+from operator import ne
 from typing import Final
 
 STRING_OR_COMMENT: Final = re.compile(
@@ -10,3 +13,15 @@ STRING_OR_COMMENT: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """A comment without its line end, or a string without its prefix."""
+
+
+def same_ends(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+    """Return how many lines two texts have in common at their beginnings and, of the others, at their ends."""
+    shorter = min(len(one), len(other))
+    head = _same(one, other, shorter)
+    return head, _same(reversed(one), reversed(other), shorter - head)
+
+
+def _same(one: Iterable[str], other: Iterable[str], most: int) -> int:
+    """Return how many items are equal from the first on, at most so many."""
+    return next(compress(count(), islice(map(ne, one, other), most)), most)

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -22,6 +23,7 @@ def to_path(uri: str) -> str:
     return os.path.normpath(path)
 
 
+@lru_cache(256)
 def to_uri(path: str) -> str:
     """Return the URI of an absolute file path; a path that is a URI already stays as it is."""
     if not os.path.isabs(path):  # noqa: PTH117 — URIs of unsaved documents pass through here, and are no paths.

@@ -391,22 +391,26 @@ def test_a_syntax_error_underlines_what_is_wrong(text, underlined):
     assert Mapper(text).source(problem.location.span) == underlined
 
 
-def test_a_syntax_error_is_told_and_the_last_index_carried():
+def test_a_syntax_error_is_told():
+    unparsed = discover("/p.py", (HEAD + NET).replace("return x", "retur x"))
+    assert not unparsed.parsed
+    assert unparsed.syntax_error is not None
+    assert unparsed.syntax_error.code == "FX101"
+
+
+def test_an_index_is_carried_to_an_edited_text():
     text = HEAD + NET
     index = discover("/p.py", text)
     mapper = Mapper(text)
     start = text.index("return x")
-    broken, changes = apply_changes(
+    edited, changes = apply_changes(
         text, [partial(mapper, 0, 0, "\n\n"), partial(Mapper("\n\n" + text), start + 2, start + 8, "retur")]
     )
-    unparsed = discover("/p.py", broken)
-    assert not unparsed.parsed
-    assert unparsed.syntax_error is not None
-    assert unparsed.syntax_error.code == "FX101"
-    carried = index.standing_in(unparsed, Carry().then(changes))
-    assert not carried.parsed
+    carried = index.carried(Carry().then(changes))
     assert carried.targets[0].name.line == index.targets[0].name.line + 2
-    assert Mapper(broken).source(carried.targets[0].name) == "Net"
+    assert Mapper(edited).source(carried.targets[0].name) == "Net"
+    assert [each.name_span.line for each in carried.classes] == [each.name_span.line + 2 for each in index.classes]
+    assert len(carried.assignments) == len(index.assignments) - 1
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,9 @@ async def test_several_problems_their_fixes_and_what_ignores_them(client, uri):
     client.open(uri, text)
     found = await client.diagnostics(uri, 1)
     assert [where(each) for each in found] == [("FX001", 10), ("FX003", 12), ("FX005", 14)]
-    lenses = await client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    async with asyncio.timeout(60):  # The problems may be shown before the rest of the report is there.
+        while not (lenses := await client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})):
+            await asyncio.sleep(0.1)
     assert lenses[0]["command"]["title"].startswith("✗ ")
     place = {"textDocument": {"uri": uri}, "range": found[0]["range"], "context": {"diagnostics": found[:1]}}
     async with asyncio.timeout(60):
