@@ -22,7 +22,7 @@ def same_code(old: Mapper, new: Mapper) -> bool:
     """
     first, old_last, new_last = _changed(old, new)
     before, after = old.lines(first, old_last), new.lines(first, new_last)
-    if _beside_directive(old, first, old_last) or old.line(first - 1).endswith("\\"):
+    if _beside_directive(old, first, old_last) or _is_joined(old, first):
         return False
     old_code, new_code = _code(before), _code(after)
     return old_code is not None and old_code == new_code and not _in_long_string(old, first, old_last)
@@ -33,6 +33,14 @@ def _changed(old: Mapper, new: Mapper) -> tuple[int, int, int]:
     before, after = old.lines(1, old.line_count), new.lines(1, new.line_count)
     head, tail = same_ends(before, after)
     return head + 1, len(before) - tail, len(after) - tail
+
+
+def _is_joined(old: Mapper, first: int) -> bool:
+    """Whether a line may be a part of the one above: of equal blank lines any may be what an edit took away."""
+    above = first - 1
+    while above > 1 and not old.line(above).strip():
+        above -= 1
+    return old.line(above).endswith("\\")
 
 
 def _beside_directive(old: Mapper, first: int, last: int) -> bool:

@@ -36,6 +36,7 @@ OTHER = [
     ("# fx: Net(1)\nclass Net: ...\n", "# fx: Net(1)\n\nclass Net: ...\n"),
     ("class Net: ...\n", "# fx: Net(1)\nclass Net: ...\n"),
     ("x = 1 + \\\n    2\n", "x = 1 + \\\n\n    2\n"),
+    ("x = 1\n\\\n\n", "x = 1\n\\\n"),
     ("x = f'{y}#'\n", "x = f'{y}#a'\n"),
     ("x = 'a\\\n# b'\n", "x = 'a\\\n# c'\n"),
     ("x\n", "x = 1\n"),
