@@ -178,3 +178,43 @@ class HalfAnnotated(nn.Module):
 
 def test_an_annotation_counts_though_another_cannot_be_resolved():
     assert isinstance(fed(HalfAnnotated(), budget_s=5.0).args[1], list)
+
+
+class CheckedByName(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(20))
+
+    def forward(self, x: Tensor):
+        fits = x.shape[-1] == self.weight.shape[0]
+        if not fits:
+            raise ValueError("wrong shape")
+        return x * self.weight
+
+
+def test_a_condition_that_has_a_name_is_looked_up():
+    inferred = fed(CheckedByName())
+    assert inferred.args[0].shape[-1] == 20
+    assert len(inferred.failures) < 5
+
+
+def test_what_generated_code_has_let_go_of_is_looked_up():
+    class Checked(nn.Module):
+        def forward(self, x: Tensor):
+            torch._assert(x.shape[-1] == 20, "wrong size")
+            return x.relu()
+
+    inferred = fed(torch.fx.symbolic_trace(Checked()))
+    assert inferred.args[0].shape[-1] == 20
+    assert len(inferred.failures) == 1
+
+
+class OfSpectra(nn.Module):
+    def forward(self, spectrum: Tensor):
+        return torch.istft(spectrum, n_fft=30, window=torch.ones(30))
+
+
+def test_a_spectrum_is_complex_and_has_the_frequencies_of_its_window():
+    inferred = fed(OfSpectra())
+    assert inferred.args[0].is_complex()
+    assert inferred.args[0].shape[-2] == 16

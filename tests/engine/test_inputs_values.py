@@ -55,3 +55,24 @@ def test_what_reads_values_is_run_with_several():
     for sign in (1, -1):
         found = infer_inputs(Either(sign), budget_s=0.2)
         assert any("cannot go on" in each.error for each in found.failures)
+
+
+class OfColumns(nn.Module):
+    """A table of numbers whose first columns are codes that a table of vectors has."""
+
+    def __init__(self):
+        super().__init__()
+        self.codes = nn.ModuleList(nn.Embedding(rows, 4) for rows in (30, 7))
+        self.out = nn.Linear(11, 1)
+
+    def forward(self, features: Tensor):
+        vectors = [table(features[:, index].long()) for index, table in enumerate(self.codes)]
+        numbers = features[:, 2:]
+        return self.out(torch.cat([*vectors, numbers], 1))
+
+
+def test_numbers_that_are_codes_of_a_table_are_whole_and_below_its_size():
+    inferred = fed(OfColumns())
+    recipe = inferred.recipes["features"]
+    assert recipe.dtype is torch.float32
+    assert recipe.expression == "torch.randint(0, 7, (2, 5), dtype=torch.float32)"

@@ -166,6 +166,12 @@ def _complex(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
             yield moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), 0.3)
 
 
+def _frequencies(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``n_fft=30, …: expected the frequency dimension to match n_fft / 2 + 1, but got 64``."""
+    window, got = int(match[1]), int(match[2])
+    yield from moves.resize(_all(moves), got, window // 2 + 1 if "/ 2 + 1" in match[0] else window, 0.1)
+
+
 def _elements(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Could not find dimension with 257 elements``: some size is to be that, in all inputs that are alike."""
     wanted = int(match[1])
@@ -434,7 +440,11 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             (r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating",),
         ),
         (_multiple, (r"(?:multiple of|divisible by|be divided by)\D{0,40}?(\d+)",)),
-        (_complex, (r"for tensors with non-complex dtypes|only supported for complex|[Ee]xpected .*complex",)),
+        (
+            _complex,
+            (r"for tensors with non-complex dtypes|only supported for complex|(?:[Ee]xpected|requires) .*complex",),
+        ),
+        (_frequencies, (r"n_fft=(\d+).*frequency dimension .*but got (\d+)",)),
         (_elements, (r"dimension with (\d+) elements",)),
         (_booleans, (r"mask.*bool|bool.*mask|Bool",)),
         (

@@ -1,6 +1,7 @@
 """Conditions of the user's code that did not hold: what to change about inputs so that they do."""
 
 import ast
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -76,14 +77,17 @@ def function_around(moment: Moment) -> ast.FunctionDef | None:
 
 
 def _definition(name: str, moment: Moment) -> ast.expr | None:
-    """Return what a local variable was assigned before the line that a frame is at: an item, where it was unpacked."""
+    """Return what a local variable was assigned before the line that a frame is at: an item, where it was unpacked.
+
+    That it was let go of then, as generated code does with `x = None`, is passed over.
+    """
     found: ast.expr | None = None
     function = function_around(moment)
     for node in ast.walk(function) if function is not None else ():
         if not isinstance(node, ast.Assign) or node.lineno >= moment.source.line:
             continue
         match node.targets[0]:
-            case ast.Name(id=given) if given == name:
+            case ast.Name(id=given) if given == name and not _is_none(node.value):
                 found = node.value
             case ast.Tuple(elts=targets):
                 for index, target in enumerate(targets):
@@ -95,14 +99,35 @@ def _definition(name: str, moment: Moment) -> ast.expr | None:
     return found
 
 
+def _is_none(expression: ast.expr) -> bool:
+    return isinstance(expression, ast.Constant) and expression.value is None
+
+
+class _Defined(ast.NodeTransformer):
+    """Puts what they were assigned in the place of names that stand for nothing any more. Mutable: it knows these."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.names: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Return the definition of a name that is None by now."""
+        if node.id in self.names or self.frame.value(node) is not None:
+            return node
+        self.names.add(node.id)
+        found = _definition(node.id, self.frame.moment)
+        return node if found is None else self.visit(copy.deepcopy(found))
+
+
 class Conditions:
-    """What makes conditions hold in one frame."""
+    """What makes conditions hold in one frame. Mutable: it knows which names it has looked behind."""
 
     def __init__(self, frame: Frame, proposer: Proposer, cost: float) -> None:
         self.frame = frame
         self.moves = frame.moves
         self.proposer = proposer
         self.cost = cost
+        self._names: set[str] = set()
 
     def fulfil(self, test: ast.expr, *, holds: bool) -> Iterator[Change]:
         """Make a condition hold, or not hold."""
@@ -133,6 +158,11 @@ class Conditions:
                 part = self.moves.parts.get(place) if place is not None else None
                 if place is not None and isinstance(part, Constant) and isinstance(part.value, bool):
                     yield self.moves.put(place, Constant(holds), self.cost + 0.2)
+        if isinstance(test, ast.Name) and test.id not in self._names and type(self.frame.value(test)) is bool:
+            self._names.add(test.id)
+            source = _definition(test.id, self.frame.moment)
+            if source is not None:
+                yield from self.fulfil(_Defined(self.frame).visit(copy.deepcopy(source)), holds=holds)
 
     def _compare(self, left: ast.expr, kind: type[ast.cmpop], right: ast.expr) -> Iterator[Change]:
         a, b = self.frame.value(left), self.frame.value(right)

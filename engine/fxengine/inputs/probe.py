@@ -161,6 +161,7 @@ class _Probe(ShapesOnly):
         kwargs = kwargs or {}
         try:
             if func in _EMBEDDING and len(args) > 1:
+                self.looks_up |= id(args[1]) not in self._highs  # What was computed is as large as data make it.
                 self._look_up(args[0], args[1])
             elif func in SPATIAL and len(args) > 1:
                 _check_weight(func, args[1])

@@ -149,8 +149,11 @@ def _linear(moves: Moves, operation: Operation) -> Iterator[Change]:
 def _embedding(moves: Moves, operation: Operation) -> Iterator[Change]:
     tables = [tensor for tensor in operation.tensors if tensor.is_floating_point() and tensor.dim() == 2]
     high = tables[-1].shape[0] if tables else moves.clues.vocabulary
+    are_numbers = all(tensor.is_floating_point() for tensor in operation.tensors)
     for place, recipe in moves.among(frozenset().union(*operation.sources)):
         if recipe.fill != "integers":
+            if not are_numbers and recipe.dtype.is_floating_point:  # Columns of numbers, some of which are codes.
+                yield moves.put(place, replace(recipe, fill="integers", high=high), 0.1)
             shapes = [recipe.shape] if len(recipe.shape) <= 2 else [(BATCH, moves.clues.lengths[0])]
             for shape in [*shapes, (BATCH,), ()]:
                 yield moves.put(place, TensorRecipe(shape, "integers", torch.int64, high), 0.2)

@@ -103,6 +103,8 @@ class _Scene:
             match node:
                 case ast.Call(args=[ast.Compare() as test, *_]):  # A check of its own: `_assert(length == h * w)`.
                     yield from wishes.fulfil(test, holds=True)
+                case ast.Call(args=[ast.Name() as test, *_]) if self.frame.value(test) is False:
+                    yield from wishes.fulfil(test, holds=True)
                 case ast.Call() if not self.innermost:
                     yield from self._mistaken(node)
                 case _:
