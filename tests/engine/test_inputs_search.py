@@ -464,3 +464,65 @@ class OfFrames(nn.Module):
 def test_what_makes_a_grid_is_a_row():
     inferred = fed(OfFrames())
     assert len(inferred.args[1].shape) <= 1
+
+
+class AcrossPictures(nn.Module):
+    """A mask has no dimension for heads, so that with several pictures each attends in the place of all."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv2d(3, 8, 8, stride=8)
+
+    def forward(self, sample: Tensor):
+        x = self.embed(sample)
+        batch, channels, height, width = x.shape
+        tokens = x.flatten(2).transpose(1, 2).unsqueeze(1)
+        mask = torch.zeros(batch, height * width, height * width)
+        attended = nn.functional.scaled_dot_product_attention(tokens, tokens, tokens, attn_mask=mask)
+        return attended.squeeze(1).reshape(batch, height, width, channels)
+
+
+def test_what_makes_more_of_several_examples_gets_one():
+    inferred = fed(AcrossPictures())
+    assert inferred.args[0].shape[0] == 1
+    assert len(inferred.failures) < 3
+
+
+class OfSizes(nn.Module):
+    """Each number of two tables becomes a third of a vector, and the vector has three parts."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv2d(4, 24, 4, stride=4)
+        self.resolutions = nn.Linear(1, 8)
+        self.ratios = nn.Linear(1, 8)
+
+    def forward(self, sample: Tensor, resolution: Tensor, aspect_ratio: Tensor):
+        batch = sample.shape[0]
+        sizes = self.resolutions(resolution.reshape(-1, 1).float()).reshape(batch, -1)
+        ratios = self.ratios(aspect_ratio.reshape(-1, 1).float()).reshape(batch, -1)
+        return self.embed(sample) + torch.cat([sizes, ratios], 1)[:, :, None, None]
+
+
+def test_of_joined_tables_one_has_so_many_columns_less_as_numbers_are_too_much():
+    _, resolution, ratio = fed(OfSizes()).args
+    assert sorted([resolution.shape, ratio.shape]) == [(2, 1), (2, 2)]
+
+
+class Conditioned(nn.Module):
+    """Of what is joined only the whole is unpacked."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv2d(6, 8, 3, padding=1)
+
+    def forward(self, condition: Tensor, features: Tensor, memory: Tensor):
+        whole = torch.cat([condition, features, memory], dim=1)
+        batch, channels, frames, height, width = whole.shape
+        return self.embed(whole.permute(0, 2, 1, 3, 4).reshape(batch * frames, channels, height, width))
+
+
+def test_what_is_joined_gets_more_dimensions_together():
+    joined = fed(Conditioned(), budget_s=6.0).args
+    assert [each.dim() for each in joined] == [5, 5, 5]
+    assert sum(each.shape[1] for each in joined) == 6

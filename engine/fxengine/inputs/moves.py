@@ -138,9 +138,13 @@ class Moves:
                     {place: recipe.with_shape(_with(recipe.shape, dimension, wanted, got)) for place, recipe in found},
                     0.2 * cost,
                 )
+        made_of = sum(
+            recipe.shape[dimension] for _, recipe in found if -len(recipe.shape) <= dimension < len(recipe.shape)
+        )
+        unit = got // made_of if made_of and got % made_of == 0 and wanted % (got // made_of) == 0 else 1
         for place, recipe in found if len(found) > 1 else ():
             index = dimension % len(recipe.shape) if -len(recipe.shape) <= dimension < len(recipe.shape) else 0
-            size = recipe.shape[index] + wanted - got if index else 0
+            size = recipe.shape[index] + (wanted - got) // unit if index else 0
             if 0 < size <= _LARGEST:
                 yield self.reshape(place, (*recipe.shape[:index], size, *recipe.shape[index + 1 :]), cost)
 
@@ -197,28 +201,42 @@ class Moves:
 
     def rank(self, place: Place, recipe: TensorRecipe, rank: int, cost: float) -> Iterator[Change]:
         """Give a tensor another rank: with the usual sizes of that rank, its own first and last ones kept."""
+        for shape, more in self._of_rank(recipe, rank):
+            yield self.reshape(place, shape, cost + more)
+
+    def _of_rank(self, recipe: TensorRecipe, rank: int) -> Iterator[tuple[Sequence[int], float]]:
+        """Yield shapes of another rank for a tensor, and what each costs beside the others."""
         shape = recipe.shape
         if not 0 <= rank <= _MAX_RANK or rank == len(shape):
             return
         height, width = self.clues.image_sizes[0]
         if rank == 4 and recipe.dtype.is_floating_point:
-            yield self.reshape(place, (BATCH, self.clues.channels[0], height, width), cost)
+            yield (BATCH, self.clues.channels[0], height, width), 0.0
         if rank == 5 and recipe.dtype.is_floating_point:
-            yield self.reshape(place, (BATCH, self.clues.channels[0], self.clues.frames, height, width), cost)
+            yield (BATCH, self.clues.channels[0], self.clues.frames, height, width), 0.0
         if rank > len(shape):
             middle = (self.clues.lengths[0],) * (rank - len(shape))
-            yield self.reshape(place, (*shape[:1], *middle, *shape[1:]), cost + 0.1)
-            yield self.reshape(place, (*shape, *middle), cost + 0.3)
-            yield self.reshape(place, (*shape[:1], *(1,) * (rank - len(shape)), *shape[1:]), cost + 0.4)
+            yield (*shape[:1], *middle, *shape[1:]), 0.1
+            yield (*shape, *middle), 0.3
+            yield (*shape[:1], *(1,) * (rank - len(shape)), *shape[1:]), 0.4
         else:
             gone = len(shape) - rank
-            yield self.reshape(place, (*shape[:1], *shape[1 + gone :]) if rank else (), cost + 0.1)
-            yield self.reshape(place, shape[:rank], cost + 0.3)
-            yield self.reshape(place, shape[gone:], cost + 0.5)
+            yield (*shape[:1], *shape[1 + gone :]) if rank else (), 0.1
+            yield shape[:rank], 0.3
+            yield shape[gone:], 0.5
 
     def rerank(self, places: Sources, got: int, wanted: int, cost: float = 0.8) -> Iterator[Change]:
-        """Change the ranks of tensors by as much as one that they led to is off."""
-        for place, recipe in self.among(places):
+        """Change the ranks of tensors by as much as one that they led to is off: of all that are alike, or of one."""
+        found = self.among(places)
+        if len(found) > 1 and len({len(recipe.shape) for _, recipe in found}) == 1:
+            each = [list(self._of_rank(recipe, len(recipe.shape) + wanted - got)) for _, recipe in found]
+            for variants in zip(*(shapes[-min(map(len, each)) :] for shapes in each), strict=True):
+                parts: dict[Place, Recipe] = {
+                    place: recipe.with_shape(tuple(shape))
+                    for (place, recipe), (shape, _) in zip(found, variants, strict=True)
+                }
+                yield self.change(parts, cost + variants[0][1] + 0.05)
+        for place, recipe in found:
             yield from self.rank(place, recipe, len(recipe.shape) + wanted - got, cost)
 
     def grow(self, places: Sources, cost: float = 2.0) -> Iterator[Change]:

@@ -225,7 +225,10 @@ NAME_RULES = tuple(
         (r"^adj", _adjacency),
         (r"box(es)?$|^rois?$", _boxes),
         (r"^(z|noise|latents?|noise_vector)$", _noise),
-        (r"^(original|target|crop|aspect)\w*_(size|coords|coordinates|ratio|top_left)s?$|^crops?_coords", _pairs),
+        (
+            r"^(original|target|crop|aspect)\w*_(size|coords|coordinates|ratio|top_left)s?$|^crops?_coords|^resolution$",
+            _pairs,
+        ),
         (r"^(scale|alpha|beta|temperature|tau|weight|guidance_scale|factor)$", _scalar),
         (r"^(batch|input|data|in)_shape$", _batch_shape),
         (r"^(size|output_size|target_size|image_size|img_size|shape|hw|hw_shape|x_size|input_size)$", _size),

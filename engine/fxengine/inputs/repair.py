@@ -20,7 +20,7 @@ from fxengine.inputs.complaints import by_message
 from fxengine.inputs.moves import Assignment, Change, Moves
 from fxengine.inputs.probe import Outcome
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Listing, Place, TensorRecipe
+from fxengine.inputs.recipes import Listing, Place, Recipe, TensorRecipe
 from fxengine.inputs.scenes import by_scene
 
 __all__ = ["Change", "repairs"]
@@ -47,6 +47,7 @@ _TRANSPOSED: Mapping[Callable[..., Any], int] = {
 _LINEAR = frozenset({F.linear})
 _MATMUL = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__})
 _EMBEDDING = frozenset({F.embedding, torch.embedding, F.embedding_bag})
+_JOINS = frozenset({torch.cat, torch.concat, torch.concatenate, torch.stack})
 _NORMS = frozenset({F.layer_norm, F.rms_norm, F.batch_norm, F.group_norm, F.instance_norm})
 
 
@@ -90,6 +91,8 @@ def by_operation(moves: Moves, operation: Operation) -> Iterator[Change]:
     elif function in _MATMUL:
         yield from _matmul(moves, operation)
     elif len(operation.tensors) >= 2:
+        if function in _JOINS:
+            yield from _alike(moves, operation)
         yield from _disagreement(moves, operation)
 
 
@@ -198,6 +201,23 @@ def _matmul(moves: Moves, operation: Operation) -> Iterator[Change]:
         yield from moves.resize(operation.sources[1], outer, inner)
     elif first.dim() and second.dim() > 1:
         yield from _disagreement(moves, operation)
+
+
+def _alike(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """Inputs that are joined as they are: all like one of them, but for the size that may differ."""
+    dimension = operation.kwargs.get("dim", operation.args[1] if len(operation.args) > 1 else 0)
+    found = list(zip(operation.tensors, operation.sources, strict=True))
+    for cost, shape in enumerate(sorted({tuple(tensor.shape) for tensor, _ in found}, key=len, reverse=True)):
+        parts: dict[Place, Recipe] = {}
+        for tensor, places in found:
+            for place, recipe in moves.among(places) if len(places) == 1 else ():
+                if recipe.shape == tensor.shape:
+                    sizes = list(shape)
+                    if len(sizes) == tensor.dim() and operation.function is not torch.stack:
+                        sizes[dimension] = tensor.shape[dimension]
+                    parts[place] = recipe.with_shape(tuple(sizes), moves.because)
+        if parts:
+            yield moves.change(parts, 0.1 + 0.1 * cost)
 
 
 def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
