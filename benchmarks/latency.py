@@ -87,7 +87,8 @@ class Opened:
     def of(cls, file: Path) -> "Opened":
         """Return a file in the folder of its library, or in its own."""
         folder = CORPUS if file.is_relative_to(CORPUS) else file.parent
-        return cls(file, folder, file.read_text("utf-8"), {"PYTHONPATH": str(CORPUS)} if folder == CORPUS else {})
+        found = os.pathsep.join(filter(None, (str(CORPUS), os.environ.get("PYTHONPATH"))))
+        return cls(file, folder, file.read_text("utf-8"), {"PYTHONPATH": found} if folder == CORPUS else {})
 
     async def measure_starts(self, count: int) -> None:
         """Measure starts of servers, each beside bare processes that import what it has to import, and print them."""

@@ -19,7 +19,7 @@ from lsprotocol import types as lsp
 from fxls.archive import Archive, Kept
 from fxls.discovery.ignores import without_ignored
 from fxls.discovery.index import ModelIndex
-from fxls.discovery.syntax import parse
+from fxls.discovery.syntax import is_program
 from fxls.display import Client, Display
 from fxls.document import Document, Effect
 from fxls.features.status import confinement, status
@@ -33,7 +33,6 @@ from fxls.workers.pool import WorkerPool
 from fxls.workers.python_env import PythonEnv
 from fxls.workspace import Workspace
 from fxworker.wire import (
-    Problem,
     ProfileReport,
     TraceReport,
     TraceRequest,
@@ -45,9 +44,6 @@ _log = logging.getLogger(__name__)
 
 _LONG: Final = 8_000
 """Characters of a text in which models are looked for beside the event loop: on it, that would take too long."""
-
-_VERY_LONG: Final = 50_000
-"""Characters of a text that is not even parsed on the event loop."""
 
 _SOON: Final = 0.5
 """Seconds that the problems of a document which was not traced before wait for the rest of its report."""
@@ -316,10 +312,8 @@ class Session:
         ahead = self._ahead(document)
         try:
             if ahead is not None:
-                await asyncio.sleep(0)  # The request is sent before the search begins to compete with it.
-                if _is_long(document.text):
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(ahead.heard.wait(), _HEAD_START)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(ahead.heard.wait(), _HEAD_START)
             await self._look_and_trace(document, ahead)
         finally:
             if ahead is not None:
@@ -354,8 +348,8 @@ class Session:
         index, environment = document.index, document.environment
         known = index.parsed and index.targets and environment is not None and not environment.problem
         restored = document.report is not None and document.report.digest == document.digest
-        if not (known and self._trusted) or restored or _is_seen_to_be_broken(document):
-            return None
+        if not (known and self._trusted) or restored or not is_program(document.path, document.text):
+            return None  # What is typed mostly does not parse.
         request, heard = self._request(document), asyncio.Event()
         answer = asyncio.get_running_loop().create_task(self._asked(document, request, heard))
         return _Ahead(request, answer, heard)
@@ -547,11 +541,6 @@ def _has_fixes(report: TraceReport) -> bool:
 
 def _is_long(text: str) -> bool:
     return len(text) >= _LONG
-
-
-def _is_seen_to_be_broken(document: Document) -> bool:
-    """Whether a text does not parse; what is typed mostly does not."""
-    return len(document.text) < _VERY_LONG and isinstance(parse(document.path, document.text), Problem)
 
 
 def _digest_on_disk(path: str) -> str:

@@ -13,7 +13,15 @@ from typing import Final
 _LINES: Final = 200
 """Lines that a stretch has at least: they are parsed in two or three milliseconds."""
 
+_FEW_LINES: Final = 40
+"""The same where only what was edited is parsed."""
+
+_MOST: Final = 20_000
+"""Stretches of which it is remembered that they are programs."""
+
 _BEGINNINGS: Final = ("class ", "def ", "async def ", "@")
+
+_programs: Final[set[int]] = set()
 
 
 def parsed(text: str, length: int = _LINES) -> ast.Module:
@@ -22,18 +30,45 @@ def parsed(text: str, length: int = _LINES) -> ast.Module:
     Raises:
         SyntaxError: The text is no program; the other errors of `ast.parse` are possible, too.
     """
-    lines = text.split("\n")
-    has_plain_ends = text.count("\r") == text.count("\r\n")
-    cuts = [0, *_cuts(lines, length), len(lines)]
-    if len(cuts) == 2 or not has_plain_ends:
+    stretches = _stretches(text, length)
+    if len(stretches) == 1:
         return ast.parse(text)
     body: list[ast.stmt] = []
     try:
-        for start, end in pairwise(cuts):
-            body += ast.parse("\n" * start + "\n".join(lines[start:end])).body
+        for start, stretch in stretches:
+            body += ast.parse("\n" * start + stretch).body
     except (SyntaxError, ValueError):
         return ast.parse(text)
     return ast.Module(body, [])
+
+
+def ensure_parses(text: str, length: int = _FEW_LINES) -> None:
+    """Parse those stretches of a text that were not parsed before, which costs little after an edit.
+
+    Raises:
+        SyntaxError: The text is no program; the other errors of `ast.parse` are possible, too.
+    """
+    new = {hash(stretch): stretch for _, stretch in _stretches(text, length)}
+    for key in _programs & new.keys():
+        del new[key]
+    try:
+        for stretch in new.values():
+            ast.parse(stretch)
+    except (SyntaxError, ValueError):
+        ast.parse(text)
+        return
+    if len(_programs) > _MOST:
+        _programs.clear()
+    _programs.update(new)
+
+
+def _stretches(text: str, length: int) -> list[tuple[int, str]]:
+    """Return the stretches of a text, each with the index of its first line."""
+    if text.count("\r") != text.count("\r\n"):
+        return [(0, text)]
+    lines = text.split("\n")
+    cuts = [0, *_cuts(lines, length), len(lines)]
+    return [(start, "\n".join(lines[start:end])) for start, end in pairwise(cuts)]
 
 
 def _cuts(lines: list[str], length: int) -> Iterator[int]:

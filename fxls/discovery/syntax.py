@@ -4,36 +4,48 @@ import ast
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias, TypeVar
 
 from fxls.discovery.index import Function, Parameter, ParameterKind
-from fxls.discovery.parsing import parsed
+from fxls.discovery.parsing import ensure_parses, parsed
 from fxworker.wire import Location, Problem, Span, program_of
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+_Read = TypeVar("_Read", ast.Module, None)
 
 _FENCE: Final = re.compile(r"^[ \t]*```(?:py|python|pycon)?[ \t]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 
 
 def parse(path: str, text: str) -> ast.Module | Problem:
     """Return the syntax tree of a text, or what is wrong with it."""
+    return _read(path, text, parsed)
+
+
+def is_program(path: str, text: str) -> bool:
+    """Whether a text parses, which is told fast of one that was edited since somebody asked."""
+    return not isinstance(_read(path, text, ensure_parses), Problem)
+
+
+def _read(path: str, text: str, read: Callable[[str], _Read]) -> _Read | Problem:
+    """Return what is made of a text, or what is wrong with it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return _parsed(program_of(text.removeprefix("\ufeff")))
+            return _twice(program_of(text.removeprefix("\ufeff")), read)
         except SyntaxError as error:
             return _syntax_problem(path, f"{type(error).__name__}: {error.msg}", _error_span(error))
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:
             return _syntax_problem(path, f"{type(error).__name__}: {error}", Span(1, 0, 1, 0))
 
 
-def _parsed(text: str) -> ast.Module:
-    """Return the syntax tree; once more where CPython 3.11 took a collection in between for a fault of its own."""
+def _twice(text: str, read: Callable[[str], _Read]) -> _Read:
+    """Return what is made of a text; once more where CPython 3.11 took a collection in between for its own fault."""
     try:
-        return parsed(text)
+        return read(text)
     except SystemError:  # "AST constructor recursion depth mismatch": something else was parsed while this was.
-        return parsed(text)
+        return read(text)
 
 
 def span_of(node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Span:

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from fxls.discovery.parsing import parsed
+from fxls.discovery.parsing import ensure_parses, parsed
 
 FRAGMENTS = (
     *("class A:", "class A: pass", "def f(): pass", "@dec", "@dec(", "async def g(): pass", "    x = 1", "x = 1"),
@@ -42,17 +42,21 @@ def test_any_lines_give_the_tree_or_the_error_of_the_whole_text(seed: int) -> No
         try:
             expected = dump(ast.parse(text))
         except SyntaxError as error:
-            with pytest.raises(SyntaxError) as raised:
-                parsed(text, 1)
-            wrong = str(error), error.offset
-            assert (str(raised.value), raised.value.offset) == wrong
+            for read in (parsed, ensure_parses):
+                with pytest.raises(SyntaxError) as raised:
+                    read(text, 1)
+                wrong = str(error), error.offset
+                assert (str(raised.value), raised.value.offset) == wrong
         else:
+            ensure_parses(text, 1)
             assert dump(parsed(text, 1)) == expected
             seen += 1
     assert seen > 50
 
 
-def test_a_long_text_is_read_in_more_than_one_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that were handed to the parser."""
     read: list[str] = []
     whole = ast.parse
 
@@ -61,7 +65,29 @@ def test_a_long_text_is_read_in_more_than_one_stretch(monkeypatch: pytest.Monkey
         return whole(text)
 
     monkeypatch.setattr(ast, "parse", noted)
+    return read
+
+
+def test_a_long_text_is_read_in_more_than_one_stretch(read: list[str]) -> None:
     with warnings.catch_warnings():
         parsed(inspect.getsource(inspect))
     assert len(read) > 5
     assert all(len(each.lstrip("\n").split("\n")) < 1000 for each in read)
+
+
+def test_after_an_edit_only_what_was_edited_is_parsed(read: list[str]) -> None:
+    text = inspect.getsource(inspect)
+    ensure_parses(text)
+    read.clear()
+    at = text.index("def getmembers(")
+    ensure_parses(text[:at] + "# a comment\n\n\n" + text[at:].replace("results = []", "results = [1]", 1))
+    assert 1 <= len(read) <= 2
+    assert sum(map(len, read)) < len(text) / 10
+
+
+def test_a_program_after_a_fault_was_taken_back_is_one(read: list[str]) -> None:
+    text = "class A: pass\n" * 100
+    ensure_parses(text)
+    with pytest.raises(SyntaxError):
+        ensure_parses(text + "class B: (\n")
+    ensure_parses(text + "class B: ()\n")
