@@ -21,7 +21,7 @@ from torch import nn
 from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, without, written
 from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated, is_raising
 from fxworker.conventions import FILE
-from fxworker.evidence import Kind
+from fxworker.evidence import GIVEN, Kind
 from fxworker.having import has_field
 from fxworker.packages import with_packages
 from fxworker.patience import patience
@@ -174,7 +174,7 @@ class Search:
             each: value if each == path else kept[each] for each in choice if each in {path, *kept}
         }
         changed[path] = value
-        if isinstance(value, Group) and path.count(".") < _DEEPEST:
+        if isinstance(value, Group) and path.replace(f".{GIVEN}", "").count(".") < _DEEPEST:
             for name in self._proposals.fields(changed, path):
                 inner = joined(path, name)
                 changed = self._with(changed, inner, self._proposed(changed, inner)[0])
@@ -387,7 +387,8 @@ class Search:
         places: dict[str, list[str]] = {}
         groups = [path for path, each in choice.items() if isinstance(each, Group)]
         for path in choice:
-            places.setdefault(path.rpartition(".")[2], []).append(path)
+            # What a function gives is spoken of by the name of the function.
+            places.setdefault(path.removesuffix(f".{GIVEN}").rpartition(".")[2], []).append(path)
         for path in groups:
             group = choice[path]
             assert isinstance(group, Group)
@@ -398,7 +399,7 @@ class Search:
         # What was looked up somewhere in vain, then what is named.
         named = [path for path, each in choice.items() if complaint.lacks and each == repr(complaint.lacks)]
         named += [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
-        suspects = [path for path in choice if path and complaint.got and type_name(choice[path]) == complaint.got]
+        suspects = [path for path in choice if path and complaint.got and _may_be(choice[path], complaint.got)]
         if complaint.got:
             named.sort(key=lambda path: path not in suspects)
             return list(dict.fromkeys([*named, *suspects]))
@@ -436,6 +437,11 @@ def _length(value: Value | None) -> int:
     """Return how many items an expression has; those that have none count as long ones."""
     found = literal(value) if isinstance(value, str) else None
     return len(found) if isinstance(found, list | tuple | dict) else sys.maxsize
+
+
+def _may_be(value: Value, got: str) -> bool:
+    """Whether an expression has a type, or makes something of it where it is called."""
+    return type_name(value) == got or (isinstance(value, str) and value == f"torch.nn.{got}")
 
 
 def _twins(choice: Choice, path: str) -> list[str]:

@@ -5,9 +5,10 @@ way; what else is done with a value is read elsewhere.
 """
 
 import ast
+import re
 from typing import Final
 
-from fxworker.evidence import Usage, Use
+from fxworker.evidence import GIVEN, METHODS, SHARED, Usage, Use
 
 PROPERTIES: Final = frozenset({"shape", "ndim"})
 """What only tensors have, and arrays."""
@@ -33,7 +34,7 @@ class Bindings:
         match node:
             case ast.Name(id=name):
                 return self.paths.get(name, "")
-            case ast.Attribute(value=value, attr=name):
+            case ast.Attribute(value=value, attr=name) if not name.startswith("__"):
                 known = self.paths.get(ast.unparse(node))
                 around = self.path(value)
                 return known or (f"{around}.{name}" if around and name not in PROPERTIES else "")
@@ -43,13 +44,28 @@ class Bindings:
             case ast.Subscript(value=value):
                 around = self.path(value)
                 return f"{around}[]" if around and not isinstance(node.slice, ast.Slice) else around
-            case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[ast.Constant(str(key))], keywords=[]):
-                around = self.path(value)
-                return f"{around}.{key}" if around else ""
+            case ast.Call():
+                return self._given_by(node)
             case ast.BoolOp(op=ast.Or(), values=[first, *_]):
                 return self.path(first)
             case _:
                 return ""
+
+    def _given_by(self, call: ast.Call) -> str:
+        """Return the path of what a call gives: an entry, a copy, or what a function that is a parameter returns."""
+        match call:
+            case ast.Call(func=ast.Attribute(value=value, attr="get" | "pop"), args=[ast.Constant(str(key))]):
+                around = self.path(value)
+                return f"{around}.{key}" if around else ""
+            case (
+                ast.Call(func=ast.Attribute(value=value, attr="copy"), args=[], keywords=[])
+                | ast.Call(func=ast.Name(id="dict" | "deepcopy"), args=[value], keywords=[])
+                | ast.Call(func=ast.Attribute(value=ast.Name(id="copy"), attr="copy" | "deepcopy"), args=[value])
+            ):
+                return self.path(value)
+            case _:
+                path = "" if _is_of_python(call.func) else self.path(call.func)
+                return f"{path}.{GIVEN}" if path else ""
 
     def bind(self, name: str, path: str) -> None:
         """Note that a name holds a value from now on, or with "" that it holds another."""
@@ -114,9 +130,27 @@ class Bindings:
             case _:
                 pass
 
+    def taken_from(self, base: dict[str, str], given: dict[str, str]) -> None:
+        """Bind what the constructor of a base has put into attributes to the values that it was given.
+
+        Args:
+            base: The names of that constructor, with the paths of what they hold.
+            given: Its parameters, with the paths of what they were given here.
+        """
+        for name, path in base.items():
+            first, *rest = re.split(r"(?=[.\[])", path, maxsplit=1)
+            if name.startswith("self.") and first in given:
+                self.paths.setdefault(name, given[first] + "".join(rest))
+
     def _items(self, target: ast.expr, path: str) -> None:
         if isinstance(target, ast.Name):
             self.paths[target.id] = f"{path}[]"
             self.use(f"{path}[]")
         elif isinstance(target, ast.Tuple | ast.List):
             self.unpacked(target, f"{path}[]")
+
+
+def _is_of_python(called: ast.expr) -> bool:
+    """Whether what is called is a method that Python's own values have, or modules."""
+    name = called.attr if isinstance(called, ast.Attribute) else ""
+    return METHODS.get(name, "tensor") != "tensor" or name in SHARED

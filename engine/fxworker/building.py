@@ -25,13 +25,13 @@ from fxengine.syntax import nodes_around
 from fxworker.arguments import Search
 from fxworker.choices import every_parameter_of
 from fxworker.complaints import complaint_of
+from fxworker.conventions import is_configuration
 from fxworker.inner import NotReachedError, locals_of
 from fxworker.lacking import unmade
 from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
 from fxworker.makers import functions_making, made_in, methods_making, scope_with, with_configurations
 from fxworker.meta import OnMeta
-from fxworker.neighbours import CONFIGURING
 from fxworker.offline import weights_are_absent
 from fxworker.packages import with_packages
 from fxworker.slicing import names_in
@@ -271,7 +271,7 @@ def search_for(target: TraceTarget, loaded: Loaded) -> Search | None:
 
 def _search(target: TraceTarget, cls: Any, loaded: Loaded, scope: dict[str, Any]) -> Search:
     inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
-    if any(map(CONFIGURING.fullmatch, required_parameters(cls))):
+    if any(map(is_configuration, required_parameters(cls))):
         scope = with_configurations(loaded, scope)
     return Search(target.callee, cls, scope, partial(attempt, real=False), inner=inner)
 

@@ -1,8 +1,8 @@
 """Arguments that were chosen for a constructor, as a tree of Python expressions, and how it is written.
 
 A value is an expression, or a group of values: a call of a class, a namespace with attributes, a mapping, a module that
-has some attributes, or a list, whose items are called `0`, `1` and so on. A choice maps paths such as `config.width` to
-values.
+has some attributes, a function with what it gives, or a list, whose items are called `0`, `1` and so on. A choice maps
+paths such as `config.width` to values.
 """
 
 import ast
@@ -23,7 +23,7 @@ class Group:
         size: How many items a list has, and what a namespace says of its length, if it has one.
     """
 
-    style: Literal["call", "namespace", "mapping", "module", "list"]
+    style: Literal["call", "namespace", "mapping", "module", "function", "list"]
     head: str = ""
     cls: Any = None
     size: int = 0
@@ -75,6 +75,8 @@ def written(choice: Choice, path: str = "") -> str:
         case "module":
             attributes = ", ".join(f"{name!r}: {each}" for name, each in parts.items())
             return f"type('Module', (torch.nn.Identity,), {{{attributes}}})()"
+        case "function":
+            return f"lambda *_, **__: {', '.join(parts.values()) or None}"
         case "list":
             return f"[{', '.join(parts.values())}]"
 

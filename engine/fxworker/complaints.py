@@ -15,7 +15,7 @@ from torch import nn
 from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.syntax import nodes_around
-from fxworker.choices import attribute_of
+from fxworker.choices import attribute_of, parameters_of
 from fxworker.evidence import Kind, kind_of_attribute
 from fxworker.lacking import (
     WORD,
@@ -39,7 +39,7 @@ from fxworker.lacking import (
     words_around,
 )
 from fxworker.patience import OutOfPatience
-from fxworker.wording import MOST_VALUES, WANTED, missing_in, no_number_in, numbers, quoted, said_kind
+from fxworker.wording import MOST_VALUES, WANTED, missing_in, no_number_in, numbers, quoted, said_kind, told_missing
 
 _RAISED: Final = (AssertionError, TypeError, ValueError, NotImplementedError)
 """What code raises that does not like the type of a value."""
@@ -100,7 +100,7 @@ def complaint_of(error: BaseException) -> Complaint:
     moments = list(_moments(error.__traceback__))
     tests = _conditions(error)
     words = tuple(_words(text, moments, tests))
-    values = (*quoted(text), *numbers(text), *_compared(moments, tests))
+    values = (*_looked_up(error.__context__), *quoted(text), *numbers(text), *_compared(moments, tests))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
         return replace(told, within=tuple(constructed(moments)), spread=tuple(_spread(moments)))
     if is_message:
@@ -113,20 +113,45 @@ def complaint_of(error: BaseException) -> Complaint:
     classes = _checked(error, tests)
     if got or classes:
         return Complaint(words, "object" if got else said_kind(text), got, values=values, classes=classes)
-    if (got := no_number_in(text)) and isinstance(error, RuntimeError | ValueError):
-        told = Complaint(words, "number", got, values=values)
-    elif isinstance(error, OutOfPatience | ZeroDivisionError) or "Overflow" in text:
-        # Something was too large, or too small for what it is divided by.
-        told = Complaint(words, values=("512", "1") if isinstance(error, ZeroDivisionError) else ("2", "1"))
-    elif isinstance(error, TypeError | ValueError | IndexError):
-        told = _about_kind(error, text, words, values, moments, tests)
-    else:
-        told = Complaint(words, said_kind(text), length=_length_in(tests), values=values)
-    if missing := keywords_wanted(moments, tests) or missing_in(text):
-        within = tuple(constructed(moments))
+    told = _about_value(error, text, words, values, moments, tests)
+    within = tuple(constructed(moments))
+    if missing := keywords_wanted(moments, tests) or missing_in(text) or told_missing(text, _parameters_of(within)):
         callee = within[0].__name__ if within else ""
         return replace(told, missing=missing, callee=callee, within=within)
     return told
+
+
+def _about_value(
+    error: BaseException,
+    text: str,
+    words: tuple[str, ...],
+    values: tuple[str, ...],
+    moments: Moments,
+    tests: list[ast.expr],
+) -> Complaint:
+    """Read a complaint about a value that is there: its kind, its size, what it has none of."""
+    if (got := no_number_in(text)) and isinstance(error, RuntimeError | ValueError):
+        return Complaint(words, "number", got, values=values)
+    if isinstance(error, StopIteration) and moments and "parameters()" in moments[0][2]:
+        # A module was asked for its first one.
+        return Complaint(words, got="Module", lacks="parameters", values=("torch.nn.Linear(64, 64)",))
+    if isinstance(error, OutOfPatience | ZeroDivisionError) or "Overflow" in text:
+        # Something was too large, or too small for what it is divided by.
+        return Complaint(words, values=("512", "1") if isinstance(error, ZeroDivisionError) else ("2", "1"))
+    if isinstance(error, TypeError | ValueError | IndexError):
+        return _about_kind(error, text, words, values, moments, tests)
+    return Complaint(words, said_kind(text), length=_length_in(tests), values=values)
+
+
+def _parameters_of(classes: Iterable[type]) -> set[str]:
+    """Return the names of the arguments that some classes take."""
+    return {name for cls in classes for name in parameters_of(cls)}
+
+
+def _looked_up(error: BaseException | None) -> list[str]:
+    """Return the keys of the tables that had no entry, which led to another error."""
+    moments = list(_moments(error.__traceback__)) if isinstance(error, KeyError) else []
+    return [key for _, frame, line in moments[:1] for key in keys_of_tables(frame, line)]
 
 
 def is_evaluated(error: BaseException) -> bool:

@@ -1,10 +1,33 @@
-"""What parameters of models are usually called, and what they usually take: the table behind inferred arguments."""
+"""What parameters of models are usually called, and what they usually take: the table behind inferred arguments.
+
+Also what configurations are called, be it a parameter, a class, a table of them, or the variable that holds its file.
+"""
 
 import re
 from typing import Final
 
 FILE: Final = "'weights.pt'"
 """What stands for a file."""
+
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CONFIGURATION: Final = re.compile(
+    r"\w*config(uration)?s?|\w*cfgs?|confs?|args|arguments|h?params|(hyper)?parameters|options?|opts?|settings|hps"
+)
+"""Words for a configuration."""
+_FORMAT: Final = frozenset({"yaml", "yml", "json", "toml"})
+
+
+def is_configuration(name: str) -> bool:
+    """Whether a parameter, a class or a table is called as configurations are: `opt`, `NetConfig`, `MODEL_CONFIGS`."""
+    words = _WORD.findall(name)
+    return bool(words) and _CONFIGURATION.fullmatch(words[-1].lower()) is not None
+
+
+def holds_configuration(name: str) -> bool:
+    """Whether a variable is called as the path of a configuration is: `cfg_path`, `yaml_file`."""
+    words = [each.lower() for each in _WORD.findall(name)]
+    return any(each in _FORMAT or _CONFIGURATION.fullmatch(each) for each in words)
 
 
 def usual_values(name: str) -> tuple[str, ...]:
@@ -20,6 +43,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
     (re.compile(pattern), values)
     for pattern, values in (
         (r"(use|is|has|with|enable|return|apply|share)_\w+", ("True", "False")),
+        (r"(\w+_)?mult(iplier|s)?", ("2", "[1, 2]", "1", "4")),
         (r"_?target_?|class_path|(full_)?class_name", ("'torch.nn.Identity'",)),
         (r"(.*_)?(model|encoder|tokenizer|bert|lm)_(name_or_path|path_or_name|id|card)", ("'bert-base-uncased'",)),
         (r"(.*_)?(n_?fft|fft_size|fft_length|win_length|win_size|window_length|frame_length)", ("512",)),
@@ -105,7 +129,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"device", ("'cpu'",)),
         (r"dtype", ("torch.float32", "None")),
         (
-            r"(use|is|with|has|do|no|enable|return|add|share|causal|bias|learn).*|.*_bias|residual|bidirectional|causal|training|inplace",
+            r"(use|is|with|has|do|no|enable|return|add|share)(_.*|[A-Z].*)?|(causal|bias|learn).*|.*_bias|residual|bidirectional|training|inplace",
             ("True", "False"),
         ),
         (r"mode|type|kind|name|.*_(mode|type|name)|padding_mode", ("'default'", "'resnet18'")),

@@ -38,6 +38,16 @@ METHODS: Final[dict[str, Kind]] = {
 """What has an attribute of such a name; `copy`, `pop` and `update` are left out, since several kinds have them."""
 
 
+SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "weight", "bias"})
+"""Attributes that say nothing of what has them, since several kinds do."""
+
+OF_ARRAYS: Final = frozenset({"astype", "nbytes"})
+"""Attributes that arrays have, and tensors have not."""
+
+GIVEN: Final = "()"
+"""What stands in a path for what a call gives: `vocab.size.()`."""
+
+
 @dataclass
 class Use:
     """What is known of one value. Mutable: evidence is added.
@@ -53,6 +63,8 @@ class Use:
         textual: It may be a string, whatever else it may be.
         counts: It says how many parts are made.
         turned: It is a record, and what it has in a place stands in a list with that of the others.
+        apart: It has an attribute that no tensor has.
+        array: It is an array of numpy's.
     """
 
     kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
@@ -65,6 +77,8 @@ class Use:
     textual: bool = False
     counts: bool = False
     turned: bool = False
+    apart: bool = False
+    array: bool = False
 
     def note(self, kind: Kind) -> None:
         """Add evidence for a kind."""
@@ -74,7 +88,7 @@ class Use:
     def kind(self) -> Kind | None:
         """What it is, as far as one can tell; a test for truth alone says least."""
         strong: dict[Kind, int] = {kind: count for kind, count in self.kinds.items() if kind != "flag"}
-        structured: tuple[Kind, ...] = ("tensor", "mapping", "object", "sequence")
+        structured: tuple[Kind, ...] = ("tensor", "mapping", "object", "sequence")[self.apart :]
         telling: list[Kind] = [kind for kind in structured if kind in strong] or sorted(
             strong, key=lambda each: -strong[each]
         )
@@ -95,6 +109,8 @@ class Use:
         self.textual = self.textual or other.textual
         self.counts = self.counts or other.counts
         self.turned = self.turned or other.turned
+        self.apart = self.apart or other.apart
+        self.array = self.array or other.array
 
 
 Usage: TypeAlias = dict[str, Use]
@@ -110,7 +126,8 @@ def fields_of(usage: Usage, path: str) -> list[str]:
     """Return the names of the attributes or keys that are read from a value, in their order."""
     prefix = f"{path}."
     found = (each[len(prefix) :] for each in usage if each.startswith(prefix))
-    return list(dict.fromkeys(each.partition(".")[0].partition("[")[0] for each in found))
+    names = dict.fromkeys(each.partition(".")[0].partition("[")[0] for each in found)
+    return [each for each in names if each != GIVEN]
 
 
 def merge(usage: Usage, path: str, known: Usage, name: str) -> None:

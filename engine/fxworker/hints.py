@@ -24,6 +24,8 @@ from fxworker.packages import full_name
 ARGUMENTS: Final = Group("namespace", "argparse.Namespace")
 """What parsing a command line gives, which some libraries take where they take no other object."""
 
+ARRAYS: Final = ("numpy.ones((64, 64), 'float32')",)
+
 TENSORS: Final = ("torch.ones(64)", "torch.ones(64, 64)", "torch.ones(64, 1)", "torch.ones(1, 64, 64)")
 
 PLAIN: Final[dict[Any, tuple[str, ...]]] = {

@@ -1,6 +1,7 @@
 """What calls of Python's own functions and of torch's say about the values that they are given."""
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,6 +19,9 @@ _TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torc
 
 _OF_ITEMS: Final = ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "torch.Tensor")
 """How constructors end that take items, or a size, but no number which is computed."""
+
+_INITIALISING: Final = re.compile(r"\binit\.\w+_$")
+"""Functions that fill a tensor."""
 
 _TAKING: Final[dict[str, tuple[Kind, Kind | None]]] = {
     "ModuleList": ("sequence", "callable"),
@@ -42,13 +46,44 @@ def is_known_call(name: str, mine: list[tuple[str | int, str]], names: Bindings)
                 names.use(path).least = max(names.use(path).least, 1)
             if item is not None:
                 names.use(f"{path}[]").note(item)
-    elif name == "self.register_buffer" or name.endswith(_TAKING_TENSORS):
-        for at, path in mine:
-            if at in {"tensor", "data"} or at == int(name == "self.register_buffer"):
-                names.use(path).note("tensor")
     else:
-        return False
+        return _is_of_tensors(name, mine, names) or _is_of_text(name, mine, names)
     return True
+
+
+def _is_of_tensors(name: str, mine: list[tuple[str | int, str]], names: Bindings) -> bool:
+    """Note what a function that takes a tensor, or an array, says; False for another."""
+    is_buffer = name == "self.register_buffer"
+    is_array = name.endswith("from_numpy")
+    if not (is_buffer or is_array or name.endswith(_TAKING_TENSORS) or _INITIALISING.search(name)):
+        return False
+    for at, path in mine:
+        if at in {"tensor", "data"} or at == int(is_buffer):
+            names.use(path).note("tensor")
+            names.use(path).array |= is_array
+    return True
+
+
+def _is_of_text(name: str, mine: list[tuple[str | int, str]], names: Bindings) -> bool:
+    """Note what a function that reads an expression says, which is a list of numbers mostly; False for another."""
+    if name not in {"eval", "literal_eval", "ast.literal_eval"}:
+        return False
+    for _, path in mine:
+        names.use(path).note("string")
+        names.use(path).literals.append("'[64, 64]'")
+    return True
+
+
+def note_numbers(generator: ast.comprehension, parts: list[ast.expr], names: Bindings) -> None:
+    """Note that a text has numbers in it: `[int(each) for each in sizes.split(",")]`."""
+    match generator.iter:
+        case ast.Call(func=ast.Attribute(value=value, attr="split"), args=[ast.Constant(str(separator))]):
+            converted = {ast.unparse(each) for part in parts for each in ast.walk(part) if isinstance(each, ast.Call)}
+            target = ast.unparse(generator.target)
+            if names.path(value) and not converted.isdisjoint({f"int({target})", f"float({target})"}):
+                names.use(names.path(value)).literals.append(repr(separator.join(("3", "3"))))
+        case _:
+            pass
 
 
 def note_computed(call: ast.Call, name: str, names: Bindings) -> None:

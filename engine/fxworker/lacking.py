@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from fxengine.errors import text_of
 from fxworker.absent import is_stand_in
 from fxworker.choices import attribute_of, parameters_of
-from fxworker.conventions import FILE
+from fxworker.conventions import FILE, holds_configuration, usual_values
 from fxworker.having import is_assigned
 from fxworker.nearby import configurations, files_called
 from fxworker.surroundings import constructor_of, tree_of
@@ -40,11 +40,13 @@ _NO_ATTRIBUTE: Final = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 _ASKED_FOR: Final = ("ReLU", "relu", "LSTM", "BatchNorm2d", "Conv2d", "Linear")
 """What modules are mostly asked for by name: `getattr(nn, kind)`."""
 
+_MANY: Final = 100
+"""How many keys are a registry's."""
+
+_MOST_KEYS: Final = 10_000
+
 _MOST_RECORDS: Final = 3
 """How many classes are tried for a value that lacks an attribute."""
-
-_CONFIGURATION: Final = re.compile(r"cfg|conf|ya?ml|json|model_def")
-"""What is in the names of variables that hold the path of a configuration."""
 
 _LISTING: Final = (dict, list, tuple, set, frozenset)
 """What a value may be looked for in."""
@@ -94,9 +96,17 @@ def keys_of_tables(frame: FrameType, line: str) -> list[str]:
     found: list[str] = []
     for name in dict.fromkeys(WORD.findall(line)):
         table = frame.f_locals.get(name, frame.f_globals.get(name))
-        if isinstance(table, Mapping) and 0 < len(table) < 100:
-            found += [repr(each) for each in table if isinstance(each, str | int)]
+        if isinstance(table, Mapping) and 0 < len(table) < _MOST_KEYS:
+            found += map(repr, _likeliest([each for each in table if isinstance(each, str | int)]))
     return found[:MOST_VALUES]
+
+
+def _likeliest(keys: list[str | int]) -> list[str | int]:
+    """Return the keys of a table, those of a large one with what models are usually called, then with short names."""
+    if len(keys) < _MANY:
+        return keys
+    usual = usual_values("model_name")
+    return sorted(keys, key=lambda each: (repr(each) not in usual, len(str(each)), str(each)))
 
 
 def keys_of_table(moments: Moments, key: str) -> frozenset[str] | None:
@@ -221,7 +231,7 @@ def files_named(name: str, moments: Moments, asking: Iterable[str]) -> Iterator[
     """
     made_up = repr(name) == FILE
     paths = dict.fromkeys(os.path.dirname(frame.f_code.co_filename) for _, frame, _ in moments)
-    for folder in paths if not made_up or any(map(_CONFIGURATION.search, asking)) else ():
+    for folder in paths if not made_up or any(map(holds_configuration, asking)) else ():
         if os.path.isdir(folder) and "site-packages" not in folder and not folder.startswith(sys.prefix):
             beside = os.path.join(folder, "_")
             yield from map(repr, configurations(beside) if made_up else files_called(name, beside))

@@ -14,13 +14,11 @@ from typing import Any, Final
 
 from fxworker.absent import importing
 from fxworker.command_lines import no_required_arguments
+from fxworker.conventions import is_configuration
 from fxworker.loading import Loaded, compiled, with_flags
 from fxworker.slicing import slice_of
 
 _MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
-_CONFIGURATION: Final = re.compile(
-    r"(?i)(.*_)?(config(uration)?s?|cfgs?|args|h?params|hyper_?parameters|options|opts?|settings|hps)"
-)
 _EXECUTED: Final = "configurations"
 """What the configurations of a file are kept as that were executed for a search."""
 
@@ -66,7 +64,7 @@ def with_configurations(loaded: Loaded, scope: dict[str, Any]) -> dict[str, Any]
     """Return a scope that has what the file calls configurations, also if its models do not need them."""
     body = loaded.tree.body if loaded.tree is not None else []
     targets = (each for statement in body if isinstance(statement, ast.Assign) for each in statement.targets)
-    names = [each.id for each in targets if isinstance(each, ast.Name) and _CONFIGURATION.fullmatch(each.id)]
+    names = [each.id for each in targets if isinstance(each, ast.Name) and is_configuration(each.id)]
     missing = [each for each in names if each not in scope]
     if missing and _EXECUTED not in loaded.inner:
         found = scope_with(missing, loaded, scope)

@@ -9,16 +9,11 @@ from typing import Any, Final
 from torch import nn
 
 from fxworker.choices import Group, Value, attribute_of
+from fxworker.conventions import is_configuration
 from fxworker.evidence import Kind
 from fxworker.having import has_field, takes_any
 from fxworker.hints import PLAIN, made
 
-CONFIGURING: Final = re.compile(
-    r"(.*_)?(config|cfg|conf|args|params|hparams|options|opt|opts|hps|configuration|settings)", re.IGNORECASE
-)
-"""What parameters are called that are configurations."""
-
-_CONFIGURATION: Final = re.compile(r"(?i)(config|cfg|args|params|options|opts?|configuration|settings|hps)s?$")
 _MOST: Final = 12
 """How many entries of a table are looked at."""
 
@@ -55,7 +50,7 @@ class Neighbours:
         """
         fields = list(fields)
         found: list[Value] = []
-        if kind in {"object", "mapping", None} and (fields or CONFIGURING.fullmatch(name)):
+        if kind in {"object", "mapping", None} and (fields or is_configuration(name)):
             found += self._instances(name, fields)
             found += self._configurations(name, fields) if kind != "mapping" else []
         is_module = is_module_name(name) or self.has_module(name)
@@ -74,7 +69,7 @@ class Neighbours:
                 continue
             if key.lower() == name.lower() or _has_all(value, fields):
                 found.append(key)
-            elif _CONFIGURATION.search(key) and isinstance(value, dict):
+            elif is_configuration(key) and isinstance(value, dict):
                 found += [f"{key}[{one!r}]" for one, each in _first(value) if _gives_all(each, fields)]
         return sorted(found, key=str)
 
@@ -87,7 +82,7 @@ class Neighbours:
             share = sum(has_field(cls, each) for each in fields) / len(fields) if fields else 0.0
             if share == 0.0 and len(fields) > 1 and not takes_any(cls):
                 continue
-            if share < 0.5 and not (_CONFIGURATION.search(key) and CONFIGURING.fullmatch(name)):
+            if share < 0.5 and not (is_configuration(key) and is_configuration(name)):
                 continue
             likeness = _overlap(key, getattr(self._root, "__name__", "")) / 100
             ranked.append((-share - likeness, key, made(key, cls)))

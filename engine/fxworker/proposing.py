@@ -5,6 +5,7 @@ classes of the file, its name, and what parameters of that name have as default 
 """
 
 import ast
+import enum
 import inspect
 import re
 import typing
@@ -23,12 +24,13 @@ from fxworker.choices import (
     owner_of,
     parameters_of,
 )
-from fxworker.conventions import FILE, usual_values
-from fxworker.evidence import Kind, Usage, Use, fields_of
+from fxworker.conventions import FILE, is_configuration, usual_values
+from fxworker.evidence import GIVEN, Kind, Usage, Use, fields_of
 from fxworker.examples import FEW, is_number, lists_of
 from fxworker.having import lacked_by_all
-from fxworker.hints import ARGUMENTS, MAPPINGS, PLAIN, TENSORS, Hints, is_of
-from fxworker.neighbours import CONFIGURING, Neighbours, is_module_name
+from fxworker.hints import ARGUMENTS, ARRAYS, MAPPINGS, PLAIN, TENSORS, Hints, is_of
+from fxworker.neighbours import Neighbours, is_module_name
+from fxworker.packages import full_name
 from fxworker.usage import usage_of
 
 TAKES_ANY: Final = "lambda self, input, *_, **__: input"
@@ -42,6 +44,9 @@ STAND_INS: Final = frozenset(
 )
 """What stands in for a module of which nothing is known."""
 
+_PARAMETERS: Final = "lambda self: iter([torch.ones(1)])"
+"""A method `parameters` of a module that has one."""
+
 _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "number": ("64", "4", "2", "1", "8", "0.1"),
     "string": ("'relu'", "'default'", "'same'", "''"),
@@ -50,7 +55,7 @@ _OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "object": (Group("namespace"), Group("module"), ARGUMENTS, Group("mapping")),
     "callable": ("torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", Group("module")),
     "class": ("torch.nn.Identity", "torch.nn.BatchNorm2d", "torch.nn.LayerNorm", "torch.nn.GELU"),
-    "tensor": TENSORS,
+    "tensor": (*TENSORS, *ARRAYS),
     "flag": ("False", "True"),
 }
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
@@ -67,6 +72,10 @@ _GIVEN: Final = frozenset({"in_channels", "in_ch", "in_chans", "in_planes", "inp
 _MADE: Final = frozenset(
     {"out_channels", "out_ch", "out_chans", "out_planes", "num_features", "num_channels", "planes"}
 )
+_GETTING: Final = re.compile(r"^_*(get|read|load)_+")
+"""How functions are called that give what the rest of their names says."""
+_PLAIN_KINDS: Final = frozenset({"number", "string", "sequence", "mapping"})
+"""What a function gives that is no part of a model."""
 _MISSING: Final = "???"
 """What omegaconf's configurations have where whoever uses them must say something."""
 
@@ -76,7 +85,10 @@ _SIZE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for a value: a parameter or a field, with what is known of it; `nested` says that its items are lists."""
+    """A place for a value: a parameter or a field, with what is known of it.
+
+    `nested` says that its items are lists, and `gives` what comes out of it where it is called.
+    """
 
     path: str
     name: str
@@ -85,12 +97,18 @@ class Slot:
     use: Use
     fields: tuple[str, ...]
     nested: bool = False
+    gives: Kind | None = None
 
     @property
     def kind(self) -> Kind | None:
         """What its value must be, as far as the constructor shows: what is gone over may be a mapping."""
         is_mapping = self.use.kind == "sequence" and (self.hint is dict or typing.get_origin(self.hint) in MAPPINGS)
         return "mapping" if is_mapping else self.use.kind
+
+    @property
+    def is_called(self) -> bool:
+        """Whether it may be a function."""
+        return self.kind in {"callable", "class", None}
 
     @property
     def usual_type(self) -> str:
@@ -116,6 +134,8 @@ class Proposals:
         self._annotations = Hints(scope, root)
         self._neighbours = Neighbours(scope, root)
         self._defaults = _defaults(scope, root)
+        enumerations = {name: value for name, value in scope.items() if isinstance(value, enum.EnumType)}
+        self._enumerations = {name: full_name(cls) for name, cls in enumerations.items()}
 
     def of(self, choice: Choice, path: str) -> list[Value]:
         """Return what a place may hold, best first."""
@@ -132,7 +152,8 @@ class Proposals:
             # It is annotated with what stands for any object, or with a class that gives attributes by itself.
             found.append(_namespace(slot.use))
         found += _of_holder(owner, slot)
-        found += [*near, *_of_owner(choice, path, slot.name)]
+        found += [*(ARRAYS if slot.use.array else ()), *near, *_of_owner(choice, path, slot.name)]
+        found += [Group("function")] if slot.gives in _PLAIN_KINDS and slot.is_called else []
         found += self._of_unread(slot)
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
@@ -141,7 +162,8 @@ class Proposals:
             found += self._of_file(slot)
         # The annotation may be that of an inherited constructor, where the file has a class of its own.
         found += far
-        # A name says how much, an annotation says what.
+        # A name says how much, an annotation says what, and the default of a text more than a name of any text.
+        found += [each for each in slot.use.defaults if kind == "string" and fits(kind, each)]
         found += [each for each in known if (not plain or is_of(each, slot.hint)) and fits(kind, each)]
         found += [each for each in self._defaults.get(slot.name, ()) if fits(kind, each)]
         found += [each for each in slot.use.defaults if fits(kind, each)]
@@ -150,6 +172,7 @@ class Proposals:
             found.append(Group("mapping") if slot.fields else self._entries(choice, path))
         if kind == "object" and slot.use.kinds.get("sequence"):
             found.append(_namespace(slot.use))
+        found += [Group("function")] if slot.gives is not None and slot.is_called else []
         found += plain
         if kind == "sequence":
             found += lists_of(self._usage_around(choice, slot.path), slot.name)
@@ -176,6 +199,8 @@ class Proposals:
         assert isinstance(group, Group)
         if group.style == "list":
             return [str(each) for each in range(group.size)]
+        if group.style == "function":
+            return [GIVEN]
         if group.style != "call":
             return [
                 each
@@ -197,7 +222,11 @@ class Proposals:
             default = parameter.default
         usage = self._usage_around(choice, path)
         nested = usage.get("[]", Use()).kind == "sequence"
-        return Slot(path, name, hint, default, usage.get("", Use()), tuple(fields_of(usage, "")), nested)
+        if name == GIVEN:
+            # What it gives is called as the function is.
+            name = _GETTING.sub("", owner_of(around)[1])
+        gives = usage.get(f".{GIVEN}", Use()).kind
+        return Slot(path, name, hint, default, usage.get("", Use()), tuple(fields_of(usage, "")), nested, gives)
 
     def optional(self, group: Group) -> list[str]:
         """Return the parameters of a constructor that need not be given."""
@@ -282,17 +311,23 @@ class Proposals:
 
     def _of_unread(self, slot: Slot) -> list[Value]:
         """Return objects for what is called a configuration, where something else knows what is read from it."""
-        if slot.kind is not None or slot.hint is not inspect.Parameter.empty or not CONFIGURING.fullmatch(slot.name):
+        if slot.kind is not None or slot.hint is not inspect.Parameter.empty or not is_configuration(slot.name):
             return []
         return [*self._of_file(slot), Group("namespace")]
 
     def _said(self, slot: Slot) -> Iterator[Value]:
         """Yield what the code says: literals it compares with, and what the annotation allows."""
         if slot.use.textual or slot.kind not in {"sequence", "object", "mapping"}:
-            yield from dict.fromkeys(slot.use.literals)
+            yield from dict.fromkeys(map(self._shortened, slot.use.literals))
         said = self._annotations.values(slot.hint, slot.name)
         # What is read from a mapping, or from an object, says more than what any mapping may have.
         yield from (each for each in said if not (slot.fields and isinstance(each, str) and each.startswith("{")))
+
+    def _shortened(self, expression: str) -> str:
+        """Return the member of an enumeration as the file would name it, another expression as it is."""
+        around, _, member = expression.rpartition(".")
+        cls = next((name for name, full in self._enumerations.items() if around == full), "")
+        return f"{cls}.{member}" if cls else expression
 
     def _is_far(self, group: Group) -> bool:
         """Whether a group is a call of a class that the file has no name for."""
@@ -355,6 +390,8 @@ def _of_holder(owner: Value | None, slot: Slot) -> Iterator[Value]:
     if owner.style != "call" and slot.use.optional and slot.kind in _LEFT_OUT:
         # What an object may lack need not be made up.
         yield "None"
+    if owner.style == "module" and slot.name == "parameters":
+        yield _PARAMETERS
     if owner.style == "mapping" and owner.head and slot.kind == "object":
         # Such a mapping gives its items as attributes, and takes no others.
         yield Group("mapping")

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from fxworker.conventions import is_configuration
 from fxworker.costs import Definitions, cost_of, costly_in, lightened
 from fxworker.orders import Order, orders_of
 from fxworker.reparsing import last_line
 from fxworker.statements import Definition, Statement, statements_of, with_node
-
-_CONFIGURATION: Final = re.compile(r"(Config|Configuration|Args|Arguments|Params|HParams|Hyperparameters|Options)$")
-"""How classes end that hold the arguments of a model, with which one can be built that nothing else says how to."""
 
 _DYNAMIC: Final = frozenset({"globals", "locals", "vars", "eval", "exec", "__import__"})
 """Names whose use means that any definition of the file may be looked up by its name."""
@@ -306,7 +304,8 @@ def _is_root(statement: Statement) -> bool:
     node = statement.node
     if statement.effect or "*" in statement.binds or (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
         return True
-    return isinstance(node, ast.ClassDef) and _CONFIGURATION.search(node.name) is not None
+    # With what holds the arguments of a model one can be built that nothing else says how to.
+    return isinstance(node, ast.ClassDef) and is_configuration(node.name)
 
 
 def _is_mentioned(statement: Statement, text: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from fxworker.choices import attribute_of
+from fxworker.packages import full_name
 
 
 def constructor_of(cls: Any) -> Any:
@@ -74,7 +75,8 @@ class Surroundings:
         for node in nodes:
             value = node.value if isinstance(node, ast.Constant) else self.value(node)
             if isinstance(value, enum.Enum):
-                yield ast.unparse(node)
+                full = full_name(type(value))
+                yield f"{full}.{value.name}" if full else ast.unparse(node)
             elif isinstance(node, ast.Constant) or isinstance(value, str | int | float):
                 yield repr(value)
 

@@ -5,25 +5,21 @@
 `super().__init__(…)` and into the constructors of other classes, not further. Nothing is executed.
 """
 
-import argparse
 import ast
 import copy
-import dataclasses
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any, Final
 
-from torch import nn
+from torch import Tensor, nn
 
 from fxworker.bindings import PROPERTIES, Bindings
 from fxworker.choices import attribute_of, every_parameter_of, parameters_of
 from fxworker.conditions import note_attribute, note_cases, note_comparison, note_test
-from fxworker.evidence import METHODS, Kind, Usage, Use, merge
-from fxworker.known_calls import is_known_call, note_computed
+from fxworker.evidence import METHODS, OF_ARRAYS, SHARED, Kind, Usage, Use, merge
+from fxworker.known_calls import is_known_call, note_computed, note_numbers
+from fxworker.receivers import Reading, Way, holds_data, positional
 from fxworker.surroundings import Surroundings, constructor_of, is_own_attribute, methods_of, tree_of
-
-_SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "weight", "bias"})
 
 _SPLITTING: Final = frozenset({"split", "rsplit", "partition", "rpartition"})
 
@@ -36,9 +32,6 @@ _ADDING: Final = frozenset({"append", "extend", "insert", "add_module", "setattr
 _MOST_METHODS: Final = 12
 """How many methods are read that a constructor calls."""
 
-_DEEPEST: Final = 3
-"""How many constructors a value is followed into, and how many methods on the way."""
-
 
 def usage_of(cls: Any) -> Usage:
     """Return what the constructors of a class, its own and those it inherits, say about the parameters.
@@ -46,53 +39,30 @@ def usage_of(cls: Any) -> Usage:
     Args:
         cls: The class, or a function.
     """
-    return _usage_of(cls, _Way(), None)
+    return _read_of(cls, Way(), None).usage
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Way:
-    """How a constructor is come to: in how many others it is called, and in how many methods of theirs.
-
-    What was read of the others is kept: the same constructor is called in many places.
-    """
-
-    constructors: int = 0
-    methods: int = 0
-    read: "dict[tuple[int, int, int, int], tuple[Any, Usage]]" = dataclasses.field(
-        default_factory=dict[tuple[int, int, int, int], tuple[Any, Usage]]
-    )
-
-    def into(self, *, method: bool) -> "_Way":
-        """Return the way on into a constructor or function, or into a method of the same object."""
-        return dataclasses.replace(self, constructors=self.constructors + (not method), methods=self.methods + method)
-
-    @property
-    def ends(self) -> bool:
-        """Whether nothing is followed from here on."""
-        return self.constructors >= _DEEPEST or self.methods >= _DEEPEST
-
-
-def _usage_of(cls: Any, way: _Way, owner: Any) -> Usage:
-    """Return what a constructor that is come to in a way says; `owner` is the class whose method it is."""
+def _read_of(cls: Any, way: Way, owner: Any) -> Reading:
+    """Read a constructor that is come to in a way; `owner` is the class whose method it is."""
     key = id(cls), id(owner), way.constructors, way.methods
     if key in way.read:
-        return way.read[key][1]
+        return way.read[key]
     function = constructor_of(cls)
     tree = tree_of(function)
-    found: Usage = {}
+    found = Reading(cls, {}, {})
     if tree is not None:
         reader = _Reader(function.__globals__, owner or cls, function, way)
         reader.read(tree)
         reader.read_methods(methods_of(cls))
-        found = reader.usage
-    way.read[key] = cls, found
+        found = Reading(cls, reader.usage, reader.names)
+    way.read[key] = found
     return found
 
 
 class _Reader(ast.NodeVisitor):
     """Reads one constructor. Mutable."""
 
-    def __init__(self, scope: Mapping[str, Any], cls: Any, function: Any, way: _Way) -> None:
+    def __init__(self, scope: Mapping[str, Any], cls: Any, function: Any, way: Way) -> None:
         self.usage: Usage = {}
         self._around = Surroundings(scope, cls, function)
         self._cls = cls
@@ -103,6 +73,11 @@ class _Reader(ast.NodeVisitor):
         self._same: list[tuple[str, str]] = []
         self._made: dict[str, dict[str, str]] = {}
         self._seen: set[str] = {"forward"}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Which names hold which of the values that are given."""
+        return self._names.paths
 
     def read(self, tree: ast.FunctionDef) -> None:
         """Read the constructor."""
@@ -159,7 +134,7 @@ class _Reader(ast.NodeVisitor):
     def _gathered(self, name: str, node: ast.expr) -> None:
         """Note that a name is an object of several values: `config = SimpleNamespace(dim=dim, heads=heads)`."""
         self._made.pop(name, None)
-        if isinstance(node, ast.Call) and node.keywords and _holds_data(self._around.value(node.func)):
+        if isinstance(node, ast.Call) and node.keywords and holds_data(self._around.value(node.func)):
             self._made[name] = {
                 each.arg: self._names.path(each.value) for each in node.keywords if each.arg is not None
             }
@@ -191,6 +166,7 @@ class _Reader(ast.NodeVisitor):
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         for generator in node.generators:
             self.visit(generator)
+            note_numbers(generator, parts, self._names)
             self._repeated(generator.iter, parts)
         for part in parts:
             self.visit(part)
@@ -216,8 +192,9 @@ class _Reader(ast.NodeVisitor):
         path = self._names.path(node.value)
         if path and node.attr in PROPERTIES:
             self._names.use(path).note("tensor")
-        elif path and node.attr not in _SHARED and not node.attr.startswith("__"):
+        elif path and node.attr not in SHARED and not node.attr.startswith("__"):
             self._names.use(path).note("object")
+            self._names.use(path).apart |= not hasattr(Tensor, node.attr) and node.attr not in OF_ARRAYS
             self._names.use(f"{path}.{node.attr}")
         self.visit(node.value)
 
@@ -244,7 +221,7 @@ class _Reader(ast.NodeVisitor):
         self._own_method(node.func)
         method = node.func if isinstance(node.func, ast.Attribute) else None
         owner = self._names.path(method.value) if method is not None else ""
-        if method is not None and owner and (method.attr in METHODS or method.attr in _SHARED):
+        if method is not None and owner and (method.attr in METHODS or method.attr in SHARED):
             self._method_called(node, method.attr, self._names.use(owner), owner)
             return
         if path:
@@ -290,8 +267,14 @@ class _Reader(ast.NodeVisitor):
         given = [each.value for each in node.args if isinstance(each, ast.Constant)]
         if name in METHODS:
             use.note(METHODS[name])
+            if METHODS[name] == "tensor":
+                # What is no tensor may have one of that name too.
+                self._names.use(f"{path}.{name}").note("callable")
         if name in _SPLITTING and "." in given:
             use.literals.append(_SOME_CLASS)
+        if name == "index" and given and isinstance(given[0], str):
+            self._names.use(f"{path}[]").note("string")
+            self._names.use(f"{path}[]").literals.append(repr(given[0]))
         if name in {"pop", "get"} and len(node.args) == 1 and given and isinstance(given[0], str):
             use.note("mapping")
             # Without a default there is None for what is not there.
@@ -395,7 +378,9 @@ class _Reader(ast.NodeVisitor):
     def _handed(self, call: ast.Call, name: str) -> None:
         """Note what a value is handed to: as which parameter, and what is known about that."""
         named = [(each.arg, each.value) for each in call.keywords if each.arg is not None]
-        given: list[tuple[str | int, ast.expr]] = [*enumerate(call.args), *named]
+        # `Base.__init__(self, dim)` is given the object first.
+        bound = name.endswith(".__init__") and not name.startswith("super(")
+        given: list[tuple[str | int, ast.expr]] = [*enumerate(call.args[bound:]), *named]
         mine = [(at, self._names.path(value)) for at, value in given if self._names.path(value)]
         spread = [each.value for each in call.keywords if each.arg is None]
         for each in spread:
@@ -421,17 +406,23 @@ class _Reader(ast.NodeVisitor):
         """Note what a receiver says about the parameters that it is given."""
         parameters = every_parameter_of(receiver)
         is_method = inspect.isfunction(receiver) and next(iter(parameters), "") == "self"
-        owner = self._cls if is_method else None
+        # What a registry builds its own method finds in it.
+        owner = self._cls if is_method else attribute_of(receiver, "__self__")
         way = self._way.into(method=is_method)
-        known = _usage_of(receiver, way, owner) if self._is_followed(receiver) else {}
+        read = _read_of(receiver, way, owner) if self._is_followed(receiver) else None
+        known = read.usage if read is not None else {}
+        given: dict[str, str] = {each: each for each in parameters} if passes_on else {}
         for at, path in mine:
-            found = parameters.get(at) if isinstance(at, str) else _positional(parameters, at + is_method)
+            found = parameters.get(at) if isinstance(at, str) else positional(parameters, at + is_method)
             use = self._names.use(path)
             if found is None:
                 use.names += [at] if isinstance(at, str) else []
                 continue
             self._received(use, found)
             merge(self.usage, path, known, found.name)
+            given[found.name] = path
+        if read is not None and isinstance(receiver, type) and receiver in getattr(self._cls, "__mro__", ()):
+            self._names.taken_from(read.names, given)
         if passes_on:
             for name in parameters:
                 merge(self.usage, name, known, name)
@@ -443,9 +434,9 @@ class _Reader(ast.NodeVisitor):
         receiver = self._around.receiver(call, name) if held else None
         parameters = every_parameter_of(receiver)
         way = self._way.into(method=False)
-        known = _usage_of(receiver, way, None) if self._is_followed(receiver) else {}
+        known = _read_of(receiver, way, None).usage if self._is_followed(receiver) else {}
         for at, parts in held:
-            found = parameters.get(at) if isinstance(at, str) else _positional(parameters, at)
+            found = parameters.get(at) if isinstance(at, str) else positional(parameters, at)
             name = found.name if found is not None else ""
             for field, path in parts.items():
                 merge(self.usage, path, known, f"{name}.{field}")
@@ -464,19 +455,15 @@ class _Reader(ast.NodeVisitor):
             return False
         module = str(attribute_of(receiver, "__module__"))
         return module.partition(".")[0] != "torch" and (
-            (isinstance(receiver, type) and issubclass(receiver, nn.Module)) or inspect.isfunction(receiver)
+            (isinstance(receiver, type) and issubclass(receiver, nn.Module))
+            or inspect.isfunction(receiver)
+            or inspect.ismethod(receiver)
         )
 
 
 def _is_telling(name: str) -> bool:
     """Whether having an attribute says that something is an object of its own kind."""
-    return is_own_attribute(name) and name not in _SHARED
-
-
-def _holds_data(value: Any) -> bool:
-    """Whether a class is one of those whose instances have what they are called with by name."""
-    kinds = (dict, SimpleNamespace, argparse.Namespace)
-    return isinstance(value, type) and (issubclass(value, kinds) or dataclasses.is_dataclass(value))
+    return is_own_attribute(name) and name not in SHARED
 
 
 def _summands(node: ast.expr) -> Iterator[ast.expr]:
@@ -486,8 +473,3 @@ def _summands(node: ast.expr) -> Iterator[ast.expr]:
         yield from _summands(node.right)
     else:
         yield node
-
-
-def _positional(parameters: Mapping[str, inspect.Parameter], index: int) -> inspect.Parameter | None:
-    named = [each for each in parameters.values() if each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD}]
-    return named[index] if index < len(named) else None

@@ -4,6 +4,7 @@ Only text is read here; what an exception came through is read elsewhere.
 """
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 from fxworker.evidence import Kind
@@ -25,6 +26,7 @@ MOST_VALUES: Final = 8
 WANTED: Final[tuple[tuple[str, Kind], ...]] = (
     (r"'(\w+)' object is not iterable|argument after \* must be an iterable, not (\w+)", "sequence"),
     (r"object of type '(\w+)' has no len|'(\w+)' object is not reversible", "sequence"),
+    (r"expected np\.ndarray \(got (\w+)\)", "tensor"),
     (r"invalid data type '(\w+)'", "sequence"),
     (r"'(\w+)' object is not callable", "class"),
     (r"(Identity|Module|GELU)\.forward\(\) takes", "class"),
@@ -66,6 +68,16 @@ _MISSING: Final = re.compile(
 """How code says in its own words that it wants an argument."""
 
 
+_UNQUOTED: Final = re.compile(
+    r"(\w+) (?:(?:is|are|was|were|has been|could|can) )?not (?:be )?"
+    r"(?:given|set|specified|provided|passed|defined|inferred)"
+    rf"|(\w+) {_IS} {_NEEDED}"
+    r"|(?:missing|requires?|provide|specify|pass|set|give)(?: either)?(?: an?| the)? (\w+)",
+    re.IGNORECASE,
+)
+"""How it does so without setting the argument apart, which may then be any word."""
+
+
 def said_kind(text: str) -> Kind | None:
     """Return the kind that a message of the constructor's own says: `blocks should be a list`."""
     said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)|not a valid (\w+)", text)
@@ -84,13 +96,20 @@ def missing_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def told_missing(text: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the argument of some names that a message says first that it misses, though nothing sets it apart."""
+    found = (each for match in _UNQUOTED.finditer(text) for each in match.groups() if each in names)
+    return tuple(found)[:1]
+
+
 def quoted(text: str) -> list[str]:
     """Return the names that a message has in quotes, or lists in brackets, after a colon or `in`."""
     found = [each for listed in _LIST.findall(text) for each in _options(listed)]
     found += _QUOTED.findall(text)
     if not found:
         listed = re.search(
-            r"(?:\bone of|\bin|supported|choices|available|either|:)[^\w]*([\w\-]+(?:(?:,| or| and|,? \|) *[\w\-]+)+)",
+            r"(?:\b(?:one of|in|supported|choices|available|either)\b|:)"
+            r"[^\w]*([\w\-]+(?:(?:,| or| and|,? \|) *[\w\-]+)+)",
             text,
         )
         names = re.findall(r"[A-Za-z][\w\-]*", listed[1]) if listed is not None else []

@@ -469,7 +469,7 @@ def searched(cls):
         (Encoding, "Encoding(config=SimpleNamespace(width=64, depth=2))"),
         (Tower, "Tower(model_name='bert-base-uncased')"),
         (Valued, "Valued(borders=torch.ones(64))"),
-        (Staged, "Staged(stem={'type': 'Stem', 'depth': 18}, head={'type': 'Head'})"),
+        (Staged, "Staged(stem={'type': 'Stem', 'depth': 18}, head={'type': 'Head', 'num_classes': 10})"),
         (
             Scheduled,
             (

@@ -1,0 +1,300 @@
+"""What models are handed besides sizes: vocabularies, data sets, environments, arrays, and objects with methods."""
+
+import importlib
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+from fxworker.conventions import holds_configuration, is_configuration, usual_values
+from fxworker.wording import quoted, told_missing
+
+
+class Decoder(nn.Module):
+    def __init__(self, vocab, width):
+        super().__init__()
+        self.start = vocab.token_to_index("<s>")
+        self.words = vocab.size()
+        self.embedding = nn.Embedding(self.words, width)
+
+
+class Recommender(nn.Module):
+    def __init__(self, config, dataset):
+        super().__init__()
+        self.item = config["item"]
+        self.count = dataset.num(self.item)
+        self.longest = config["longest"]
+
+
+class Ranker(Recommender):
+    def __init__(self, config, dataset):
+        super(Ranker, self).__init__(config, dataset)  # noqa: UP008 — As much code has it.
+        self.items = nn.Embedding(self.count, config["width"])
+
+
+class Plain(nn.Module):
+    def __init__(self, cells):
+        nn.Module.__init__(self)
+        self.cells = cells
+
+
+class Counting(Plain):
+    def __init__(self, name, cells):
+        Plain.__init__(self, cells)
+        self.name = name.lower()
+        self.parts = nn.ModuleList([nn.Linear(4, 4) for _ in range(self.cells["count"])])
+
+
+class Layers(nn.Module):
+    def __init__(self, factory):
+        super().__init__()
+        first, second = factory.make_widths()
+        self.fc = nn.Linear(first, second)
+
+
+class Copying(nn.Module):
+    def __init__(self, head):
+        super().__init__()
+        options = dict(head)
+        self.fc = nn.Linear(4, options.pop("num_classes"))
+
+
+class Pretrained(nn.Module):
+    def __init__(self, matrix):
+        super().__init__()
+        self.embedding = nn.Embedding.from_pretrained(torch.from_numpy(matrix).float())
+
+
+class Kernels(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        sizes = [int(each) for each in args.sizes.split("-")]
+        self.convs = nn.ModuleList([nn.Conv1d(4, 4, each) for each in sizes])
+
+
+class Evaluated(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.widths = [4, *eval(args.widths)]
+        self.fc = nn.Linear(self.widths[0], self.widths[1])
+
+
+class Tagger(nn.Module):
+    def __init__(self, labels):
+        super().__init__()
+        self.ignored = labels.index("PAD")
+        self.fc = nn.Linear(4, len(labels))
+
+
+class Policy(nn.Module):
+    def __init__(self, space):
+        super().__init__()
+        if space.__class__.__name__ == "Other":
+            raise NotImplementedError
+        self.fc = nn.Linear(4, space.n)
+
+
+class Upsampling(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.up = nn.Upsample(scale_factor=2, mode=options["mode"])
+
+
+class Zeroed(nn.Module):
+    def __init__(self, block):
+        super().__init__()
+        self.block = block
+        nn.init.zeros_(block.last.weight)
+
+
+class Judging(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.device = next(model.parameters()).device
+        self.width = model.width
+
+
+class Held(nn.Module):
+    def __init__(self, backbone: nn.Module):
+        super().__init__()
+        self.device = next(backbone.parameters()).device
+
+
+class Channels(nn.Module):
+    def __init__(self, channels=None, rate=None):
+        super().__init__()
+        self._channels, self._rate = channels, rate
+        self.fc = nn.Linear(self.channels, 4)
+
+    @property
+    def channels(self):
+        if self._channels is None:
+            raise ValueError("channels could not be inferred. Either specify channels or the montage.")
+        return self._channels
+
+
+KNOWN = {f"network_of_size_{each}": nn.Linear for each in range(300)} | {"resnet18": nn.Linear}
+
+
+def network(name):
+    try:
+        return dict(KNOWN)[name]
+    except KeyError:
+        raise ValueError(f"Unknown model {name}") from None
+
+
+class Wrapped(nn.Module):
+    def __init__(self, model: str):
+        super().__init__()
+        self.net = network(model)(4, 4)
+
+
+class Registry:
+    def __init__(self):
+        self.known = {}
+
+    def add(self, cls):
+        self.known[cls.__name__] = cls
+        return cls
+
+    def build(self, options):
+        options = options.copy()
+        return self.known[options.pop("type")](**options)
+
+
+NECKS = Registry()
+
+
+@NECKS.add
+class Neck(nn.Module):
+    def __init__(self, num_outs, widths):
+        super().__init__()
+        assert isinstance(widths, list)
+        self.fc = nn.Linear(widths[0], num_outs)
+
+
+class Assembled(nn.Module):
+    def __init__(self, neck):
+        super().__init__()
+        self.neck = NECKS.build(neck)
+
+
+SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (
+            Decoder,
+            ("Decoder(vocab=SimpleNamespace(token_to_index=torch.nn.Identity, size=lambda *_, **__: 64), width=64)"),
+        ),
+        (
+            Ranker,
+            (
+                "Ranker(config={'item': 64, 'longest': 64, 'width': 64}, "
+                "dataset=SimpleNamespace(num=lambda *_, **__: 1000))"
+            ),
+        ),
+        (Counting, "Counting(name='default', cells={'count': 2})"),
+        (Layers, "Layers(factory=SimpleNamespace(make_widths=lambda *_, **__: [64, 64]))"),
+        (Copying, "Copying(head={'num_classes': 10})"),
+        (Pretrained, "Pretrained(matrix=numpy.ones((64, 64), 'float32'))"),
+        (Kernels, "Kernels(args=SimpleNamespace(sizes='3-3'))"),
+        (Evaluated, "Evaluated(args=SimpleNamespace(widths='[64, 64]'))"),
+        (Tagger, "Tagger(labels=['PAD', 'PAD'])"),
+        (Policy, "Policy(space=SimpleNamespace(n=64))"),
+        (Upsampling, "Upsampling(options={'mode': 'nearest'})"),
+        (
+            Zeroed,
+            ("Zeroed(block=type('Module', (torch.nn.Identity,), {'last': SimpleNamespace(weight=torch.ones(64))})())"),
+        ),
+        (
+            Judging,
+            (
+                "Judging(model=type('Module', (torch.nn.Identity,), "
+                "{'width': 64, 'parameters': lambda self: iter([torch.ones(1)])})())"
+            ),
+        ),
+        (Held, "Held(backbone=torch.nn.Linear(64, 64))"),
+        (Channels, "Channels(channels=64)"),
+        (Wrapped, "Wrapped(model='resnet18')"),
+        (Assembled, "Assembled(neck={'type': 'Neck', 'num_outs': 2, 'widths': [64, 64]})"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_they_are_found(cls, expression):
+    search = Search(cls.__name__, cls, SCOPE, attempt)
+    result = search.run()
+    assert result is not None, (search.tried, search.error)
+    assert result[0] == expression
+
+
+def test_a_member_of_an_enumeration_has_its_full_name_where_the_file_has_none_for_it(tmp_path, monkeypatch):
+    (tmp_path / "kinds_of_fields.py").write_text(
+        """
+import enum
+from torch import nn
+
+class Kind(enum.Enum):
+    TOKEN = 1
+
+class Fields(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        if kind == Kind.TOKEN:
+            self.part = nn.Embedding(4, 4)
+        self.part.weight
+"""
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    kinds = importlib.import_module("kinds_of_fields")
+    for scope, found in (
+        ({}, "Fields(kind=kinds_of_fields.Kind.TOKEN)"),
+        ({"Sort": kinds.Kind}, "Fields(kind=Sort.TOKEN)"),
+    ):
+        assert Search("Fields", kinds.Fields, {"Fields": kinds.Fields, **scope}, attempt).run()[0] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("n_outputs not specified.", ("n_outputs",)),
+        ("width could not be inferred. Either specify width or depth.", ("width",)),
+        ("You have to specify either depth or width", ("depth",)),
+        ("the shape is not a given one", ()),
+    ],
+)
+def test_arguments_that_a_message_misses_without_setting_them_apart(text, found):
+    assert told_missing(text, {"n_outputs", "width", "depth"}) == found
+
+
+def test_a_word_that_begins_like_a_preposition_lists_nothing():
+    assert quoted("Either specify rate or input_seconds and times") == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config", "cfg", "opt", "hparams", "model_args", "NetConfig", "MODEL_CONFIGS", "TrainingArguments"],
+)
+def test_what_configurations_are_called(name):
+    assert is_configuration(name)
+
+
+@pytest.mark.parametrize("name", ["kwargs", "depth", "optional", "adopt", "Confidence", "params_count"])
+def test_what_configurations_are_not_called(name):
+    assert not is_configuration(name)
+
+
+def test_what_holds_the_path_of_a_configuration():
+    assert [holds_configuration(each) for each in ("cfg_path", "yaml_file", "json", "weights", "confidence_file")] == [
+        True, True, True, False, False,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "first"), [("user_id_field", "64"), ("use_bias", "True"), ("ch_mult", "2")])
+def test_usual_values(name, first):
+    assert (usual_values(name) or ("64",))[0] == first
