@@ -526,3 +526,20 @@ def test_what_is_joined_gets_more_dimensions_together():
     joined = fed(Conditioned(), budget_s=6.0).args
     assert [each.dim() for each in joined] == [5, 5, 5]
     assert sum(each.shape[1] for each in joined) == 6
+
+
+class OfManyFeatures(nn.Module):
+    """What is known of the input may be given as well, and some of it has to be."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(3, 8)
+
+    def forward(self, x: Tensor, settings: dict[str, Tensor] | None = None):
+        known = {**(settings or {}), "x": x}
+        return self.embed(known["x"]) * known["is_real"].bool().unsqueeze(-1)
+
+
+def test_a_key_that_nobody_gave_stands_in_an_optional_dictionary():
+    inferred = fed(OfManyFeatures(), budget_s=6.0)
+    assert "'is_real'" in inferred.recipes["settings"].expression

@@ -196,7 +196,7 @@ def _dtype(_clues: Clues) -> list[Recipe]:
 NAME_RULES = tuple(
     _NameRule(re.compile(pattern), make)
     for pattern, make in (
-        (r"mask(_\d+)?$|^mask|padding_mask|is_causal_mask|mask_matrix", _mask),
+        (r"mask(_\d+)?$|^mask|padding_mask|is_causal_mask|mask_matrix|^is_", _mask),
         (r"^device$", _device),
         (r"^dtype$", _dtype),
         (r"token_type|segment_ids|type_ids", _segments),

@@ -70,7 +70,15 @@ def absent_names(moments: tuple[Moment, ...]) -> Iterator[str]:
 def _missing_entries(moves: Moves, proposer: Proposer) -> Iterator[Change]:
     """Give dictionaries among the inputs what the code looked for and found None."""
     records = [(name, recipe) for name, recipe in moves.recipes.items() if isinstance(recipe, Record)]
-    wanted = [*_MISSING.findall(str(moves.outcome.error)), *absent_names(moves.outcome.moments)] if records else []
+    if not records:
+        return
+    error = moves.outcome.error
+    looked_up = (
+        [key for key in error.args if isinstance(key, str) and key.isidentifier()]
+        if isinstance(error, KeyError)
+        else []
+    )
+    wanted = [*looked_up, *_MISSING.findall(str(error)), *absent_names(moves.outcome.moments)]
     for cost, key in enumerate(dict.fromkeys(wanted)):
         for name, recipe in records:
             if key not in dict(recipe.items) and key not in moves.recipes:

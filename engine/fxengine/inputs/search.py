@@ -31,7 +31,7 @@ from fxengine.inputs.reading import patterns_said
 from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_arguments, call_expression, leaves
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.scenes import absent_names
-from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_none, without_none
+from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_keys, takes_none, without_none
 from fxengine.inputs.values import are_small, is_small, run_for_values
 from fxengine.passes.cost import model_cost
 
@@ -359,6 +359,8 @@ class _Search:
         named += [parameter for parameter in absent if parameter.name.endswith(endings)]
         missing = set(absent_names(outcome.moments))
         named += [parameter for parameter in absent if parameter.name in missing and parameter not in named]
+        if not named and isinstance(outcome.error, KeyError):  # What was looked up may be for the caller to give.
+            return [each for each in absent if takes_keys(each.annotation)]
         if named or "None" not in message:
             return named
         return absent[:4]

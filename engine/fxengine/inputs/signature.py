@@ -1,5 +1,6 @@
 """The parameters of a model's forward, and what a traced graph does first with each of them."""
 
+import collections.abc
 import contextlib
 import inspect
 import types
@@ -15,7 +16,7 @@ from fxengine.graph import Graph
 from fxengine.inputs.clues import Clues, LayerWish
 from fxengine.node import Node
 
-__all__ = ["Parameter", "consumers", "is_tensor_type", "parameters_of", "takes_none", "without_none"]
+__all__ = ["Parameter", "consumers", "is_tensor_type", "parameters_of", "takes_keys", "takes_none", "without_none"]
 
 _MAX_STEPS = 64
 """How many nodes are followed from a placeholder in search of a layer."""
@@ -88,6 +89,12 @@ def without_none(annotation: Any) -> Any:
 def takes_none(annotation: Any) -> bool:
     """Whether an annotation allows None."""
     return types.NoneType in typing.get_args(annotation)
+
+
+def takes_keys(annotation: Any) -> bool:
+    """Whether an annotation is a dictionary."""
+    plain = without_none(annotation)
+    return (typing.get_origin(plain) or plain) in {dict, collections.abc.Mapping}
 
 
 def is_tensor_type(annotation: Any) -> bool:
