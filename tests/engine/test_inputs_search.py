@@ -543,3 +543,24 @@ class OfManyFeatures(nn.Module):
 def test_a_key_that_nobody_gave_stands_in_an_optional_dictionary():
     inferred = fed(OfManyFeatures(), budget_s=6.0)
     assert "'is_real'" in inferred.recipes["settings"].expression
+
+
+class AsksBeforehand(nn.Module):
+    """Whether a mask hides anything is asked of what was made of it, unless the model is compiled."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(100_000, 128)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, states: Tensor):
+        x = self.tokens(input_ids)
+        longer = nn.functional.pad(attention_mask.float(), (0, 1 << 16))
+        if not torch.compiler.is_compiling() and bool((longer > 1).all()):
+            return x
+        return x.unflatten(-1, (2, 64))[:, :, 0] + states
+
+
+def test_what_is_behind_a_look_at_data_is_run_as_when_compiling():
+    inferred = infer_inputs(AsksBeforehand().to("meta"), budget_s=6.0)
+    assert inferred.complete
+    assert inferred.args[2].shape[-1] == 64

@@ -22,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 from fxengine.classification import Moment, moments_of
 from fxengine.inputs.accounts import Accounts, Operation, Sources
 from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments
+from fxengine.patching import Patches
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
 
@@ -259,6 +260,7 @@ def probe(
     limit: float = math.inf,
     *,
     real: bool = False,
+    compiling: bool = False,
 ) -> Outcome:
     """Run ``root`` once on what the recipes make.
 
@@ -268,6 +270,7 @@ def probe(
         positional: How many of them to pass by position.
         limit: The processor time of this process at which the trial is broken off.
         real: Whether the inputs have values, so that code can read those that are small.
+        compiling: Whether it is told that it is being compiled, so that it looks at no data where it need not.
     """
     module = root if isinstance(root, nn.Module) else None
     mode = _Probe(module)
@@ -280,7 +283,9 @@ def probe(
     for name, value in values.items():
         mode.accounts.mark_input(value, (name,))
     args, kwargs = call_arguments(values, positional)
-    with preserved_state(module) as parts:
+    with preserved_state(module) as parts, Patches() as patches:
+        if compiling:
+            patches.attribute(torch.compiler, "_is_compiling_flag", lambda _: True)
         for part in parts:
             part.training = False
         try:

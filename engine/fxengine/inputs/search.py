@@ -213,7 +213,7 @@ class _Search:
         self.seen: set[str] = set()
         self.attempts: list[tuple[Outcome, dict[str, Recipe]]] = []
         self.complaints = Counter[str]()
-        self.fallback: tuple[dict[str, Recipe], Outcome] | None = None
+        self.fallback: tuple[dict[str, Recipe], Outcome, Outcome] | None = None
 
     def run(self) -> InferredInputs:
         """Try candidates until one fits or the time is over."""
@@ -230,16 +230,17 @@ class _Search:
                 error = self._of_values(candidate.recipes, outcome, limit)
                 if error is None:
                     return self._finish(*self._lighter(candidate.recipes, outcome))
-                self.fallback = self.fallback or (candidate.recipes, outcome)
+                if self.fallback is None or error.calls > self.fallback[2].calls:
+                    self.fallback = candidate.recipes, outcome, error
                 outcome = error
             self.attempts.append((outcome, candidate.recipes))
             if time.process_time() > self.deadline or self._is_hopeless():
                 break
             self._push_repairs(candidate, outcome)
             self.complaints[outcome.complaint] += 1
-        if self.fallback is not None:
-            return self._finish(*self.fallback)
         best = max(self.attempts, key=lambda attempt: attempt[0].calls)
+        if self.fallback is not None and self.fallback[2].calls >= best[0].calls:
+            return self._finish(*self.fallback[:2])
         return self._finish(best[1], best[0])
 
     def _of_values(self, recipes: dict[str, Recipe], outcome: Outcome, limit: float) -> Outcome | None:
@@ -262,6 +263,9 @@ class _Search:
         if outcome.error is None or not are_small(recipes):
             return None
         found = probe(self.root, recipes, positional, limit, real=True)
+        if found.accepted and found.error is not None:
+            # What looks at what is computed, to spare work, goes on without a look when it is compiled.
+            found = probe(self.root, recipes, positional, limit, real=True, compiling=True)
         return None if found.accepted else found
 
     def _lighter(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:
