@@ -564,3 +564,21 @@ def test_vmap_over_constants_alone_is_not_recorded():
 
     assert targets(found).count("_vmap_increment_nesting") == 2
     assert "_tensor_constant0" in targets(found)
+
+
+def test_an_object_of_a_class_without_a_name_is_made_anew():
+    record = type("Inputs", (), {})
+
+    def changed(batch):
+        batch.x = batch.x * 2
+        return batch
+
+    def made():
+        batch = record()
+        batch.x = torch.ones(3)
+        return batch
+
+    found = fxengine.capture(changed, (made(),))
+
+    assert found.problems == ()
+    assert found.graph_module(made()).x.tolist() == [2, 2, 2]

@@ -363,3 +363,31 @@ def test_what_was_changed_through_a_view_does_not_follow_from_shapes():
     found = fxengine.capture(change, X.flatten(), may_load=False)
 
     assert [type(problem.exception).__name__ for problem in found.problems] == ["DataDependent"]
+
+
+def test_what_is_counted_from_the_shape_alone_is_known():
+    def padded(x, batch=None):
+        batch = x.new_zeros(x.shape[0], dtype=torch.int64) if batch is None else batch
+        counts = x.new_zeros(1, dtype=torch.int64).index_add_(0, batch, batch.new_ones(x.shape[0]))
+        starts = counts.new_empty(2)
+        starts.narrow(0, 0, 1).zero_()
+        torch.cumsum(counts, 0, out=starts.narrow(0, 1, 1))
+        return torch.cat([x, x.new_zeros(6 - int(counts.max()), 3)])
+
+    found = fxengine.capture(padded, (torch.randn(4, 3),))
+
+    assert found.problems == ()
+    x = torch.randn(4, 3)
+    torch.testing.assert_close(found.graph_module(x), padded(x))
+
+
+def test_what_is_counted_by_way_of_a_view_is_not_taken_for_known():
+    def of_view(x):
+        counts = x.new_zeros(4)
+        counts.view(2, 2).add_(3)
+        return x * int(counts.max())
+
+    found = fxengine.capture(of_view, (torch.randn(4, 3),))
+
+    x = torch.randn(4, 3)
+    torch.testing.assert_close(found.graph_module(x), of_view(x))

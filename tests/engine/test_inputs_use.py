@@ -1,8 +1,10 @@
 """Inputs that are more than one tensor, by what is done with them: lists of pictures, states of recurrent layers."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
 
 from fxengine.inputs import infer_inputs
@@ -249,3 +251,95 @@ class Grid(nn.Module):
 def test_devices_are_devices_and_settings_are_left_alone():
     assert fed(Ranges()).args[1] == torch.device("cpu")
     assert fed(Grid()).recipes == {}
+
+
+class OfGraphs(nn.Module):
+    """Layers that take the nodes alone or a graph, whose nodes they change."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(12, 8)
+
+    def forward(self, batch):
+        nodes = self.first(batch) if isinstance(batch, Tensor) else self.first(batch.x)
+        batch = nodes if isinstance(batch, Tensor) else batch
+        batch.x = nodes
+        return batch.x[batch.edge_index[0]]
+
+
+def test_what_a_layer_leaves_in_an_object_asks_for_one():
+    inferred = fed(OfGraphs())
+    assert isinstance(inferred.args[0], SimpleNamespace)
+    assert inferred.expression.startswith("SimpleNamespace(")
+
+
+class OfEdges(nn.Module):
+    """Rows of nodes and of edges, chosen by lists of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.of_nodes = nn.Linear(8, 4)
+        self.of_edges = nn.Linear(6, 4)
+
+    def forward(self, nodes, edges, i, j, k):
+        joined = self.of_nodes(nodes[i] * nodes[j])
+        return joined + self.of_edges(edges[k])
+
+
+def test_what_chooses_rows_is_a_list_of_whole_numbers():
+    inferred = fed(OfEdges())
+    assert all(len(inferred.recipes[name].shape) == 1 for name in "ijk")
+    assert len({inferred.recipes[name].shape for name in "ijk"}) == 1
+
+
+class WithAShare(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 4)
+
+    def forward(self, x, dropout_prob):
+        if dropout_prob > 0:
+            x = nn.functional.dropout(x, dropout_prob, self.training)
+        return self.first(x)
+
+
+def test_a_share_is_a_number():
+    assert fed(WithAShare()).args[1] == 0.5
+
+
+class OfHyperedges(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, 8))
+
+    def forward(self, x, hyperedge_index):
+        x = x @ self.weight
+        count = int(hyperedge_index[1].max()) + 1
+        return x.new_zeros(count, 8).index_add_(0, hyperedge_index[1], x[hyperedge_index[0]])
+
+
+def test_what_says_how_nodes_are_joined_may_have_a_longer_name():
+    assert len(fed(OfHyperedges()).args[0].shape) == 2
+
+
+class OfWindows(nn.Module):
+    """Takes several series, all as long as its window."""
+
+    def __init__(self, input_chunk_length=48):
+        super().__init__()
+        self.input_chunk_length = input_chunk_length
+        self.of_values = nn.Linear(5, 4)
+        self.of_times = nn.Linear(3, 4)
+        self.out = nn.Linear(48 * 8, 7)
+
+    def forward(self, values, times):
+        batch, _length, _width = values.shape
+        _, _, _ = times.shape
+        both = torch.cat([self.of_values(values), self.of_times(times)], 2)
+        return self.out(both.view(batch, -1))
+
+
+def test_series_are_as_long_together_as_the_model_says():
+    inferred = fed(OfWindows())
+    assert [each.shape[1] for each in inferred.args] == [48, 48]
+    assert len(inferred.failures) < 4

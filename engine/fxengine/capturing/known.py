@@ -25,6 +25,9 @@ _MOST_ELEMENTS: Final = 1 << 20
 _FILLED: Final = frozenset({"new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like"})
 """Functions whose first argument says only of what shape and type a tensor is."""
 
+_NEW: Final = _FILLED | {"new_empty", "empty_like", "new_tensor"}
+"""Functions that return what nobody else has."""
+
 
 def computed(node: Node, root: nn.Module) -> Tensor | None:
     """Return the value of a node; None if it depends on inputs or chance, was changed in place, or costs much."""
@@ -55,7 +58,7 @@ def _value(node: Node, root: nn.Module, values: dict[Node, Any]) -> Any:
         value = reduce(getattr, str(node.target).split("."), root)
         return value.detach() if isinstance(value, Tensor) and not value.is_meta else None
     function = _function(node)
-    if function is None or function in RANDOM or _mutates(function, node):
+    if function is None or function in RANDOM or (_mutates(function, node) and not _goes_on(node)):
         return None
     model = _model_of(node)
     if model is not None:
@@ -68,13 +71,24 @@ def _value(node: Node, root: nn.Module, values: dict[Node, Any]) -> Any:
         return function(*args, **kwargs)
 
 
+def _goes_on(node: Node) -> bool:
+    """Whether a node changes in place what was made for that, and nobody else has: `x.new_zeros(n).index_add_(…)`."""
+    changed = node.args[0] if node.args else None
+    if node.op != "call_method" or "out" in node.kwargs or not isinstance(changed, Node):
+        return False
+    return set(changed.users) == {node} and (_model_of(changed) is not None or _goes_on(changed))
+
+
 def _model_of(node: Node) -> Node | None:
     """Return the node after whose shape and type a tensor is made and filled, None where that is not what is done."""
-    name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
-    if name not in _FILLED or not node.args or not isinstance(node.args[0], Node):
+    if _name(node) not in _FILLED or not node.args or not isinstance(node.args[0], Node):
         return None
     others = (*node.args[1:], *node.kwargs.values())
     return node.args[0] if not any(each is node.args[0] for each in others) else None
+
+
+def _name(node: Node) -> str:
+    return str(node.target) if node.op == "call_method" else getattr(node.target, "__name__", "")
 
 
 def _is_changed(node: Node) -> bool:
@@ -82,9 +96,12 @@ def _is_changed(node: Node) -> bool:
     seen = {node}
     pending = [node]
     while pending:
-        for user in pending.pop().users:
+        current = pending.pop()
+        for user in current.users:
+            if _name(user) in _NEW and user.args[:1] == (current,):
+                continue
             function = _function(user)
-            if function is None or (_mutates(function, user) and not _only_reads(user, seen)):
+            if function is None or (_mutates(function, user) and not _only_reads(user, seen) and not _goes_on(user)):
                 return True
             if user not in seen:
                 seen.add(user)
@@ -99,9 +116,9 @@ def _mutates(function: Callable[..., Any], node: Node) -> bool:
 
 
 def _only_reads(node: Node, tensors: Container[Node]) -> bool:
-    """Whether a node that changes its first argument in place changes none of these tensors, but reads them."""
-    changed = node.args[0] if node.args else None
-    is_plain = node.target is operator.setitem or (node.op == "call_method" and "out" not in node.kwargs)
+    """Whether a node that changes its first argument in place, or `out`, changes none of these, but reads them."""
+    changed = node.kwargs.get("out", node.args[0] if node.args else None)
+    is_plain = node.target is operator.setitem or node.op == "call_method" or "out" in node.kwargs
     return is_plain and isinstance(changed, Node) and changed not in tensors
 
 

@@ -5,6 +5,7 @@ call of its class, if that is a record that is made from its fields, or a call o
 """
 
 import importlib
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
@@ -60,9 +61,17 @@ def argument_of(
     if isinstance(value, dict):
         items = {key: create_arg(item) for key, item in value.items()}
         return create_node("call_function", OrderedDict, (items,), {}) if kind is OrderedDict else items
-    cls: Any = f"{kind.__module__}:{kind.__qualname__}" if "<locals>" not in kind.__qualname__ else keep(kind)
+    cls: Any = f"{kind.__module__}:{kind.__qualname__}" if _can_be_imported(kind) else keep(kind)
     state = {name: create_arg(item) for name, item in state_of(value).items()}
     return create_node("call_function", rebuilt, (cls, state), {})
+
+
+def _can_be_imported(cls: type) -> bool:
+    """Whether a class is found by its name in its module, as one that a function makes is not."""
+    found: Any = sys.modules.get(cls.__module__)
+    for name in cls.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is cls
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

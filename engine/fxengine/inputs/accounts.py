@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from torch import Tensor
@@ -72,10 +73,9 @@ class Accounts:
             case dict():
                 for key, item in value.items():
                     self.mark_input(item, (*place, key))
-            case _ if type(value).__name__ == "Inputs":
-                for key, item in vars(type(value)).items():
-                    if not key.startswith("__"):
-                        self.mark_input(item, (*place, key))
+            case SimpleNamespace():
+                for key, item in vars(value).items():
+                    self.mark_input(item, (*place, key))
             case _:
                 pass
 

@@ -38,7 +38,9 @@ _WIDTH_OF_IMAGE_NAMES = ("image_width", "img_width", "sample_width", "input_widt
 _LENGTH_NAMES = (
     "max_position_embeddings", "max_seq_len", "max_seq_length", "max_sequence_length", "seq_len", "seq_length",
     "sequence_length", "max_len", "max_length", "block_size", "context_length", "context_size", "n_positions", "n_ctx",
-    "num_patches", "num_frames", "max_positions", "context_window",
+    "num_patches", "num_frames", "max_positions", "context_window", "input_chunk_length", "input_length", "input_len",
+    "lookback", "lookback_window", "look_back", "history_length", "backcast_length", "encoder_length",
+    "max_encoder_length", "input_window", "window_length",
 )  # fmt: skip
 _VOCABULARY_NAMES = ("vocab_size", "num_tokens", "n_vocab", "vocabulary_size", "num_embeddings", "n_tokens", "ntoken")
 _CHANNEL_NAMES = (
@@ -98,10 +100,15 @@ class Clues:
     @cached_property
     def lengths(self) -> list[int]:
         """Lengths of sequences: short ones first, then what the model names as its (largest) length."""
-        named = [value for value in self._named(_LENGTH_NAMES) if isinstance(value, int) and 0 < value <= 1 << 16]
-        shortest = min(named, default=_LENGTH)
+        shortest = min(self.named_lengths, default=_LENGTH)
         usual = [_LENGTH, 32, 64, 128, 256, 512, 1024]
-        return list(dict.fromkeys([min(_LENGTH, shortest), *named, *usual]))
+        return list(dict.fromkeys([min(_LENGTH, shortest), *self.named_lengths, *usual]))
+
+    @cached_property
+    def named_lengths(self) -> list[int]:
+        """Lengths of sequences that the model names."""
+        named = [value for value in self._named(_LENGTH_NAMES) if type(value) is int and 0 < value <= 1 << 16]
+        return list(dict.fromkeys(named))
 
     @cached_property
     def vocabulary(self) -> int:

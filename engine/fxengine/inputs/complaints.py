@@ -458,7 +458,13 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_beyond_classes, (r"Target (-?\d+) is out of bounds",)),
         (_missing_key, (r"^'(\w+)'$",)),
         (_interpolated, (r"spatial dimensions of \[([^\]]*)\] and output size of \[([^\]]*)\]",)),
-        (_scalar, (r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted",)),
+        (
+            _scalar,
+            (
+                r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted",
+                r"Boolean value of Tensor with more than one value",
+            ),
+        ),
         (_options, (r"(?:must be|one of|expected).{0,20}?((?:['\"]\w+['\"](?:, | or |, or )?)+)",)),
         (_too_large, (r"can't allocate memory|too long|out of memory",)),
         (

@@ -261,6 +261,17 @@ class Moves:
             if parts:
                 yield self.change(parts, cost + 0.1 * exponent)
 
+    def lengthened(self, cost: float) -> Iterator[Change]:
+        """Make all sequences together as long as the model names: it may take no others."""
+        for length in self.clues.named_lengths[:2]:
+            parts: dict[Place, Recipe] = {
+                place: recipe.with_shape((*recipe.shape[:1], length, *recipe.shape[2:]))
+                for place, recipe in self.tensors()
+                if len(recipe.shape) in {2, 3} and recipe.shape[1] == self.clues.lengths[0] != length
+            }
+            if len(parts) > 1:
+                yield self.change(parts, cost)
+
     def single(self, cost: float) -> Iterator[Change]:
         """Make a batch of one of all that are batches."""
         parts: dict[Place, Recipe] = {**self.single_parts()}

@@ -158,6 +158,10 @@ def _scalar(_clues: Clues) -> list[Recipe]:
     return [Constant(1.0)]
 
 
+def _share(_clues: Clues) -> list[Recipe]:
+    return [Constant(0.5)]
+
+
 def _indices(clues: Clues) -> list[Recipe]:
     """Which of few things each part belongs to."""
     return [
@@ -202,7 +206,7 @@ NAME_RULES = tuple(
         (r"token_type|segment_ids|type_ids", _segments),
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?|spatial_shapes)$|_grid_thw$", _grid),
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
-        (r"(^|_)(indices|indexes|tags)$", _indices),
+        (r"(^|_)(indices|indexes|tags)$|^index$", _indices),
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
         (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
         (r"^(img|image|video|audio|text)_(emb(ed(ding)?)?s?|feat(ure)?s?)$", _embedded),
@@ -230,6 +234,7 @@ NAME_RULES = tuple(
             _pairs,
         ),
         (r"^(scale|alpha|beta|temperature|tau|weight|guidance_scale|factor)$", _scalar),
+        (r"(^|_)(prob(ability)?|rate|ratio)$", _share),
         (r"^(batch|input|data|in)_shape$", _batch_shape),
         (r"^(size|output_size|target_size|image_size|img_size|shape|hw|hw_shape|x_size|input_size)$", _size),
         (MAPS.pattern, _maps),

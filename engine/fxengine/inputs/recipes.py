@@ -7,6 +7,7 @@ Python source that a person reads and edits, such as ``torch.randn(2, 3, 224, 22
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -167,11 +168,11 @@ class Structure(_Named):
     @property
     def expression(self) -> str:
         """Python source that makes it."""
-        return f"type('Inputs', (), {Record(self.items).expression})()"
+        return f"SimpleNamespace({', '.join(f'{key}={item.expression}' for key, item in self.items)})"
 
     def make(self, device: torch.device, generator: torch.Generator | None) -> Any:
         """Return the object with its attributes made."""
-        return type("Inputs", (), Record(self.items).make(device, generator))()
+        return SimpleNamespace(**Record(self.items).make(device, generator))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ def repairs(recipes: Assignment, outcome: Outcome, clues: Clues, proposer: Propo
     moves = Moves(recipes, outcome, clues)
     if outcome.operation is not None:
         yield from _with_siblings(moves, by_operation(moves, outcome.operation))
+        yield from moves.lengthened(0.3)
     yield from by_scene(moves, proposer)
     yield from by_message(moves, str(outcome.error), proposer)
     yield from by_guess(moves)
@@ -90,6 +91,8 @@ def by_operation(moves: Moves, operation: Operation) -> Iterator[Change]:
         yield from _norm(moves, operation)
     elif function in _MATMUL:
         yield from _matmul(moves, operation)
+    elif function is Tensor.__getitem__:
+        yield from _index(moves, operation)
     elif len(operation.tensors) >= 2:
         if function in _JOINS:
             yield from _alike(moves, operation)
@@ -162,6 +165,19 @@ def _embedding(moves: Moves, operation: Operation) -> Iterator[Change]:
                 yield moves.put(place, TensorRecipe(shape, "integers", torch.int64, high), 0.2)
         elif recipe.high > high:
             yield moves.put(place, replace(recipe, high=high), 0.0)
+
+
+def _index(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """``rows[index]``: a list of rows, as long as others that choose rows of this tensor or of another."""
+    given, *indices = operation.tensors
+    if not isinstance(operation.args[0], Tensor) or not given.dim():
+        return
+    known = [recipe.shape for _, recipe in moves.tensors() if recipe.fill == "integers" and len(recipe.shape) == 1]
+    for index, places in zip(indices, operation.sources[1:], strict=True):
+        for place, recipe in moves.among(places) if index.is_floating_point() else ():
+            shape = known[0] if known else (moves.clues.lengths[0],)
+            yield moves.put(place, TensorRecipe(shape, "integers", torch.int64, given.shape[0]), 0.1)
+            yield moves.put(place, moves.as_integers(recipe, given.shape[0]), 0.3)
 
 
 def _norm(moves: Moves, operation: Operation) -> Iterator[Change]:

@@ -30,8 +30,7 @@ _SEQUENCE: Final = frozenset({"append", "extend", "insert"})
 _MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
 _IDENTITY: Final = "torch.nn.Identity()"
 _FIRST: Final = "(lambda first, *_others, **_named: first)"
-_METHOD: Final = f"staticmethod{_FIRST}"
-"""What is given for a function: what returns its argument, the first of several, and that as an attribute."""
+"""What is given for a function: what returns its argument, and the first of several."""
 
 _UNBOUND: Final = re.compile(r"local variable '(\w+)'")
 _MISCOUNTED: Final = re.compile(r"^\w+\(\) takes \d+ positional arguments? but \d+ were given")
@@ -152,21 +151,19 @@ class _Scene:
         if place is None and isinstance(function, ast.Attribute) and self.frame.value(function) is None:
             owner = self.frame.place(self.frame.value(function.value))  # A tensor has something of that name: `grad`.
             if owner is not None and isinstance(self.frame.recipe(owner), TensorRecipe):
-                yield self.moves.put(owner, Structure(((function.attr, Verbatim(_METHOD)),)), self.cost + 0.1)
+                yield self.moves.put(owner, Structure(((function.attr, Verbatim(_FIRST)),)), self.cost + 0.1)
         if place is None:
             return
         given, message = self.frame.recipe(place), str(self.error)
         if "not callable" in message:
             yield self.moves.put(place, Verbatim(_IDENTITY), self.cost + 0.2)
         elif isinstance(given, Verbatim) and given.source == _IDENTITY and "argument" in message:
-            yield self.moves.put(place, Verbatim(_FIRST if len(place) == 1 else _METHOD), self.cost + 0.1)
+            yield self.moves.put(place, Verbatim(_FIRST), self.cost + 0.1)
 
     def _with_attribute(self, base: ast.expr, name: str) -> Iterator[Change]:
         """The base of an attribute is not what it was taken for."""
         value = self.frame.value(base)
-        place = self.frame.place(value)
-        if place is None:
-            place = self.frame.constant_place(base)
+        place = self._origin(base, value)
         if place is None:
             return
         whole = self.frame.recipe(place)
@@ -186,6 +183,14 @@ class _Scene:
         elif not hasattr(Tensor, name):
             proposed = self.proposer.named(name)[0]
             yield self.moves.put(place, Structure(((name, proposed),)), self.cost + 0.2)
+
+    def _origin(self, base: ast.expr, value: Any) -> Place | None:
+        """Return the place of the input that a value is, or that a layer made it of, which would leave an object."""
+        place = self.frame.place(value)
+        if place is None:
+            place = self.frame.constant_place(base)
+        made_of = self.moves.of(value) if place is None and isinstance(value, Tensor) else ()
+        return next(iter(made_of)) if len(made_of) == 1 else place
 
     def _sized(self, keywords: list[ast.keyword], arguments: list[ast.expr]) -> Iterator[Change]:
         """``rearrange(x, "b (h w) c -> b h w c", **sizes)`` wants names that an empty dictionary does not have."""

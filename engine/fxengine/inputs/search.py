@@ -79,7 +79,7 @@ _MANY_CALLS = 4000
 _BATCHES = (3, 1)
 """Sizes of a batch that are tried beside the one that was proposed."""
 
-_JOINS = re.compile(r"edge_?(index|idx|list)$|edges$|adj_t$")
+_JOINS = re.compile(r"\w*edge_?(index|idx|list)$|edges$|adj_t$")
 """What says how the nodes of a graph are joined."""
 
 _MAIN_INPUTS = re.compile(
