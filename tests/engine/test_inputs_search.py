@@ -528,6 +528,18 @@ def test_what_is_joined_gets_more_dimensions_together():
     assert sum(each.shape[1] for each in joined) == 6
 
 
+class JoinedBehind(nn.Module):
+    """What is joined has fewer dimensions at first than the one that it is joined along."""
+
+    def forward(self, features: Tensor, memory: Tensor):
+        return torch.cat([features, memory], dim=3).sum()
+
+
+def test_what_is_joined_along_a_dimension_that_it_lacks_gets_that():
+    features, memory = fed(JoinedBehind(), budget_s=20.0).args
+    assert features.dim() == memory.dim() >= 4
+
+
 class OfManyFeatures(nn.Module):
     """What is known of the input may be given as well, and some of it has to be."""
 

@@ -229,7 +229,8 @@ def _alike(moves: Moves, operation: Operation) -> Iterator[Change]:
             for place, recipe in moves.among(places) if len(places) == 1 else ():
                 if recipe.shape == tensor.shape:
                     sizes = list(shape)
-                    if len(sizes) == tensor.dim() and operation.function is not torch.stack:
+                    is_own = isinstance(dimension, int) and -len(sizes) <= dimension < len(sizes) == tensor.dim()
+                    if is_own and operation.function is not torch.stack:
                         sizes[dimension] = tensor.shape[dimension]
                     parts[place] = recipe.with_shape(tuple(sizes), moves.because)
         if parts:
