@@ -156,6 +156,13 @@ def _integers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     yield from moves.integral(_all(moves))
 
 
+def _whole(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``"bincount_cpu" not implemented for 'Bool'``: numbers of things, of few, and no flags."""
+    for place, recipe in moves.among(_all(moves)):
+        if recipe.fill != "integers":
+            yield moves.put(place, moves.as_integers(recipe, BATCH), 0.2)
+
+
 def _floats(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     yield from moves.floating(_all(moves))
 
@@ -412,6 +419,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"must be 0-dim or (\d)-dim",
                 r"number of sizes provided \((\d+)\) must be greater or equal",
                 r"not supported for (\d)D input",
+                r"only supports (\d)-d",
             ),
         ),
         (_state, (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]",)),
@@ -439,6 +447,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             _floats,
             (r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating",),
         ),
+        (_whole, (r"not implemented for '(?:Bool|Half|Float|Double)'",)),
         (_multiple, (r"(?:multiple of|divisible by|be divided by)\D{0,40}?(\d+)",)),
         (
             _complex,

@@ -27,6 +27,10 @@ _FRAMES: Final = 6
 
 _MAPPING: Final = frozenset({"get", "items", "keys", "values", "update", "pop", "setdefault"})
 _SEQUENCE: Final = frozenset({"append", "extend", "insert"})
+_COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BESIDE: Final = 0.15
+"""What the frame costs at most that a comprehension stands in, which has a frame of its own or not."""
+
 _MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
 _IDENTITY: Final = "torch.nn.Identity()"
 _FIRST: Final = "(lambda first, *_others, **_named: first)"
@@ -106,6 +110,8 @@ class _Scene:
                 yield from self._used_as(node)
             for test, wanted in (*conditions(self.moment), *self._bound()):
                 yield from wishes.fulfil(test, holds=wanted)
+        if "to unpack" in str(self.error) and self.cost < _BESIDE:
+            yield from self._comprehended()
         for node in around:
             match node:
                 case ast.Call(args=[ast.Compare() as test, *_]):  # A check of its own: `_assert(length == h * w)`.
@@ -355,13 +361,28 @@ class _Scene:
         elif 2 <= len(sizes) != count > 2:
             yield self.moves.put(place, Constant(kind((*sizes[:2], *sizes[-1:] * (count - 2)))), self.cost)
 
+    def _comprehended(self) -> Iterator[Change]:
+        """The items of an input do not unpack in a comprehension."""
+        for node in nodes_around(self.moment.path, self.moment.source.span):
+            for generator in node.generators if isinstance(node, _COMPREHENSIONS) else ():
+                yield from self._iterated(generator.iter, generator.target)
+
     def _iterated(self, value: ast.expr, target: ast.expr) -> Iterator[Change]:
         """The items of an input do not unpack, or it has none."""
         place = self.frame.place(self.frame.value(value))
         whole = self.frame.recipe(place) if place is not None else None
         if place is None:
             return
-        count = len(target.elts) if isinstance(target, ast.Tuple) else 1
+        targets = target.elts if isinstance(target, ast.Tuple) else []
+        count = max(1, len(targets))
+        # The targets are called as what they are, or else the whole: `pictures_and_masks`.
+        parts = str(place[-1]).split("_and_")
+        names = [each.id if isinstance(each, ast.Name) else "" for each in targets]
+        for called in (names, parts if len(parts) == count else []):
+            known = [self.proposer.by_name(name) for name in called]
+            if count > 1 and whole is not None and any(known):
+                items = tuple(each[0] if each else whole for each in known)
+                yield self.moves.put(place, Listing((Listing(items, tuple),) * 2), self.cost + 0.1)
         if isinstance(whole, TensorRecipe) and count > 1:
             yield self.moves.put(place, Constant([(1, 4, 4)[-count:]] * 2), self.cost + 0.4)
             yield self.moves.put(place, Listing((Listing((whole,) * count, tuple),)), self.cost + 0.6)

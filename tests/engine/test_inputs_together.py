@@ -1,0 +1,161 @@
+"""Inputs that belong together: what is joined, what comes in pairs or by keys, and what only a compiled run shows."""
+
+import torch
+from torch import Tensor, nn
+
+from fxengine.inputs import infer_inputs
+from tests.support.feeding import fed
+
+
+class AcrossPictures(nn.Module):
+    """A mask has no dimension for heads, so that with several pictures each attends in the place of all."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv2d(3, 8, 8, stride=8)
+
+    def forward(self, sample: Tensor):
+        x = self.embed(sample)
+        batch, channels, height, width = x.shape
+        tokens = x.flatten(2).transpose(1, 2).unsqueeze(1)
+        mask = torch.zeros(batch, height * width, height * width)
+        attended = nn.functional.scaled_dot_product_attention(tokens, tokens, tokens, attn_mask=mask)
+        return attended.squeeze(1).reshape(batch, height, width, channels)
+
+
+def test_what_makes_more_of_several_examples_gets_one():
+    inferred = fed(AcrossPictures())
+    assert inferred.args[0].shape[0] == 1
+    assert len(inferred.failures) < 3
+
+
+class OfSizes(nn.Module):
+    """Each number of two tables becomes a third of a vector, and the vector has three parts."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv2d(4, 24, 4, stride=4)
+        self.resolutions = nn.Linear(1, 8)
+        self.ratios = nn.Linear(1, 8)
+
+    def forward(self, sample: Tensor, resolution: Tensor, aspect_ratio: Tensor):
+        batch = sample.shape[0]
+        sizes = self.resolutions(resolution.reshape(-1, 1).float()).reshape(batch, -1)
+        ratios = self.ratios(aspect_ratio.reshape(-1, 1).float()).reshape(batch, -1)
+        return self.embed(sample) + torch.cat([sizes, ratios], 1)[:, :, None, None]
+
+
+def test_of_joined_tables_one_has_so_many_columns_less_as_numbers_are_too_much():
+    _, resolution, ratio = fed(OfSizes()).args
+    assert sorted([resolution.shape, ratio.shape]) == [(2, 1), (2, 2)]
+
+
+class Conditioned(nn.Module):
+    """Of what is joined only the whole is unpacked."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv2d(6, 8, 3, padding=1)
+
+    def forward(self, condition: Tensor, features: Tensor, memory: Tensor):
+        whole = torch.cat([condition, features, memory], dim=1)
+        batch, channels, frames, height, width = whole.shape
+        return self.embed(whole.permute(0, 2, 1, 3, 4).reshape(batch * frames, channels, height, width))
+
+
+def test_what_is_joined_gets_more_dimensions_together():
+    joined = fed(Conditioned(), budget_s=6.0).args
+    assert [each.dim() for each in joined] == [5, 5, 5]
+    assert sum(each.shape[1] for each in joined) == 6
+
+
+class JoinedBehind(nn.Module):
+    """What is joined has fewer dimensions at first than the one that it is joined along."""
+
+    def forward(self, features: Tensor, memory: Tensor):
+        return torch.cat([features, memory], dim=3).sum()
+
+
+def test_what_is_joined_along_a_dimension_that_it_lacks_gets_that():
+    features, memory = fed(JoinedBehind(), budget_s=20.0).args
+    assert features.dim() == memory.dim() >= 4
+
+
+class OfManyFeatures(nn.Module):
+    """What is known of the input may be given as well, and some of it has to be."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(3, 8)
+
+    def forward(self, x: Tensor, settings: dict[str, Tensor] | None = None):
+        known = {**(settings or {}), "x": x}
+        return self.embed(known["x"]) * known["is_real"].bool().unsqueeze(-1)
+
+
+def test_a_key_that_nobody_gave_stands_in_an_optional_dictionary():
+    inferred = fed(OfManyFeatures(), budget_s=6.0)
+    assert "'is_real'" in inferred.recipes["settings"].expression
+
+
+class AsksBeforehand(nn.Module):
+    """Whether a mask hides anything is asked of what was made of it, unless the model is compiled."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(100_000, 128)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, states: Tensor):
+        x = self.tokens(input_ids)
+        longer = nn.functional.pad(attention_mask.float(), (0, 1 << 16))
+        if not torch.compiler.is_compiling() and bool((longer > 1).all()):
+            return x
+        return x.unflatten(-1, (2, 64))[:, :, 0] + states
+
+
+def test_what_is_behind_a_look_at_data_is_run_as_when_compiling():
+    inferred = infer_inputs(AsksBeforehand().to("meta"), budget_s=6.0)
+    assert inferred.complete
+    assert inferred.args[2].shape[-1] == 64
+
+
+class Pairs(nn.Module):
+    """What is attended to comes with its mask, in pairs."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(12, 8)
+
+    def forward(self, encodings_and_masks, x: Tensor):
+        joined = torch.cat([encoding * one.unsqueeze(-1) for encoding, one in encodings_and_masks], dim=1)
+        masks = torch.cat([one for _, one in encodings_and_masks], dim=1)
+        assert masks.dtype is torch.bool
+        return self.embed(x).mean(1, keepdim=True) + joined * masks.unsqueeze(-1)
+
+
+def test_pairs_that_a_comprehension_unpacks_are_what_they_are_called():
+    (encoding, mask), *others = fed(Pairs(), budget_s=20.0).args[0]
+    assert encoding.is_floating_point()
+    assert mask.dtype is torch.bool
+    assert len(others) == 1
+
+
+class Counted(nn.Module):
+    """Which example each row belongs to, although it is called a mask."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(12, 8)
+
+    def forward(self, x: Tensor, order_mask: Tensor):
+        counts = torch.bincount(order_mask, minlength=x.shape[0])
+        return self.embed(x).sum() / counts
+
+
+def test_what_is_counted_are_whole_numbers_in_a_row():
+    inferred = fed(Counted())
+    order = inferred.args[1]
+    assert order.dim() == 1
+    assert not order.is_floating_point()
+    assert order.dtype is not torch.bool
+    assert len(inferred.failures) < 5
