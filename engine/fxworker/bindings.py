@@ -67,11 +67,11 @@ class Bindings:
                 path = "" if _is_of_python(call.func) else self.path(call.func)
                 return f"{path}.{GIVEN}" if path else ""
 
-    def bind(self, name: str, path: str) -> None:
-        """Note that a name holds a value from now on, or with "" that it holds another."""
+    def bind(self, name: str, path: str, *, anew: bool = False) -> None:
+        """Note that a name holds a value from now on, or with "" that it holds another, which may be made `anew`."""
         if path:
             self.paths[name] = path
-        elif name not in self._usage:
+        elif anew or name not in self._usage:
             # A parameter that is normalised (`x = x if … else (x, x)`) stays what was given.
             self.paths.pop(name, None)
 

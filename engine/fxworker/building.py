@@ -23,7 +23,7 @@ from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.arguments import Search
-from fxworker.choices import every_parameter_of
+from fxworker.choices import every_parameter_of, handed_parameters_of
 from fxworker.complaints import complaint_of
 from fxworker.conventions import is_configuration
 from fxworker.inner import NotReachedError, locals_of
@@ -340,7 +340,7 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     """
     if isinstance(error, TypeError) and " missing " in text_of(error):
         return True
-    defaults = [each.default for each in every_parameter_of(cls).values()]
+    defaults = [each.default for each in handed_parameters_of(cls).values()]
     if isinstance(error, TypeError | AttributeError) and "NoneType" in text_of(error):
         return None in defaults
     if isinstance(error, FileNotFoundError):

@@ -19,8 +19,8 @@ class Group:
     Attributes:
         style: How it is made.
         head: The name of the class that is called, or that a namespace or a mapping is of, if not the usual one.
-        cls: That class, or that of a list's items; those of the items, where each has one of its own.
-        size: How many items a list has, and what a namespace says of its length, if it has one.
+        cls: That class, or that of the items of a list or mapping; those of the items, where each has one of its own.
+        size: How many items a list has, or a mapping with any keys; what a namespace says of its length, if it has one.
     """
 
     style: Literal["call", "namespace", "mapping", "module", "function", "list"]
@@ -96,6 +96,17 @@ def parameters_of(cls: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of a constructor that can be given one by one."""
     fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return {name: each for name, each in every_parameter_of(cls).items() if each.kind not in fixed}
+
+
+def handed_parameters_of(cls: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a constructor, with those of the bases that it hands its keywords on to."""
+    found: dict[str, inspect.Parameter] = {}
+    for each in cls.__mro__[:-1] if isinstance(cls, type) else (cls,):
+        every = every_parameter_of(each)
+        found = {**parameters_of(each), **found}
+        if not any(one.kind is one.VAR_KEYWORD for one in every.values()):
+            break
+    return found
 
 
 def every_parameter_of(function: Any) -> dict[str, inspect.Parameter]:

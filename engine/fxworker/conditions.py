@@ -13,6 +13,9 @@ def note_comparison(node: ast.Compare, names: Bindings, around: Surroundings) ->
     for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
         for side, other in ((left, right), (right, left)):
             path = names.path(side)
+            named = names.path(_asked_its_class(side))
+            if named and isinstance(other, ast.Constant) and isinstance(other.value, str):
+                names.use(named).titles.append(repr(other.value))
             if path:
                 _compared(names.use(path), operator, other, around, reverse=side is right)
 
@@ -43,6 +46,18 @@ def note_attribute(test: ast.expr, names: Bindings) -> None:
             names.use(f"{path}.{name}")
         case _:
             pass
+
+
+def _asked_its_class(node: ast.expr) -> ast.expr:
+    """Return what is asked for the name of its class, None where nothing is: `space.__class__.__name__`."""
+    match node:
+        case (
+            ast.Attribute(value=ast.Attribute(value=value, attr="__class__"), attr="__name__")
+            | ast.Attribute(value=ast.Call(func=ast.Name(id="type"), args=[value]), attr="__name__")
+        ):
+            return value
+        case _:
+            return ast.Constant(None)
 
 
 def _compared(use: Use, operator: ast.cmpop, other: ast.expr, around: Surroundings, *, reverse: bool) -> None:

@@ -73,6 +73,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         ),
         (r"pad(ding)?", ("1",)),
         (r"(?!norm_|act_)\w+_(layers|blocks|stages|depths?|levels)", ("2", "(2, 2)", "[2, 2, 2, 2]")),
+        (r"l_?max|max_?l|(max_)?(ell|degree|order)", ("2", "1")),
         (r"groups|(n|num)_groups|cardinality", ("4", "1", "8")),
         (r"(n|num)_?heads?|heads?|nhead|h|attention_heads|num_attention_heads|kv_heads|num_kv_heads", ("4", "8", "1")),
         (r"(dim|d|size)_?(per_)?head|head_(dim|size)|dim_head|d_k|d_v", ("16", "64")),

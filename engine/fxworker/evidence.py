@@ -65,6 +65,7 @@ class Use:
         turned: It is a record, and what it has in a place stands in a list with that of the others.
         apart: It has an attribute that no tensor has.
         array: It is an array of numpy's.
+        titles: What its class is called, as expressions.
     """
 
     kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
@@ -79,6 +80,7 @@ class Use:
     turned: bool = False
     apart: bool = False
     array: bool = False
+    titles: list[str] = field(default_factory=list[str])
 
     def note(self, kind: Kind) -> None:
         """Add evidence for a kind."""
@@ -111,6 +113,7 @@ class Use:
         self.turned = self.turned or other.turned
         self.apart = self.apart or other.apart
         self.array = self.array or other.array
+        self.titles += other.titles
 
 
 Usage: TypeAlias = dict[str, Use]

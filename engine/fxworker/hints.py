@@ -43,6 +43,8 @@ PLAIN: Final[dict[Any, tuple[str, ...]]] = {
 
 _PAIR: Final = 2
 
+_UNIONS: Final = frozenset({typing.Union, types.UnionType})
+
 MAPPINGS: Final = frozenset({dict, Mapping, MutableMapping})
 
 _HOLDING: Final[dict[type, str]] = {
@@ -79,7 +81,7 @@ class Hints:
             yield from self.values(arguments[0], name)
         elif origin is typing.Literal:
             yield from map(repr, arguments)
-        elif origin in {typing.Union, types.UnionType}:
+        elif origin in _UNIONS:
             # What is empty, or nothing, is allowed and says least.
             for each in sorted(arguments, key=lambda each: each in {str, bool, bytes}):
                 if each is not type(None):
@@ -102,7 +104,10 @@ class Hints:
         elif origin is Callable:
             yield from self._of_callable(arguments)
         elif origin in MAPPINGS and len(arguments) == _PAIR:
-            yield from self._of_entries(*arguments, name)
+            entries = [*self._of_entries(*arguments, name)]
+            # What has no expression of its own is made of parts.
+            made = [] if entries or not isinstance(arguments[1], type) else [*self.values(arguments[1], name)][:1]
+            yield from entries or [Group("mapping", cls=arguments[1], size=_PAIR) for _ in made]
         elif origin in _SEQUENCES:
             yield from self._of_items(hint, name)
         elif isinstance(origin, type):
@@ -149,6 +154,7 @@ class Hints:
 
     def _of_entries(self, key: Any, value: Any, name: str) -> Iterator[str]:
         """Yield a mapping of what two annotations say."""
+        key = next(iter(typing.get_args(key)), key) if typing.get_origin(key) in _UNIONS else key
         keys = [("'a'", "0")[key is int], ("'b'", "1")[key is int]] if key in {str, int} else []
         if typing.get_origin(key) is tuple:
             records = [[*self._of_record(typing.get_args(key), letter)] for letter in ("'a'", "'b'")]

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from fxworker.bindings import Bindings
+from fxworker.conventions import usual_values
 from fxworker.evidence import Kind
+from fxworker.examples import is_number
 
 _BUILTINS: Final[dict[str, Kind]] = {
     **dict.fromkeys(
@@ -70,7 +72,8 @@ def _is_of_text(name: str, mine: list[tuple[str | int, str]], names: Bindings) -
         return False
     for _, path in mine:
         names.use(path).note("string")
-        names.use(path).literals.append("'[64, 64]'")
+        usual = next(filter(is_number, usual_values(path.rpartition(".")[2])), "64")
+        names.use(path).literals.append(repr(f"[{usual}, {usual}]"))
     return True
 
 

@@ -36,6 +36,8 @@ def is_template(cls: type) -> bool:
 def standing_for(cls: type, *, but: Any = None) -> list[type]:
     """Return the classes whose instances may be given for one of a class, likeliest first: itself, if it can be made.
 
+    Those nearby come first, and of them those that need no arguments.
+
     Args:
         cls: The class.
         but: A class that is none of them, nor are its subclasses.
@@ -44,7 +46,14 @@ def standing_for(cls: type, *, but: Any = None) -> list[type]:
         return [cls]
     module = cls.__module__
     found = [each for each in _below(cls) if not is_template(each) and but not in each.__mro__]
-    found.sort(key=lambda each: (each.__module__ != module, _around(each.__module__) != _around(module), each.__name__))
+    found.sort(
+        key=lambda each: (
+            each.__module__ != module,
+            _around(each.__module__) != _around(module),
+            _needs_arguments(each),
+            each.__name__,
+        )
+    )
     return found[:_MOST] or ([] if inspect.isabstract(cls) else [cls])
 
 
@@ -58,8 +67,12 @@ def heirs_of(cls: type, scope: Mapping[str, Any]) -> list[tuple[str, type]]:
         for name, each in scope.items()
         if isinstance(each, type) and cls in each.__mro__[1:] and attribute_of(each, "forward") is cls.forward
     ]
-    found.sort(key=lambda one: (any(each.default is each.empty for each in parameters_of(one[1]).values()), one[0]))
+    found.sort(key=lambda one: (_needs_arguments(one[1]), one[0]))
     return found[:_MOST]
+
+
+def _needs_arguments(cls: type) -> bool:
+    return any(each.default is each.empty for each in parameters_of(cls).values())
 
 
 def _around(module: str) -> str:

@@ -135,8 +135,16 @@ def modules_since(name: str) -> list[str]:
 
 def with_packages(code: types.CodeType, scope: Mapping[str, Any]) -> dict[str, Any]:
     """Return the names that an expression may use: a scope's, and those of imported packages that it speaks of."""
-    named = {name: sys.modules[name] for name in code.co_names if name in sys.modules}
-    return {**named, **scope}
+    return {**_named_in(code), **scope}
+
+
+def _named_in(code: types.CodeType) -> dict[str, types.ModuleType]:
+    """Return the imported packages that code speaks of, in its functions too."""
+    found = {name: sys.modules[name] for name in code.co_names if name in sys.modules}
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            found |= _named_in(each)
+    return found
 
 
 def full_name(cls: type) -> str:

@@ -11,6 +11,7 @@ import re
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from string import ascii_lowercase
 from typing import Any, Final
 
 from torch import nn
@@ -20,6 +21,7 @@ from fxworker.choices import (
     Group,
     Value,
     fields_in,
+    handed_parameters_of,
     literal,
     owner_of,
     parameters_of,
@@ -142,8 +144,9 @@ class Proposals:
         slot = self.slot(choice, path)
         around, name = owner_of(path)
         owner = choice.get(around)
-        if isinstance(owner, Group) and owner.style == "list" and name.isdigit():
-            return self._of_list(owner, int(name))
+        items = self.fields(choice, around) if isinstance(owner, Group) and owner.style in {"list", "mapping"} else []
+        if isinstance(owner, Group) and owner.size and name in items:
+            return self._of_list(owner, items.index(name))
         said = [*self._said(slot)]
         far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
         near = [each for each in said if each not in far]
@@ -170,7 +173,7 @@ class Proposals:
         if kind == "mapping" and (slot.fields or slot.use.least):
             # What is gone over has something in it.
             found.append(Group("mapping") if slot.fields else self._entries(choice, path))
-        if kind == "object" and slot.use.kinds.get("sequence"):
+        if kind == "object" and (slot.use.kinds.get("sequence") or slot.use.titles):
             found.append(_namespace(slot.use))
         found += [Group("function")] if slot.gives is not None and slot.is_called else []
         found += plain
@@ -199,6 +202,8 @@ class Proposals:
         assert isinstance(group, Group)
         if group.style == "list":
             return [str(each) for each in range(group.size)]
+        if group.style == "mapping" and group.size:
+            return list(ascii_lowercase[: group.size])
         if group.style == "function":
             return [GIVEN]
         if group.style != "call":
@@ -232,7 +237,12 @@ class Proposals:
         """Return the parameters of a constructor that need not be given."""
         if group.style != "call":
             return []
-        return [name for name, each in parameters_of(group.cls).items() if each.default is not each.empty]
+        own = parameters_of(group.cls)
+        return [
+            name
+            for name, each in handed_parameters_of(group.cls).items()
+            if each.default is not each.empty or name not in own
+        ]
 
     def for_kind(self, kind: Kind, slot: Slot, choice: Choice) -> list[Value]:
         """Return values of a kind for a place that turned out to need one."""
@@ -421,7 +431,8 @@ def _is_wanted(parameter: inspect.Parameter) -> bool:
 
 def _namespace(use: Use) -> Group:
     """Return an object with attributes, with a length where that is asked for."""
-    return Group("namespace", size=_SIZE if "sequence" in use.kinds else 0)
+    head = f"type({use.titles[0]}, (SimpleNamespace,), {{}})" if use.titles else ""
+    return Group("namespace", head, size=_SIZE if "sequence" in use.kinds else 0)
 
 
 def _is_open(value: Value) -> bool:

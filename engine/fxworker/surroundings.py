@@ -98,7 +98,7 @@ class Surroundings:
                 return self.value(one) or self.value(other)
             case ast.Dict(values=[one, *_]) if isinstance(one, ast.Name | ast.Attribute):
                 return {None: self.value(one)}
-            case ast.Subscript(value=table):
+            case ast.Subscript(value=table) | ast.Call(func=ast.Attribute(value=table, attr="get")):
                 return _any_of(self.value(table))
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 return self._own_attribute(name)

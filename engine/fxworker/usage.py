@@ -124,7 +124,7 @@ class _Reader(ast.NodeVisitor):
             elif isinstance(target, ast.Tuple | ast.List) and (path := self._names.turned(node.value)):
                 self._names.turned_into(target, path)
             elif isinstance(target, ast.Name | ast.Attribute):
-                self._names.bind(ast.unparse(target), path)
+                self._names.bind(ast.unparse(target), path, anew=_is_made_anew(target, node.value))
                 if isinstance(target, ast.Name):
                     self._around.bind(target.id, node.value)
                     self._gathered(target.id, node.value)
@@ -219,6 +219,10 @@ class _Reader(ast.NodeVisitor):
         """Note what is called, and what is handed on to it."""
         path = self._names.path(node.func)
         self._own_method(node.func)
+        if asked := _asked_of(node):
+            table, key = asked
+            if self._names.path(key):
+                self._names.use(self._names.path(key)).literals += self._around.keys(table)
         method = node.func if isinstance(node.func, ast.Attribute) else None
         owner = self._names.path(method.value) if method is not None else ""
         if method is not None and owner and (method.attr in METHODS or method.attr in SHARED):
@@ -464,6 +468,23 @@ class _Reader(ast.NodeVisitor):
 def _is_telling(name: str) -> bool:
     """Whether having an attribute says that something is an object of its own kind."""
     return is_own_attribute(name) and name not in SHARED
+
+
+def _asked_of(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
+    """Return the table and the key of `TABLE.get(key)`, None for another call."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[ast.expr() as key, *_]):
+            return table, key
+        case _:
+            return None
+
+
+def _is_made_anew(target: ast.expr, value: ast.expr) -> bool:
+    """Whether a call makes a value without the one that the name had: `encoder = encoder_class(width)`."""
+    name = ast.unparse(target)
+    return isinstance(value, ast.Call) and all(
+        ast.unparse(each) != name for each in ast.walk(value) if isinstance(each, ast.Name | ast.Attribute)
+    )
 
 
 def _summands(node: ast.expr) -> Iterator[ast.expr]:

@@ -40,7 +40,7 @@ def type_name(value: Value) -> str:
     """Return the name of the type that an expression has, "" where it does not show."""
     if isinstance(value, Group):
         kinds = {"namespace": "Sized" if value.size else "SimpleNamespace", "mapping": "dict", "module": "Module"}
-        return value.head.rpartition(".")[2] or kinds.get(value.style, "")
+        return _title(value.head) or kinds.get(value.style, "")
     found = literal(value)
     if found is not NotImplemented:
         return type(found).__name__
@@ -49,6 +49,11 @@ def type_name(value: Value) -> str:
     if value.endswith("()"):
         return value[:-2].rpartition(".")[2]
     return "type" if value.startswith("torch.nn.") and "(" not in value else ""
+
+
+def _title(head: str) -> str:
+    """Return the name of a class that is written by its name, or made on the spot."""
+    return head.split("'")[1] if head.startswith("type('") else head.rpartition(".")[2]
 
 
 def twin(value: Value | None, complaint: Complaint) -> list[Value]:

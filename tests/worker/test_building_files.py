@@ -145,6 +145,23 @@ CONFIGS = {
 """
 
 
+HANDING_ON = """
+from torch import nn
+
+class Base(nn.Module):
+    def __init__(self, width=None):
+        super().__init__()
+        self.fc = nn.Linear(4 * width, 4)
+
+class Net(Base):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
 def built(worker, root, path, text):
     """Return what a trace tells of the first class of a file that is written."""
     path.write_text(text)
@@ -188,6 +205,11 @@ def test_what_the_file_would_say_may_be_given_instead(worker, tmp_path):
 def test_defaults_that_do_not_go_together_are_replaced(worker, tmp_path):
     target = built(worker, tmp_path, tmp_path / "net.py", WINDOWS)
     assert (target.construct.source, target.status) == ("inferred", "complete")
+
+
+def test_a_constructor_that_hands_on_its_keywords_is_searched_for_those_of_its_base(worker, tmp_path):
+    target = built(worker, tmp_path, tmp_path / "net.py", HANDING_ON)
+    assert target.construct.expression == "Net(width=64)"
 
 
 def test_weights_that_are_not_there_change_nothing(worker, tmp_path):

@@ -1,5 +1,6 @@
 """What models are handed besides sizes: vocabularies, data sets, environments, arrays, and objects with methods."""
 
+import abc
 import importlib
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from torch import nn
 from fxworker.arguments import Search
 from fxworker.building import attempt
 from fxworker.conventions import holds_configuration, is_configuration, usual_values
+from fxworker.packages import with_packages
 from fxworker.wording import quoted, told_missing
 
 
@@ -182,6 +184,84 @@ class Assembled(nn.Module):
         self.neck = NECKS.build(neck)
 
 
+TABLES = SimpleNamespace(encoders={"narrow": Neck}, heads={})
+
+
+class Looked(nn.Module):
+    def __init__(self, encoder: str | None = None, encoder_conf: dict | None = None, width=4):
+        super().__init__()
+        encoder_class = TABLES.encoders.get(encoder)
+        encoder = encoder_class(num_outs=width, **encoder_conf)
+        self.width = encoder.fc.out_features
+        self.encoder = encoder
+
+
+class Streaming(Looked):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+
+class Discrete(nn.Module):
+    def __init__(self, space):
+        super().__init__()
+        if space.__class__.__name__ == "Finite":
+            self.fc = nn.Linear(4, space.n)
+        else:
+            raise NotImplementedError
+
+
+class Scoring(nn.Module):
+    @abc.abstractmethod
+    def score(self, x): ...
+
+
+class AnyScoring(Scoring):
+    def __init__(self, parts: list):
+        super().__init__()
+        if len(parts) < 9:
+            raise ValueError
+
+    def forward(self, x):
+        return self.score(x)
+
+
+class PlainScoring(Scoring):
+    def forward(self, x):
+        return self.score(x)
+
+
+class Clamped(nn.Module):
+    def __init__(self, base: Scoring):
+        super().__init__()
+        self.base = base
+
+
+class Agent:
+    def __init__(self, width: int):
+        self.width = width
+
+
+class Agents(nn.Module):
+    def __init__(self, agents: dict[str | int, Agent]):
+        super().__init__()
+        first = next(iter(agents.values()))
+        self.fc = nn.Linear(first.width, 4)
+
+
+class Spherical(nn.Module):
+    def __init__(self, lmax):
+        super().__init__()
+        if lmax > 10:
+            raise MemoryError
+        self.fc = nn.Linear((lmax + 1) ** 2, 4)
+
+
+class Dropped(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.drops = nn.ModuleList([nn.Dropout(each) for each in eval(args.dropout)])
+
+
 SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
 
 
@@ -222,6 +302,13 @@ SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
         (Held, "Held(backbone=torch.nn.Linear(64, 64))"),
         (Channels, "Channels(channels=64)"),
         (Wrapped, "Wrapped(model='resnet18')"),
+        (Looked, "Looked(encoder='narrow', encoder_conf={'widths': [64, 64]})"),
+        (Streaming, "Streaming(encoder='narrow', encoder_conf={'widths': [64, 64]})"),
+        (Discrete, "Discrete(space=type('Finite', (SimpleNamespace,), {})(n=64))"),
+        (Clamped, "Clamped(base=PlainScoring())"),
+        (Agents, "Agents(agents={'a': Agent(width=64), 'b': Agent(width=64)})"),
+        (Spherical, "Spherical(lmax=2)"),
+        (Dropped, "Dropped(args=SimpleNamespace(dropout='[0.1, 0.1]'))"),
         (Assembled, "Assembled(neck={'type': 'Neck', 'num_outs': 2, 'widths': [64, 64]})"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
@@ -270,6 +357,11 @@ class Fields(nn.Module):
 )
 def test_arguments_that_a_message_misses_without_setting_them_apart(text, found):
     assert told_missing(text, {"n_outputs", "width", "depth"}) == found
+
+
+def test_an_expression_may_use_a_package_in_a_function():
+    code = compile("lambda: argparse.Namespace(width=1)", "<construct>", "eval")
+    assert eval(code, with_packages(code, {}))().width == 1
 
 
 def test_a_word_that_begins_like_a_preposition_lists_nothing():

@@ -233,7 +233,7 @@ def test_its_problems_are_at_its_own_lines(worker, model):
 def test_a_function_that_cannot_be_called_is_told_quietly(worker, model):
     text = """
     def make(plan):
-        size = plan.best().size
+        size = {}[plan.best().size]
         NET = size
     """
     (problem,) = all_problems(worker.trace(model(written(text))))

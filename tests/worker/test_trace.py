@@ -281,7 +281,7 @@ def test_what_is_drawn_is_the_same_in_every_process(model):
 
 
 def test_a_class_that_cannot_be_built_is_a_quiet_matter(worker, model):
-    text = NET.replace("dim=8", "schema").replace("nn.Linear(dim, dim)", "schema.weird().linear(1)['x']")
+    text = NET.replace("dim=8", "schema").replace("nn.Linear(dim, dim)", "{}[schema.weird().linear(1)['x']]")
     report = worker.trace(model(text))
     problem = only_problem(report)
     assert (problem.code, problem.severity) == ("FX103", "information")
