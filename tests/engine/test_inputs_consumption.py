@@ -230,3 +230,20 @@ def test_pictures_are_small_where_large_ones_are_too_much():
 
     assert found.complete
     assert found.args[0].shape == (2, 3, 56, 56)
+
+
+class OfNamedLayers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        self.layers.add_module("first", nn.Linear(12, 8))
+        self.layers.add_module("second", nn.Linear(12, 8))
+
+    def forward(self, inputs):
+        return sum(layer(each) for layer, each in zip(self.layers, inputs, strict=True))
+
+
+def test_layers_of_a_list_may_have_names():
+    inferred = infer_inputs(OfNamedLayers(), budget_s=10.0)
+    assert inferred.complete
+    assert len(inferred.args[0]) == 2

@@ -343,3 +343,71 @@ def test_series_are_as_long_together_as_the_model_says():
     inferred = fed(OfWindows())
     assert [each.shape[1] for each in inferred.args] == [48, 48]
     assert len(inferred.failures) < 4
+
+
+class WithPlaces(nn.Module):
+    """Joins where they are to the colours of pictures, channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(7)
+
+    def forward(self, data: Tensor):
+        _, height, width, _ = data.shape
+        rows, columns = torch.linspace(-1, 1, height), torch.linspace(-1, 1, width)
+        places = torch.stack(torch.meshgrid(rows, columns, indexing="ij"), -1).repeat(1, 1, 2)
+        return self.first(torch.cat([data, places.expand(len(data), -1, -1, -1)], -1).flatten(1, 2))
+
+
+def test_what_others_are_joined_to_has_the_rest():
+    inferred = fed(WithPlaces())
+    assert inferred.args[0].shape[-1] == 3
+    assert len(inferred.failures) < 5
+
+
+class OfBlocks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shared = nn.Conv2d(3, 4, 3)
+        self.blocks = nn.ModuleList(nn.BatchNorm2d(4) for _ in range(2))
+
+    def forward(self, x, block_index):
+        return self.blocks[block_index](self.shared(x))
+
+
+def test_a_place_in_a_list_is_a_number():
+    assert fed(OfBlocks()).args[1] == 0
+
+
+class OneOfTwo(nn.Module):
+    """Takes a picture, which a part turns into features that it has not, or the features."""
+
+    def __init__(self, encoder=None):
+        super().__init__()
+        self.encoder = encoder
+        self.out = nn.Linear(8, 4)
+
+    def forward(self, image=None, image_embed=None):
+        assert (image is None) != (image_embed is None), "either image or image_embed must be given"
+        if image is not None:
+            image_embed = self.encoder.embed_image(image)
+        return self.out(image_embed)
+
+
+def test_of_inputs_that_exclude_each_other_one_is_given_up():
+    assert list(fed(OneOfTwo()).recipes) == ["image_embed"]
+
+
+class ToSize(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3, padding=1)
+
+    def forward(self, x, new_image_size):
+        return nn.functional.interpolate(self.first(x), new_image_size)
+
+
+def test_the_size_of_a_picture_is_no_picture():
+    inferred = fed(ToSize())
+    assert inferred.args[1] == (224, 224)
+    assert not inferred.failures

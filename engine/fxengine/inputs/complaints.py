@@ -314,6 +314,12 @@ def _scalar(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
             yield moves.reshape(place, (1,), 0.8 if place in moves.blamed else 1.4)
 
 
+def _place(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``only integer tensors of a single element can be converted to an index``: a place in a list is a number."""
+    for place, _ in moves.among(moves.blamed):
+        yield moves.put(place, Constant(0), 0.1)
+
+
 def _interpolated(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Input and output must have the same number of spatial dimensions, but got input with [16] and size [8, 8]``."""
     given = len(match[1].split(","))
@@ -474,6 +480,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"Boolean value of Tensor with more than one value",
             ),
         ),
+        (_place, (r"can be converted to an index",)),
         (_options, (r"(?:must be|one of|expected).{0,20}?((?:['\"]\w+['\"](?:, | or |, or )?)+)",)),
         (_too_large, (r"can't allocate memory|too long|out of memory",)),
         (

@@ -177,7 +177,7 @@ def _pairs(_clues: Clues) -> list[Recipe]:
 
 
 def _size(clues: Clues) -> list[Recipe]:
-    return [Constant(clues.image_sizes[0])]
+    return [Constant(clues.image_sizes[0]), Constant(clues.image_sizes[0][0])]
 
 
 def _batch_shape(clues: Clues) -> list[Recipe]:
@@ -211,7 +211,10 @@ NAME_RULES = tuple(
         (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
         (r"^(img|image|video|audio|text)_(emb(ed(ding)?)?s?|feat(ure)?s?)$", _embedded),
         (r"video|clip|^frames$", _video),
-        (r"(^|_)(img|imgs|image|images|pixels?|pixel_values|photo|picture|rgb|frame)s?\d*($|_)|^sample$", image),
+        (
+            r"(^|_)(img|imgs|image|images|pixels?|pixel_values|photo|picture|rgb|frame)s?\d*($|_(?!size$))|^sample$",
+            image,
+        ),
         (
             r"^(\w+_)?(t|ts|time|times|time_?steps?|sigmas?|noise_levels?|log_snr|diffusion_steps?|timestep_cond)$",
             _times,
@@ -236,7 +239,7 @@ NAME_RULES = tuple(
         (r"^(scale|alpha|beta|temperature|tau|weight|guidance_scale|factor)$", _scalar),
         (r"(^|_)(prob(ability)?|rate|ratio)$", _share),
         (r"^(batch|input|data|in)_shape$", _batch_shape),
-        (r"^(size|output_size|target_size|image_size|img_size|shape|hw|hw_shape|x_size|input_size)$", _size),
+        (r"^(size|output_size|target_size|shape|hw|hw_shape|x_size|input_size)$|(^|_)(image|img)_size$", _size),
         (MAPS.pattern, _maps),
         (r"cond|context|memory|encoder_hidden|embed|prompt|feat|hidden|query|key|value|^[qkv]$|seq", features),
     )

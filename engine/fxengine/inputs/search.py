@@ -69,9 +69,7 @@ _SMALLEST_SIDE = 8
 _LARGE = 1 << 28
 _MANY_ELEMENTS = 1 << 26
 _MANY_OPERATIONS = 1.2e11
-"""What makes a run heavy: so many elements of one tensor, or operations; and how many elements there are of all tensors
-from which on these are counted where it is not plain.
-"""
+"""What makes a run heavy: so many elements of one tensor, or operations; from how many of all on these are counted."""
 
 _MANY_CALLS = 4000
 """The most torch functions that a model calls which is run once more only to see whether other batches fit."""
@@ -345,6 +343,9 @@ class _Search:
         for name in self._raised_flags(outcome, candidate.recipes):
             recipes = {**candidate.recipes, name: Constant(value=False, because=f"`{name}` does not work here")}
             self._push(self._ordered(recipes), candidate.cost + _LOWERED + again, progress)
+        for name in self._superfluous(outcome, candidate.recipes):
+            recipes = {other: recipe for other, recipe in candidate.recipes.items() if other != name}
+            self._push(recipes, candidate.cost + 0.5 + again, progress)
         for name in self._dispensable(outcome, candidate.recipes):
             recipes = {**candidate.recipes, name: Constant(None, f"`{name}` may be None")}
             self._push(self._ordered(recipes), candidate.cost + _LOWERED + again, progress)
@@ -368,6 +369,15 @@ class _Search:
         if named or "None" not in message:
             return named
         return absent[:4]
+
+    def _superfluous(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[str]:
+        """Return the optional parameters that code complains about by name: it takes these or others, not both."""
+        if outcome.operation is not None or not isinstance(outcome.error, AssertionError | ValueError):
+            return []
+        line = outcome.moments[0].source.text if outcome.moments else ""
+        words = set(re.findall(r"\w+", f"{outcome.error} {line}"))
+        named = [each.name for each in self.parameters if not each.required and each.name in words]
+        return [name for name in named if name in recipes] if len(recipes) > 1 else []
 
     def _raised_flags(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[str]:
         """Return the optional flags that were true where the model failed: it may run without what they ask for."""

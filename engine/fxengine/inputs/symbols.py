@@ -4,6 +4,7 @@ Nothing is run but Python's own questions about plain values.
 """
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -128,7 +129,7 @@ def _nth_of(items: Any, index: int) -> Any:
     if isinstance(items, _Rows):
         return tuple([_nth_of(column, index) for column in items.columns])
     if isinstance(items, nn.ModuleList | nn.Sequential | list | tuple | range) and len(items):
-        return items[index % len(items)]
+        return next(itertools.islice(items, index % len(items), None))  # Not by its key: modules may have names.
     return Part(items.name, index) if isinstance(items, Given) else UNKNOWN
 
 
