@@ -117,8 +117,9 @@ class Moves:
                 if 0 < abs(shape[dimension] - got) <= _ADDED and wanted != got:  # A token was added, a frame lost.
                     nearby = shape[dimension] + wanted - got
                     yield self.reshape(place, (*shape[:dimension], nearby, *shape[dimension + 1 :]), cost + 0.4)
-            rest = got - shape[-1] if len(shape) > 1 else 0
-            if not dimensions and 0 < rest < min(wanted, shape[-1]):  # Something was joined to it.
+            last = shape[-1] if len(shape) > 1 else got
+            rest = got - last
+            if not dimensions and 0 < rest < min(wanted, last):  # Something was joined to it.
                 yield self.reshape(place, (*shape[:-1], wanted - rest), cost + 0.45)
             for dimension in sorted(dimensions, key=lambda each: each == 0):
                 if len(shape) >= 4 and dimension >= len(shape) - 2 and shape[-1] == shape[-2]:
