@@ -159,3 +159,26 @@ def test_what_is_counted_are_whole_numbers_in_a_row():
     assert not order.is_floating_point()
     assert order.dtype is not torch.bool
     assert len(inferred.failures) < 5
+
+
+class BesideAMask(nn.Module):
+    """A video gets a further channel from the mask of a picture, which is made as large."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv3d(5, 8, (1, 8, 8), stride=(1, 8, 8))
+
+    def forward(self, sample: Tensor, padding_mask: Tensor):
+        batch, _, frames, height, width = sample.shape
+        mask = padding_mask.float()
+        single = mask.dim() < 4
+        mask = nn.functional.interpolate(mask.unsqueeze(0) if single else mask, size=(height, width))
+        mask = mask.squeeze(0) if single else mask
+        return self.embed(torch.cat([sample, mask.unsqueeze(2).repeat(batch, 1, frames, 1, 1)], dim=1))
+
+
+def test_what_becomes_as_large_as_a_picture_is_one():
+    inferred = fed(BesideAMask(), budget_s=10.0)
+    sample, mask = inferred.args
+    assert sample.shape[1] == 4
+    assert mask.shape == (1, 1, *sample.shape[-2:])

@@ -323,7 +323,10 @@ def _place(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
 def _interpolated(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Input and output must have the same number of spatial dimensions, but got input with [16] and size [8, 8]``."""
     given = len(match[1].split(","))
-    wanted = len(match[2].split(","))
+    sides = tuple(int(side) for side in re.findall(r"\d+", match[2]))
+    wanted = len(sides)
+    for place, recipe in moves.among(_all(moves)):  # A picture, as what it is to be as large as.
+        yield moves.reshape(place, (*recipe.shape[:1], 1, *sides), 0.4)
     for place, recipe in moves.tensors():
         yield from moves.rank(place, recipe, len(recipe.shape) + wanted - given, 0.5)
 
@@ -472,7 +475,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         ),
         (_beyond_classes, (r"Target (-?\d+) is out of bounds",)),
         (_missing_key, (r"^'(\w+)'$",)),
-        (_interpolated, (r"spatial dimensions of \[([^\]]*)\] and output size of \[([^\]]*)\]",)),
+        (_interpolated, (r"spatial dimensions of \[([^\]]*)\] and output size of [\[(]([^\])]*)",)),
         (
             _scalar,
             (
