@@ -41,7 +41,8 @@ class TracingProblem:
         module_path: The path of the module whose forward ran.
         module_type: The type of that module.
         instances: The paths of all modules in which the site is reached, `module_path` first.
-        value: What the value in question is for the inputs in use, in print: `False`, `4`; empty if that is not known.
+        value: What the value in question is for the inputs in use, in print: `False`, `4`; of what is iterated how
+            many there are, `4 items`; empty if that is not known.
         severity: How much it matters, where that is not what the rule says of all its problems; None where it is.
     """
 

@@ -4,7 +4,8 @@ from typing import Final
 
 from fxls.cli.findings import FileFindings, Finding, Sources, counts
 from fxls.cli.terminal import Paint, underlay, width
-from fxls.features.wording import chain, consequence, instances, plural, proofs, shortened, ways_out
+from fxls.features.status import captured
+from fxls.features.wording import answer, chain, consequence, instances, plural, proofs, shortened, ways_out
 from fxworker.wire import Problem, Severity
 
 _WIDEST: Final = 160
@@ -40,9 +41,8 @@ def summary(files: list[FileFindings], paint: Paint) -> str:
     numbers = counts(files)
     shown_severities: tuple[Severity, ...] = ("error", "warning")
     found = [paint(each, plural(numbers[each], each)) for each in shown_severities if numbers[each]]
-    models = [target for file in files for target in file.targets]
-    captured = sum(target.status == "complete" for target in models)
-    what = f"{plural(len(models), 'model')} in {plural(len(files), 'file')}, {captured} captured"
+    models = plural(sum(len(file.targets) for file in files), "model")
+    what = f"{models} in {plural(len(files), 'file')}, {sum(captured(file.targets) for file in files)} captured"
     return f"{', '.join(found) or 'no problems'} · {what}"
 
 
@@ -100,7 +100,7 @@ def _notes(finding: Finding, sources: Sources) -> list[str]:
     _, notes = _way_and_rest(problem)
     if problem.value:
         fed = f" ({finding.fed})" if finding.fed else ""
-        notes.append(f"for the inputs in use{fed} it is {problem.value}{consequence(problem)}")
+        notes.append(f"for the inputs in use{fed} {answer(problem)}{consequence(problem)}")
     if problem.count > 1:
         notes.append(f"in {instances(problem)}, of {', '.join(finding.targets) or 'the model'}")
     elif finding.targets and problem.code not in _OF_THE_MODEL:

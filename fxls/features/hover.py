@@ -15,6 +15,7 @@ from fxls.features.places import PlacedProblem, Site, extent, sites_from, spans,
 from fxls.features.problems import Tally, problems_at, problems_by_model
 from fxls.features.values import values
 from fxls.features.wording import (
+    answer,
     chain,
     consequence,
     count,
@@ -245,7 +246,7 @@ def _explanation(problem: Problem) -> str:
         if line.strip() != problem.message.strip()
     ]
     if problem.value:
-        lines.append(f"for the inputs in use it is {md.code(problem.value)}{consequence(problem)}")
+        lines.append(f"for the inputs in use {answer(problem, md.code)}{consequence(problem)}")
     return "  \n".join(lines)
 
 

@@ -1,5 +1,6 @@
 """What the status bar says: how things are with the document that the person is at."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from fxls.features import markdown as md
@@ -7,7 +8,7 @@ from fxls.features.problems import problems
 from fxls.features.wording import plural
 from fxls.lsp_ext import State, Status
 from fxls.snapshot import Snapshot
-from fxworker.wire import EnvironmentReport, Severity
+from fxworker.wire import EnvironmentReport, Severity, TargetReport
 
 _RESTRICTED: Final = (
     "The workspace is not trusted, so its models are not run and not traced. "
@@ -35,6 +36,12 @@ def status(snapshot: Snapshot | None, *, tracing: bool = False) -> Status:
         problems=found,
         devices=environment.devices if environment is not None else None,
     )
+
+
+def captured(reports: Sequence[TargetReport]) -> int:
+    """Return how many models of a file were captured: traced to their ends, or with their inputs, or inside of such."""
+    whole = {each.qualname for each in reports if each.status == "complete" or each.captured}
+    return sum(each.qualname in whole or each.enclosed_by in whole for each in reports)
 
 
 def confinement(environment: EnvironmentReport, *, sandboxed: bool) -> str:
@@ -85,9 +92,8 @@ def _tooltip(snapshot: Snapshot, found: int) -> str:
     """Return which Python and torch answer, what they found, and how long it took."""
     lines: list[str] = []
     if snapshot.report is not None:
-        captured = sum(each.status == "complete" or each.captured for each in snapshot.report.targets)
         models = plural(len(snapshot.report.targets), "model")
-        lines.append(f"{models}, {captured} captured · {plural(found, 'problem')}")
+        lines.append(f"{models}, {captured(snapshot.report.targets)} captured · {plural(found, 'problem')}")
         lines.extend(
             f"{md.escaped(each.qualname)}: {md.prose(each.cut)}" for each in snapshot.report.targets if each.cut
         )

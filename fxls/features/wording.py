@@ -1,7 +1,7 @@
 """How values are written for people: quantities, tensors, and where something came from. Plain text, no Markdown."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ _LONGEST_STEP: Final = 48
 _MOST_INSTANCES: Final = 2
 _NUMBER: Final = re.compile(r"(?<=\.)\d+(?=\.|$)|(?<=_)\d+(?=_)")
 _NAMED: Final = re.compile(r"`(?:(@)[^`]*|[^`]*?([\w\[\]]+)(?:\([^`]*\))?)`")
+_ITERATION: Final = "FX003"
 _COPY: Final = re.compile(r"(?<=\w)_\d+$")
 
 
@@ -117,7 +118,7 @@ def headline(problem: Problem, *, named: bool = True) -> str:
     """
     parts = [problem.message]
     if problem.value:
-        parts.append(f"; for the inputs in use it is {problem.value}")
+        parts.append(f"; for the inputs in use {answer(problem)}")
     if problem.count > 1:
         parts.append(f" (in {instances(problem)})" if named else f" ×{problem.count}")
     return "".join(parts)
@@ -144,6 +145,11 @@ def instances(problem: Problem) -> str:
     names = [path or "the model itself" for path in problem.instances]
     shown = ", ".join(names) if len(names) <= _MOST_INSTANCES else f"{names[0]} … {names[-1]}"
     return f"{len(names)} instances: {shown}"
+
+
+def answer(problem: Problem, mark: Callable[[str], str] = str) -> str:
+    """Return what is so for the inputs in use: `it is False`, `it has 4 items`; the value is marked as is wanted."""
+    return f"it {'has' if problem.code == _ITERATION else 'is'} {mark(problem.value)}"
 
 
 def consequence(problem: Problem) -> str:

@@ -498,6 +498,14 @@ def test_the_summary_counts():
     assert summary(files, Paint(on=False)) == "2 errors, 1 warning · 2 models in 2 files, 1 captured"
 
 
+def test_what_is_inside_of_a_model_that_was_captured_with_its_inputs_was_captured_too():
+    whole = TargetReport("Net", "class", Span(1, 0, 1, 1), "partial", captured=True)
+    part = TargetReport("Part", "class", Span(2, 0, 2, 1), "partial", enclosed_by="Net")
+    other = TargetReport("Other", "class", Span(3, 0, 3, 1), "partial")
+    files = [FileFindings("a.py", (), (whole, part, other))]
+    assert summary(files, Paint(on=False)) == "no problems · 3 models in 1 file, 2 captured"
+
+
 def test_a_report_is_aligned_without_marks():
     report = """# Net on `cpu`
 

@@ -257,6 +257,13 @@ def test_what_is_static_in_truth_is_told():
     )
 
 
+def test_how_many_items_the_inputs_have_is_told():
+    loop = problem(code="FX003", kind="metadata", value="2 items", severity="warning")
+    shot = snapshot(TEXT, net(loop))
+    assert "for the inputs in use it has `2 items`, so it is static in truth" in hovered(shot, "y.sum() > 0", 2)
+    assert "; for the inputs in use it has 2 items" in diagnostics(shot)[0].message
+
+
 def test_a_class_lists_its_problems_errors_first_and_what_its_graph_is_specialised_on():
     other = problem(code="FX002", message="`len(y)` asks for a length", location=location(TEXT, "torch.relu(y)"))
     guard = Guard("x.shape[0] > 4", "False", location(TEXT, "self.fc(x)"))

@@ -46,7 +46,10 @@ def test_a_model_that_no_trace_gets_through_is_captured_with_its_inputs(worker, 
 
     assert net.captured
     assert net.status == "partial"
-    assert {problem.code for problem in net.problems} == {"FX001", "FX003"}
+    assert {(problem.code, problem.severity, problem.value) for problem in net.problems} == {
+        ("FX001", "warning", "True"),
+        ("FX003", "error", "3 items"),
+    }
     guards = {guard.expression: (guard.value, guard.location) for guard in net.guards}
     assert guards["x.shape[0]"][0] == "3"
     assert marked(WINDOWS, guards["x.shape[0]"][1]) == "[self.fc(row) for row in x]"

@@ -434,9 +434,10 @@ class Run:
         if rule is DynamicBool:
             truth = values.truth(subject)
             return "" if truth is None else str(truth)
-        if rule is DynamicLength:
+        if rule in {DynamicLength, DynamicIteration}:
             length = values.length(subject)
-            return "" if length is None else str(length)
+            items = f" item{'' if length == 1 else 's'}" if rule is DynamicIteration else ""
+            return "" if length is None else f"{length}{items}"
         number = values.number(subject)
         return "" if number is None else str(number)
 
