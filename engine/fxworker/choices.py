@@ -142,3 +142,9 @@ def literal(expression: str) -> Any:
         return ast.literal_eval(expression)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return NotImplemented
+
+
+def is_number(expression: str) -> bool:
+    """Whether an expression is a number."""
+    found = literal(expression)
+    return isinstance(found, int | float) and not isinstance(found, bool)

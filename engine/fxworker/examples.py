@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fxworker.choices import literal, written_tuple
+from fxworker.choices import is_number, literal, written_tuple
 from fxworker.conventions import usual_values
 from fxworker.evidence import Usage, Use
 
@@ -73,9 +73,3 @@ def _part(usage: Usage, path: str, at: int) -> str:
 
 _DEEPEST: Final = 4
 """How many lists are inside each other."""
-
-
-def is_number(expression: str) -> bool:
-    """Whether an expression is a number."""
-    found = literal(expression)
-    return isinstance(found, int | float) and not isinstance(found, bool)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from fxworker.bindings import Bindings
+from fxworker.choices import is_number
 from fxworker.conventions import usual_values
 from fxworker.evidence import Kind
-from fxworker.examples import is_number
 
 _BUILTINS: Final[dict[str, Kind]] = {
     **dict.fromkeys(

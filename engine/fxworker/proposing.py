@@ -22,13 +22,14 @@ from fxworker.choices import (
     Value,
     fields_in,
     handed_parameters_of,
+    is_number,
     literal,
     owner_of,
     parameters_of,
 )
 from fxworker.conventions import FILE, is_configuration, usual_values
 from fxworker.evidence import GIVEN, Kind, Usage, Use, fields_of
-from fxworker.examples import FEW, is_number, lists_of
+from fxworker.examples import FEW, lists_of
 from fxworker.having import lacked_by_all
 from fxworker.hints import ARGUMENTS, ARRAYS, MAPPINGS, PLAIN, TENSORS, Hints, is_of
 from fxworker.neighbours import Neighbours, is_module_name
