@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fxworker.choices import is_number, literal, written_tuple
+from fxworker.choices import is_number, written_tuple
 from fxworker.conventions import usual_values
 from fxworker.evidence import Usage, Use
 
