@@ -44,8 +44,8 @@ _REPLENISHED: Final = 0.02
 """Seconds after a request was taken up when the next child is forked: most edits are answered by then, and a person who
 types on finds it ready."""
 
-_PAUSE: Final = 0.05
-"""Seconds after an answer when work is begun ahead of the next request; by then the child is ready that does none."""
+_PAUSE: Final = 0.005
+"""Seconds after an answer when work is begun ahead of the next request: it is mostly done when the person types on."""
 
 _SHORTEST: Final = 0.5
 """Seconds that another attempt, without the models that hung, must have left."""

@@ -16,6 +16,9 @@ _LINES: Final = 200
 _FEW_LINES: Final = 40
 """The same where only what was edited is parsed."""
 
+_LONGEST: Final = 16_000
+"""Characters of a stretch above which it is left alone there: parsing it takes as long as a trace begins earlier."""
+
 _MOST: Final = 20_000
 """Stretches of which it is remembered that they are programs."""
 
@@ -45,10 +48,12 @@ def parsed(text: str, length: int = _LINES) -> ast.Module:
 def ensure_parses(text: str, length: int = _FEW_LINES) -> None:
     """Parse those stretches of a text that were not parsed before, which costs little after an edit.
 
+    A long one, such as a class of hundreds of lines, is taken for a program.
+
     Raises:
         SyntaxError: The text is no program; the other errors of `ast.parse` are possible, too.
     """
-    new = {hash(stretch): stretch for _, stretch in _stretches(text, length)}
+    new = {hash(stretch): stretch for _, stretch in _stretches(text, length) if len(stretch) <= _LONGEST}
     for key in _programs & new.keys():
         del new[key]
     try:
@@ -75,7 +80,7 @@ def _cuts(lines: list[str], length: int) -> Iterator[int]:
     """Yield the indices of the lines that a stretch begins on, but for the first."""
     last = 0
     for index, line in enumerate(lines):
-        # What follows a decorator belongs to it.
-        if index - last >= length and line.startswith(_BEGINNINGS) and not lines[index - 1].startswith("@"):
+        # What follows a decorator belongs to it, and that may have ended with a bracket.
+        if index - last >= length and line.startswith(_BEGINNINGS) and not lines[index - 1].startswith(("@", ")")):
             last = index
             yield index

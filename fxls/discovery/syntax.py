@@ -24,7 +24,7 @@ def parse(path: str, text: str) -> ast.Module | Problem:
 
 
 def is_program(path: str, text: str) -> bool:
-    """Whether a text parses, which is told fast of one that was edited since somebody asked."""
+    """Whether a text parses, as far as that is told fast of one that was edited since somebody asked."""
     return not isinstance(_read(path, text, ensure_parses), Problem)
 
 

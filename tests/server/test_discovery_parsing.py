@@ -85,6 +85,19 @@ def test_after_an_edit_only_what_was_edited_is_parsed(read: list[str]) -> None:
     assert sum(map(len, read)) < len(text) / 10
 
 
+def test_a_class_of_hundreds_of_lines_is_not_parsed_at_each_edit(read: list[str]) -> None:
+    long = "class A:\n" + "    x = [1, 2, 3]\n" * 2000
+    ensure_parses(f"import a\n\n{long}\n\nclass B:\n    pass\n", 1)
+    assert read
+    assert all(len(each) < 100 for each in read)
+
+
+def test_what_stands_below_a_decorator_over_several_lines_is_parsed_with_it(read: list[str]) -> None:
+    text = "@made(\n    of=1,\n)\nclass A:\n    x = 1\n\n\n" * 3
+    ensure_parses(text, 1)
+    assert text not in read
+
+
 def test_a_program_after_a_fault_was_taken_back_is_one(read: list[str]) -> None:
     text = "class A: pass\n" * 100
     ensure_parses(text)
