@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import fxengine
+from fxengine.capturing.values import Values
 from tests.support.capturing import targets
 
 X = torch.randn(12, 4)
@@ -52,6 +53,28 @@ def test_a_table_that_is_changed_is_the_callers_no_more():
     assert found.problems == ()
     assert sizes.tolist() == [1, 2, 3]
     torch.testing.assert_close(found.graph_module(X, sizes.clone()), change(X, sizes.clone()))
+
+
+def test_what_stood_for_a_table_before_it_was_changed_is_forgotten(monkeypatch):
+    """Another tensor may take the identity of what was let go of, and would be taken for the table."""
+
+    def change(x, sizes):
+        rows = [x[:n].sum() for n in sizes.tolist() if n > 1]
+        sizes += 1
+        sizes[0] = x.argmax()
+        return torch.stack(rows), sizes
+
+    made, prepare = [], Values.__init__
+
+    def noted(self, *args):
+        made.append(self)
+        prepare(self, *args)
+
+    monkeypatch.setattr(Values, "__init__", noted)
+    fxengine.capture(change, (X, torch.tensor([1, 2, 3])))
+    assert made
+    for values in made:
+        assert values._originals.keys() <= {id(held.value) for held in values.held.values()}
 
 
 def test_a_table_whose_numbers_decide_nothing_is_an_input_as_any_other():

@@ -318,6 +318,9 @@ class Values:
             owner = self.held.get(id(base))
             if owner is not None and not owner.constant:
                 return self._view(tensor, owner)
+        if held is not None:
+            # What stood for it is let go of, and another tensor may take its identity.
+            self._originals.pop(id(held.value), None)
         held = self._adopt(tensor)
         self.held[id(tensor)] = held
         if held.value is not tensor:
