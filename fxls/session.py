@@ -348,7 +348,7 @@ class Session:
         index, environment = document.index, document.environment
         known = index.parsed and index.targets and environment is not None and not environment.problem
         restored = document.report is not None and document.report.digest == document.digest
-        if not (known and self._trusted) or restored or not is_program(document.path, document.text):
+        if not (known and self._trusted) or restored or not is_program(document.text):
             return None  # What is typed mostly does not parse.
         request, heard = self._request(document), asyncio.Event()
         answer = asyncio.get_running_loop().create_task(self._asked(document, request, heard))

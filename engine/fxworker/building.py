@@ -7,9 +7,8 @@ own: that is no fault, and the caller decides what to make of it.
 
 import ast
 import contextlib
-import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -23,7 +22,7 @@ from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.arguments import Search
-from fxworker.choices import every_parameter_of, handed_parameters_of
+from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters
 from fxworker.complaints import complaint_of
 from fxworker.conventions import is_configuration
 from fxworker.inner import NotReachedError, locals_of
@@ -286,13 +285,6 @@ def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
         return None
     missing = tuple(required_parameters(type(built.root)))
     return Unbuilt(None, error, unknown=True, missing=missing, tried=construct.expression)
-
-
-def required_parameters(cls: Any) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters that a class's constructor cannot do without; empty where it does not say."""
-    parameters = every_parameter_of(cls)
-    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {name: each for name, each in parameters.items() if each.default is each.empty and each.kind not in fixed}
 
 
 def _directly(build_it: Callable[[], Any]) -> Any:

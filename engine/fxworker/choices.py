@@ -98,6 +98,11 @@ def parameters_of(cls: Any) -> dict[str, inspect.Parameter]:
     return {name: each for name, each in every_parameter_of(cls).items() if each.kind not in fixed}
 
 
+def required_parameters(cls: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters that a constructor cannot do without; empty where it does not say."""
+    return {name: each for name, each in parameters_of(cls).items() if each.default is each.empty}
+
+
 def handed_parameters_of(cls: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of a constructor, with those of the bases that it hands its keywords on to."""
     found: dict[str, inspect.Parameter] = {}

@@ -12,7 +12,7 @@ from typing import Any, Final
 from torch import nn
 
 from fxworker.absent import is_stand_in
-from fxworker.choices import attribute_of, parameters_of
+from fxworker.choices import attribute_of, required_parameters
 
 _MOST: Final = 3
 _MOST_SEEN: Final = 200
@@ -50,7 +50,7 @@ def standing_for(cls: type, *, but: Any = None) -> list[type]:
         key=lambda each: (
             each.__module__ != module,
             _around(each.__module__) != _around(module),
-            _needs_arguments(each),
+            bool(required_parameters(each)),
             each.__name__,
         )
     )
@@ -67,12 +67,8 @@ def heirs_of(cls: type, scope: Mapping[str, Any]) -> list[tuple[str, type]]:
         for name, each in scope.items()
         if isinstance(each, type) and cls in each.__mro__[1:] and attribute_of(each, "forward") is cls.forward
     ]
-    found.sort(key=lambda one: (_needs_arguments(one[1]), one[0]))
+    found.sort(key=lambda one: (bool(required_parameters(one[1])), one[0]))
     return found[:_MOST]
-
-
-def _needs_arguments(cls: type) -> bool:
-    return any(each.default is each.empty for each in parameters_of(cls).values())
 
 
 def _around(module: str) -> str:

@@ -23,9 +23,9 @@ def parse(path: str, text: str) -> ast.Module | Problem:
     return _read(path, text, parsed)
 
 
-def is_program(path: str, text: str) -> bool:
+def is_program(text: str) -> bool:
     """Whether a text parses, as far as that is told fast of one that was edited since somebody asked."""
-    return not isinstance(_read(path, text, ensure_parses), Problem)
+    return not isinstance(_read("", text, ensure_parses), Problem)
 
 
 def _read(path: str, text: str, read: Callable[[str], _Read]) -> _Read | Problem:

@@ -98,7 +98,7 @@ def test_what_stands_below_a_decorator_over_several_lines_is_parsed_with_it(read
     assert text not in read
 
 
-def test_a_program_after_a_fault_was_taken_back_is_one(read: list[str]) -> None:
+def test_a_program_after_a_fault_was_taken_back_is_one() -> None:
     text = "class A: pass\n" * 100
     ensure_parses(text)
     with pytest.raises(SyntaxError):

@@ -372,12 +372,12 @@ class _Search:
 
     def _superfluous(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[str]:
         """Return the optional parameters that code complains about by name: it takes these or others, not both."""
-        if outcome.operation is not None or not isinstance(outcome.error, AssertionError | ValueError):
+        is_said = outcome.operation is None and isinstance(outcome.error, AssertionError | ValueError)
+        if not is_said or len(recipes) == 1:
             return []
         line = outcome.moments[0].source.text if outcome.moments else ""
         words = set(re.findall(r"\w+", f"{outcome.error} {line}"))
-        named = [each.name for each in self.parameters if not each.required and each.name in words]
-        return [name for name in named if name in recipes] if len(recipes) > 1 else []
+        return [each.name for each in self.parameters if not each.required and each.name in words & recipes.keys()]
 
     def _raised_flags(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[str]:
         """Return the optional flags that were true where the model failed: it may run without what they ask for."""
