@@ -70,6 +70,8 @@ async def profile(session: Session, arguments: CommandArguments, progress: OnPro
         raise CommandError("the workspace is not trusted, so nothing in it is executed")
     target = _target(snapshot, arguments)
     device = arguments.device or snapshot.settings.profile_device
+    if snapshot.environment is not None and (lack := snapshot.environment.lacks(device)):
+        raise CommandError(lack)
     report = await session.profile(arguments.uri, target, device, progress)
     if report is None or report.status == "failed":
         problems = report.problems if report is not None else ()

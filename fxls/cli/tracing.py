@@ -194,9 +194,8 @@ class Tracing:
         return self._memory.recalled(index)
 
     def _expect_device(self, environment: EnvironmentReport, device: str) -> None:
-        kinds = {each.partition(":")[0] for each in environment.devices}
-        if environment.devices and device.partition(":")[0] not in kinds:
-            raise CannotTraceError(f"there is no device {device}; torch sees {', '.join(environment.devices)}")
+        if lack := environment.lacks(device):
+            raise CannotTraceError(lack)
 
     def _configuration(self, path: str) -> ProjectConfiguration | None:
         """Return what the project around a file says."""

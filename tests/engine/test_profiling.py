@@ -1,5 +1,6 @@
 """Profiles: what is measured, what is counted, and how it is told."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from fxengine.profiling import (
     calibrate,
     describe_device,
     graph_costs,
+    measuring,
     model_cost,
     profile,
     result_from_dict,
@@ -154,6 +156,62 @@ def timed(result, error, first=1e-3):
     return replace(result, nodes=tuple(nodes), graph=Timing(len(nodes) * 1e-3, error, 9))
 
 
+class SlowHost:
+    """The clock of a device that does its work in no time, once it is told of it, on a host that is slow."""
+
+    holds = True
+
+    def __init__(self):
+        self.now = 0.0
+        self.marks = []
+        self.held = []
+
+    def hold(self, seconds):
+        self.held.append(seconds)
+
+    def mark(self):
+        self.marks.append(self.now)
+        self.now += 1e-3
+
+    def read(self):
+        spans = [after - before for before, after in itertools.pairwise(self.marks)]
+        self.marks = []
+        return spans
+
+
+@pytest.fixture
+def accelerated(monkeypatch):
+    clock = SlowHost()
+    monkeypatch.setattr(measuring, "clock_for", lambda _: clock)
+    module = Net(depth=1)
+    return profile(symbolic_trace(module), module, (torch.randn(2, 4, 8),), options=QUICK), clock
+
+
+def test_a_device_is_kept_busy_while_its_host_fills_its_queue(accelerated):
+    result, clock = accelerated
+    calls, rounds = len(result.nodes), len(clock.held) // len(result.nodes)
+    assert clock.held[:calls] == [0.0] * calls  # In the first round its host shows how long it needs.
+    assert rounds >= 3
+    assert all(seconds >= 3e-5 for seconds in clock.held[calls:])
+    assert clock.held[calls : 2 * calls] == clock.held[2 * calls : 3 * calls]
+
+
+def test_a_report_says_what_an_accelerator_and_its_host_need(accelerated):
+    result, _ = accelerated
+    assert all(node.host > 0 for node in result.nodes)
+    assert result.apart
+    result = replace(result, nodes=(replace(result.nodes[0], host=4e-5), *result.nodes[1:]), explained=0.25)
+    table, markdown = to_table(result), to_markdown(result)
+    assert "the device is busy for 25.0% of it and waits for its host" in table
+    assert "waits" not in to_table(replace(result, explained=0.95))
+    assert table.splitlines()[3].split() == ["time", "share", "host", "line", "source", "node", "GFLOP/s", "of", "peak"]
+    assert "40.0 µs" in table
+    assert "| time | ± | share | host | line |" in markdown
+    event = next(each for each in to_trace(result)["traceEvents"] if each["name"] == "stem")
+    assert event["args"]["host_us"] == 40.0
+    assert result_from_dict(json.loads(json.dumps(result_to_dict(result)))) == result
+
+
 def test_only_significant_changes_are_told(profiled):
     before = timed(profiled, 1e-5)
     assert compare(before, before).changes == ()
@@ -275,6 +333,14 @@ def test_the_cpu_is_always_there():
     info = describe_device(torch.device("cpu"))
     assert info.threads == torch.get_num_threads()
     assert info.name
-    peak = calibrate(torch.device("cpu"), seconds=0.02)
+    peak = calibrate(torch.device("cpu"))
     assert peak.flops > 1e8
     assert peak.bandwidth > 1e7
+
+
+def test_a_peak_is_that_of_the_numbers_which_the_model_has():
+    module = nn.Sequential(nn.Linear(4, 4, dtype=torch.float64), nn.LayerNorm(4))
+    result = profile(symbolic_trace(module[0]), module[0], (torch.randn(2, 4).double(),), options=QUICK)
+    assert result.environment.dtype == "f64"
+    assert measuring._data_type(module) is torch.float64
+    assert measuring._data_type(nn.Embedding(3, 4).to(torch.complex64)) is torch.get_default_dtype()

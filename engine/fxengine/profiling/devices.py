@@ -11,6 +11,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -27,11 +28,18 @@ __all__ = [
     "busy_processors",
     "calibrate",
     "clock_for",
+    "current",
     "describe_device",
     "synchronize",
 ]
 
 _ACCELERATORS = ("cuda", "xpu", "mps")
+
+_COUNTED = 10_000_000
+"""Cycles of the wait by which a device's own are counted: some milliseconds."""
+
+_SMALLEST = 128
+"""The side of the smallest matrix product that is taken for a device's peak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,12 @@ def describe_device(device: torch.device) -> DeviceInfo:
     return DeviceInfo(str(device), name, None, getattr(properties, "total_memory", None))
 
 
+def current(device: torch.device) -> AbstractContextManager[object]:
+    """Return a context in which ``device`` is the one of its kind that work goes to where none is named."""
+    choose = getattr(_backend(device.type), "device", None)
+    return nullcontext() if choose is None else choose(device)
+
+
 def synchronize(device: torch.device) -> None:
     """Wait until everything that was started on ``device`` is done."""
     backend = _backend(device.type)
@@ -105,7 +119,16 @@ class Clock(Protocol):
 
     ``mark`` is cheap and may be called between any two operations; the times are only known after ``read``, which
     waits for the device.
+
+    Attributes:
+        holds: Whether the device can be made to wait, so that what is between two marks is its own work alone.
     """
+
+    holds: bool
+
+    def hold(self, seconds: float) -> None:
+        """Keep the device busy for that long, while the host puts what comes next into its queue."""
+        ...
 
     def mark(self) -> None:
         """Note this moment of the device's work."""
@@ -119,9 +142,14 @@ class Clock(Protocol):
 class HostClock:
     """The clock of a device that has finished when the call returns: the CPU."""
 
+    holds = False
+
     def __init__(self) -> None:
         self._marks: list[int] = []
         self.mark: Callable[[], None] = lambda append=self._marks.append, now=time.perf_counter_ns: append(now())
+
+    def hold(self, seconds: float) -> None:
+        """Nothing: host and device are one."""
 
     def read(self) -> list[float]:
         """Return the seconds between marks."""
@@ -132,12 +160,27 @@ class HostClock:
 
 
 class EventClock:
-    """The clock of an accelerator with events: they are recorded in its own queue, so nothing has to wait meanwhile."""
+    """The clock of an accelerator with events: they are recorded in its own queue, so nothing has to wait meanwhile.
 
-    def __init__(self, device: torch.device, event: Callable[..., Any]) -> None:
+    A device that is faster than its host stands idle between two marks until the host has told it what to do, and that
+    would be measured too. Held back, it finds mark, work and mark in its queue.
+    """
+
+    def __init__(
+        self, device: torch.device, event: Callable[..., Any], wait: Callable[[int], object] | None = None
+    ) -> None:
+        """Measure with what ``event`` makes; ``wait`` keeps the device busy for a number of its cycles."""
+        self.holds = wait is not None
         self._device = device
         self._event = event
+        self._wait = wait
         self._marks: list[Any] = []
+        self._cycles = self._frequency() if wait is not None else 0.0
+
+    def hold(self, seconds: float) -> None:
+        """Put a wait into the device's queue, where it has one."""
+        if self._wait is not None:
+            self._wait(int(seconds * self._cycles))
 
     def mark(self) -> None:
         """Put an event into the device's queue."""
@@ -153,29 +196,45 @@ class EventClock:
         marks.clear()
         return spans
 
+    def _frequency(self) -> float:
+        """Return the cycles a second of the device, by the shortest of some waits."""
+        assert self._wait is not None
+        for _ in range(4):
+            self.mark()
+            self._wait(_COUNTED)
+        self.mark()
+        return _COUNTED / min(self.read())
+
 
 def clock_for(device: torch.device) -> Clock:
-    """Return the clock that is honest on ``device``."""
-    event = getattr(_backend(device.type), "Event", None)
-    return HostClock() if event is None else EventClock(device, event)
+    """Return the clock that is honest on ``device``, which has to be the current one of its kind."""
+    backend = _backend(device.type)
+    event = getattr(backend, "Event", None)
+    return HostClock() if event is None else EventClock(device, event, getattr(backend, "_sleep", None))
 
 
 def calibrate(device: torch.device, dtype: torch.dtype = torch.float32, *, seconds: float = 0.3) -> Peak:
-    """Return the peak of ``device``, measured for about ``seconds``.
+    """Return the peak of ``device`` for numbers of a floating type, measured for about ``seconds``.
 
     The arithmetic peak is the best rate of a square matrix product, large enough to fill the device; the bandwidth
     that of a copy too large for any cache. Both are what this machine really gives, other programs and throttling
     included.
     """
     side = 1024 if device.type == "cpu" else 8192
-    a = torch.randn(side, side, device=device).to(dtype)
-    b = torch.randn(side, side, device=device).to(dtype)
-    product = _best_time(lambda: torch.mm(a, b), device, seconds / 2)
+    while side > _SMALLEST and _product_time(device, dtype, side, 0.0) > seconds:  # A processor without half numbers.
+        side //= 2
+    product = _product_time(device, dtype, side, seconds / 2)
     count = (1 << 24) if device.type == "cpu" else (1 << 28)
     source = torch.ones(count, device=device)
     target = torch.empty_like(source)
     copy = _best_time(lambda: target.copy_(source), device, seconds / 2)
     return Peak(2 * side**3 / product, 2 * 4 * count / copy)
+
+
+def _product_time(device: torch.device, dtype: torch.dtype, side: int, seconds: float) -> float:
+    a = torch.randn(side, side, device=device).to(dtype)
+    b = torch.randn(side, side, device=device).to(dtype)
+    return _best_time(lambda: torch.mm(a, b), device, seconds)
 
 
 def best_of(first: Peak, second: Peak) -> Peak:
@@ -184,12 +243,12 @@ def best_of(first: Peak, second: Peak) -> Peak:
 
 
 def _best_time(work: Callable[[], Any], device: torch.device, seconds: float) -> float:
-    """Return the time of the fastest call of ``work`` among those that fit into ``seconds``."""
+    """Return the time of the fastest call of ``work`` among those that fit into ``seconds``, but for the first."""
     work()
     clock = clock_for(device)
     spans: list[float] = []
     end = time.perf_counter() + seconds
-    while len(spans) < 3 or time.perf_counter() < end:
+    while not spans or time.perf_counter() < end:
         clock.mark()
         work()
         clock.mark()

@@ -25,6 +25,7 @@ class Fold:
         operations: What they call, in order, without repetition.
         count: How many modules there are; 1 for a part that is not repeated.
         timing: Their time in sum.
+        host: The seconds that the host of an accelerator needed for them; None where it is the device.
         share: Their part of the whole.
         flops: Their operations in sum.
         bytes: Their memory traffic in sum.
@@ -37,6 +38,7 @@ class Fold:
     operations: tuple[str, ...]
     count: int
     timing: Timing
+    host: float | None
     share: float
     flops: int
     bytes: int
@@ -73,6 +75,7 @@ def _operation(node: NodeProfile) -> str:
 
 
 def _fold(key: str, group: list[NodeProfile]) -> Fold:
+    needed = [node.host for node in group if node.host is not None]
     owners = list(dict.fromkeys(_owner(node) for node in group))
     return Fold(
         key=key,
@@ -85,6 +88,7 @@ def _fold(key: str, group: list[NodeProfile]) -> Fold:
             sum(node.timing.error**2 for node in group) ** 0.5,
             group[0].timing.runs,
         ),
+        host=sum(needed) if needed else None,
         share=sum(node.share for node in group),
         flops=sum(node.flops for node in group),
         bytes=sum(node.bytes for node in group),

@@ -4,6 +4,10 @@ The three things that are compared (the original module, the graph's generated c
 turns in rounds, so that a machine that grows slower or faster meanwhile does not favour one. A node's time is that
 of its call alone: arguments are fetched and submodules looked up before the clock starts, and what reading the
 clock costs is measured and taken off.
+
+An accelerator works while its host goes on. A node's time is the device's there: it is kept busy until the host has
+put the whole call into its queue, so that no time passes between two marks in which it only waits to be told. What the
+host needed for the call is measured beside it.
 """
 
 import platform
@@ -33,6 +37,7 @@ from fxengine.profiling.devices import (
     busy_processors,
     calibrate,
     clock_for,
+    current,
     describe_device,
     synchronize,
 )
@@ -41,6 +46,14 @@ from fxengine.profiling.results import Environment, NodeProfile, Place, ProfileR
 __all__ = ["ProfileCancelled", "ProfileOptions", "Progress", "profile"]
 
 _TIMED = frozenset({"call_function", "call_method", "call_module"})
+
+_MULTIPLIED = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+
+_AHEAD = 2.0
+"""So many times as long as the host needs for a call the device is kept busy before it."""
+
+_AT_LEAST, _AT_MOST = 3e-5, 5e-3
+"""The fewest and most seconds of that: a call that waits for the device takes as long as it is kept busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +133,8 @@ def profile(
     for module in (graph_module, original):
         if isinstance(module, nn.Module):
             _move(module, place)
-    args, named = _arguments(inputs, kwargs or {}, place, chosen.seed)
-    with _conditions((graph_module, original), chosen):
+    args, named = arguments_on(place, inputs, kwargs or {}, chosen.seed)
+    with current(place), _conditions((graph_module, original), chosen):
         session = _Session(graph_module, original, args, named, place, chosen, progress)
         result = session.measure()
     return result if previous is None else compare(result, previous)
@@ -162,18 +175,29 @@ def bind_placeholders(module: GraphModule, args: Sequence[Any], kwargs: Mapping[
 
 
 class _TimingInterpreter(Interpreter):
-    """Runs a graph with a mark before and after each call."""
+    """Runs a graph with a mark before and after each call.
+
+    Attributes:
+        order: The nodes that were called in the last run.
+        host: The seconds that the host needed for each of them then, its queue being full or not.
+    """
 
     def __init__(self, module: GraphModule, clock: Clock) -> None:
         super().__init__(module)
         self.clock = clock
         self.order: list[Node] = []
+        self.host: list[float] = []
+        self._holds: dict[Node, float] = {}
 
     def timed(self, args: tuple[Any, ...]) -> dict[Node, float]:
-        """Run once and return the seconds of each node."""
+        """Run once and return the seconds of each node, on the device."""
         self.order = []
+        self.host = []
         self.run(*args)
         spans = self.clock.read()[::2]  # Every other one lies between two nodes.
+        if self.clock.holds and not self._holds:
+            needed = zip(self.order, self.host, strict=True)
+            self._holds = {node: min(max(_AHEAD * seconds, _AT_LEAST), _AT_MOST) for node, seconds in needed}
         return dict(zip(self.order, spans, strict=True))
 
     def run_node(self, n: Node) -> Any:
@@ -190,8 +214,11 @@ class _TimingInterpreter(Interpreter):
         else:
             call = getattr(args[0], str(n.target))
             args = args[1:]
+        self.clock.hold(self._holds.get(n, 0.0))
         mark()
+        start = time.perf_counter()
         result = call(*args, **kwargs)
+        self.host.append(time.perf_counter() - start)
         mark()
         return result
 
@@ -222,11 +249,12 @@ class _MemoryInterpreter(Interpreter):
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """The times of one round, in seconds."""
+    """The times of one round, in seconds; those of the nodes on the device and on its host."""
 
     eager: float
     graph: float
     nodes: dict[Node, float]
+    host: dict[Node, float]
 
 
 class _Session:
@@ -248,6 +276,7 @@ class _Session:
         self.device = device
         self.options = options
         self.progress = progress
+        self.dtype = _data_type(graph_module)
         self.clock = clock_for(device)
         self.timer = _TimingInterpreter(graph_module, self.clock)
         self.busy = busy_processors()
@@ -256,19 +285,19 @@ class _Session:
     def measure(self) -> ProfileResult:
         """Make the rounds and put the result together."""
         self._report(0.0, "calibrating")
-        peak = calibrate(self.device) if self.options.calibrate else Peak(0.0, 0.0)
+        peak = calibrate(self.device, self.dtype) if self.options.calibrate else Peak(0.0, 0.0)
         costs = graph_costs(self.graph_module, self.placed)
         warmups = self._warm_up()
         memory = _MemoryInterpreter(self.graph_module, self.placed)
         memory.run(*self.placed)
         rounds, stable = self._rounds()
         if self.options.calibrate:
-            peak = best_of(peak, calibrate(self.device))  # Before and after: other programs come and go.
+            peak = best_of(peak, calibrate(self.device, self.dtype))  # Before and after: other programs come and go.
         return self._result(rounds, stable, warmups, memory, costs, peak)
 
     def _warm_up(self) -> int:
         """Run rounds until two that follow each other agree, and return how many that took."""
-        last = self._round().graph
+        last = self._round().graph  # In this one the device waits for its host, which shows how long that needs.
         end = time.perf_counter() + self.options.seconds / 3
         for count in range(2, self.options.warmup_limit + 1):
             self._report(0.1, f"warming up, run {count}")
@@ -298,7 +327,8 @@ class _Session:
         eager = self._whole(lambda: self.original(*self.args, **self.kwargs))
         graph = self._whole(lambda: self.graph_module(*self.args, **self.kwargs))
         synchronize(self.device)
-        return _Round(eager, graph, self.timer.timed(self.placed))
+        nodes = self.timer.timed(self.placed)
+        return _Round(eager, graph, nodes, dict(zip(self.timer.order, self.timer.host, strict=True)))
 
     def _whole(self, call: Callable[[], Any]) -> float:
         synchronize(self.device)
@@ -326,8 +356,9 @@ class _Session:
         nodes: list[NodeProfile] = []
         for node in rounds[0].nodes:
             timing = _timing([max(0.0, one.nodes[node] - overhead) for one in rounds])
+            host = statistics.median(one.host[node] for one in rounds) if self.clock.holds else None
             cost = costs.get(node, Cost())
-            nodes.append(_node_profile(node, timing, graph.seconds, cost, memory))
+            nodes.append(_node_profile(node, timing, host, graph.seconds, cost, memory))
         peak_node = max(range(len(nodes)), key=lambda index: nodes[index].memory, default=-1)
         state = {id(tensor): tensor for tensor in (*self.graph_module.parameters(), *self.graph_module.buffers())}
         return ProfileResult(
@@ -352,14 +383,13 @@ class _Session:
 
     def _environment(self, peak: Peak) -> Environment:
         info = describe_device(self.device)
-        floating = [tensor.dtype for tensor in self.graph_module.parameters() if tensor.is_floating_point()]
         return Environment(
             device=info.device,
             device_name=info.name,
             threads=info.threads,
             peak_flops=peak.flops,
             peak_bandwidth=peak.bandwidth,
-            dtype=dtype_abbreviation(floating[0] if floating else torch.get_default_dtype()),
+            dtype=dtype_abbreviation(self.dtype),
             training=self.options.training,
             busy=self.busy,
             torch=torch.__version__,
@@ -369,7 +399,9 @@ class _Session:
         )
 
 
-def _node_profile(node: Node, timing: Timing, whole: float, cost: Cost, memory: _MemoryInterpreter) -> NodeProfile:
+def _node_profile(
+    node: Node, timing: Timing, host: float | None, whole: float, cost: Cost, memory: _MemoryInterpreter
+) -> NodeProfile:
     origin = node.origin
     path = str(node.target) if node.op == "call_module" else (origin.module_path if origin is not None else "")
     return NodeProfile(
@@ -380,6 +412,7 @@ def _node_profile(node: Node, timing: Timing, whole: float, cost: Cost, memory: 
         place=_place(node),
         result=memory.results.get(node, ""),
         timing=timing,
+        host=host,
         share=timing.seconds / whole if whole else 0.0,
         flops=cost.flops,
         bytes=cost.bytes,
@@ -405,6 +438,7 @@ def _timing(samples: Sequence[float]) -> Timing:
 
 def _mark_overhead(clock: Clock) -> float:
     """Return the seconds between two marks with nothing between them."""
+    clock.hold(_AT_MOST)
     for _ in range(101):
         clock.mark()
     return statistics.median(clock.read())
@@ -421,8 +455,17 @@ def _move(module: nn.Module, device: torch.device) -> None:
     module.to(device)
 
 
-def _arguments(
-    inputs: InferredInputs | Sequence[Any], kwargs: Mapping[str, Any], device: torch.device, seed: int
+def _data_type(module: nn.Module) -> torch.dtype:
+    """Return the type of most parameters, which a device multiplies, or else torch's default."""
+    counts: dict[torch.dtype, int] = {}
+    for tensor in module.parameters():
+        if tensor.dtype in _MULTIPLIED:
+            counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.numel()
+    return max(counts, key=counts.__getitem__, default=torch.get_default_dtype())
+
+
+def arguments_on(
+    device: torch.device, inputs: InferredInputs | Sequence[Any], kwargs: Mapping[str, Any], seed: int = 0
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return positional and keyword arguments with their tensors on ``device``."""
     if isinstance(inputs, InferredInputs):

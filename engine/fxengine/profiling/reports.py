@@ -11,7 +11,10 @@ from fxengine.profiling.results import Change, NodeProfile, Place, ProfileResult
 __all__ = ["to_markdown", "to_table", "to_trace"]
 
 _ROWS = 25
-_SOURCE_WIDTH = 48
+_SOURCE_WIDTH, _NODE_WIDTH = 48, 40
+
+_WAITING = 0.8
+"""A device that is busy for less of the time than this is waiting for its host."""
 
 
 def to_table(result: ProfileResult, *, rows: int = _ROWS) -> str:
@@ -30,15 +33,16 @@ def to_markdown(result: ProfileResult, *, rows: int = _ROWS) -> str:
         lines.append(f"- {_comparison(result)}")
     lines += [
         "",
-        "| time | ± | share | line | source | node | GFLOP/s | of peak |",
-        "|--:|--:|--:|--:|:--|:--|--:|--:|",
+        f"| time | ± | share |{' host |' if result.apart else ''} line | source | node | GFLOP/s | of peak |",
+        f"|--:|--:|--:|{'--:|' if result.apart else ''}--:|:--|:--|--:|--:|",
     ]
     for fold in fold_by_line(result.nodes)[:rows]:
         rate, of_peak = _rate(fold, result)
         link = f"[{fold.place.line}]({_uri(fold.place)})" if fold.place is not None else ""
         source = f"`{_escape(_source(fold))}`" if fold.place is not None else ""
         time, error = _duration(fold.timing.seconds), _duration(fold.timing.error)
-        cells = (time, error, f"{fold.share:.1%}", link, source, _escape(_nodes(fold)), rate, of_peak)
+        host = (_host(fold),) if result.apart else ()
+        cells = (time, error, f"{fold.share:.1%}", *host, link, source, _escape(_nodes(fold)), rate, of_peak)
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", _footnote(result)]
     return "\n".join(lines) + "\n"
@@ -80,20 +84,32 @@ def _heading(result: ProfileResult) -> list[str]:
     wholes = f"eager {_measured(result.eager)}     graph {_measured(result.graph)}"
     return [
         f"{conditions} · {result.graph.runs} runs after {result.warmups} warm-ups, {stability}",
-        f"whole model   {wholes}     nodes explain {result.explained:.1%} of it",
+        f"whole model   {wholes}     {_account(result)}",
         f"peak memory   {_bytes(result.peak_memory)}{_at(peak)}     parameters {_bytes(result.parameter_bytes)}",
     ]
 
 
+def _account(result: ProfileResult) -> str:
+    """Return how the nodes' times make up that of the graph: an accelerator may have to wait for its host."""
+    if not result.apart:
+        return f"nodes explain {result.explained:.1%} of it"
+    busy = f"the device is busy for {min(result.explained, 1.0):.1%} of it"
+    return f"{busy} and waits for its host" if result.explained < _WAITING else busy
+
+
 def _row_lines(result: ProfileResult, rows: int) -> list[str]:
-    lines = [f"{'time':>9}  {'share':>6}  {'line':>5}  {'source':<{_SOURCE_WIDTH}}  {'node':<40}  GFLOP/s  of peak"]
+    host = f"{'host':>9}  " if result.apart else ""
+    source, node = f"{'source':<{_SOURCE_WIDTH}}", f"{'node':<{_NODE_WIDTH}}"
+    lines = [f"{'time':>9}  {'share':>6}  {host}{'line':>5}  {source}  {node}  GFLOP/s  of peak"]
     for fold in fold_by_line(result.nodes)[:rows]:
         rate, of_peak = _rate(fold, result)
         line = fold.place.line if fold.place is not None else ""
-        source = _clipped(_source(fold), _SOURCE_WIDTH)
+        host = f"{_host(fold):>9}  " if result.apart else ""
+        source = f"{_clipped(_source(fold), _SOURCE_WIDTH):<{_SOURCE_WIDTH}}"
+        node = f"{_clipped(_nodes(fold), _NODE_WIDTH):<{_NODE_WIDTH}}"
         lines.append(
-            f"{_duration(fold.timing.seconds):>9}  {fold.share:>6.1%}  {line:>5}  {source:<{_SOURCE_WIDTH}}  "
-            f"{_clipped(_nodes(fold), 40):<40}  {rate:>7}  {of_peak:>7}"
+            f"{_duration(fold.timing.seconds):>9}  {fold.share:>6.1%}  {host}{line:>5}  {source}  {node}  "
+            f"{rate:>7}  {of_peak:>7}"
         )
     return lines
 
@@ -136,10 +152,15 @@ def _footnote(result: ProfileResult) -> str:
         if environment.peak_flops
         else ""
     )
+    host = ", on the device, with its queue filled; `host` is what it takes to fill it" if result.apart else ""
     return (
-        f"{peaks}Times are medians with their standard errors; a node's time is that of its call alone. "
+        f"{peaks}Times are medians with their standard errors; a node's time is that of its call alone{host}. "
         f"{environment.device_name}, torch {environment.torch}, Python {environment.python}, {environment.started}."
     )
+
+
+def _host(fold: Fold) -> str:
+    return "" if fold.host is None else _duration(fold.host)
 
 
 def _source(fold: Fold) -> str:
@@ -250,5 +271,6 @@ def _node_arguments(node: NodeProfile) -> dict[str, Any]:
         "bytes": node.bytes,
         "memory": node.memory,
         "error_us": round(node.timing.error * 1e6, 3),
+        **({} if node.host is None else {"host_us": round(node.host * 1e6, 3)}),
         "share": round(node.share, 5),
     }

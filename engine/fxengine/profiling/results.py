@@ -17,7 +17,7 @@ __all__ = [
     "result_to_dict",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class NodeProfile:
         module_path: The module whose forward made it; for a call of a leaf module that module's own path.
         place: The expression it came from, innermost user frame; None if no trace made it.
         result: What it makes, as ``f32[2, 768]``.
-        timing: How long it took.
+        timing: How long it took, on the device.
+        host: Seconds that the host of an accelerator needed to tell it so; None where both are one, or it is not known.
         share: Its part of the time of the whole graph.
         flops: Floating point operations.
         bytes: Bytes read and written, at the least.
@@ -73,6 +74,7 @@ class NodeProfile:
     place: Place | None
     result: str
     timing: Timing
+    host: float | None
     share: float
     flops: int
     bytes: int
@@ -149,7 +151,8 @@ class ProfileResult:
         stable: Whether the spread came below the tolerance within the time.
         eager: The original module.
         graph: The graph module's generated code.
-        explained: The sum of the nodes' times over the time of the graph.
+        explained: The sum of the nodes' times over the time of the graph; on an accelerator, how busy the graph
+            keeps it.
         parameter_bytes: Bytes of parameters and buffers.
         peak_memory: The most bytes of values alive at a node, parameters not included.
         peak_node: The index in ``nodes`` of that node; -1 without nodes.
@@ -178,6 +181,11 @@ class ProfileResult:
     def flops(self) -> int:
         """Floating point operations of the whole graph."""
         return sum(node.flops for node in self.nodes)
+
+    @property
+    def apart(self) -> bool:
+        """Whether what the nodes need of the device and of its host was measured apart."""
+        return any(node.host is not None for node in self.nodes)
 
 
 def result_to_dict(result: ProfileResult) -> dict[str, Any]:
