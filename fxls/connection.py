@@ -128,9 +128,12 @@ async def serve_tcp(create: Create, host: str, port: int, listening: Callable[[i
         else:
             first.set_result((reader, writer))
 
-    async with await asyncio.start_server(connected, host, port) as listener:
+    listener = await asyncio.start_server(connected, host, port)
+    try:
         listening(listener.sockets[0].getsockname()[1])
         reader, writer = await first
+    finally:
+        listener.close()  # Without waiting: from CPython 3.12 on that would be for the client to leave.
     entrance = _Entrance()
     pump = asyncio.create_task(_pump(reader, entrance))
     server = await create(writer.write, await entrance.first)

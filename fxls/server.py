@@ -363,7 +363,8 @@ class _ProgressBar:
         if self._token is None and get_capability(self._ls.client_capabilities, "window.work_done_progress"):
             token = str(uuid.uuid4())
             try:
-                await asyncio.wait_for(progress.create_async(token), timeout=2.0)
+                async with asyncio.timeout(2.0):
+                    await progress.create_async(token)
             except (TimeoutError, JsonRpcException):
                 return
             self._token = token

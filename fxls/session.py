@@ -313,7 +313,8 @@ class Session:
         try:
             if ahead is not None:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(ahead.heard.wait(), _HEAD_START)
+                    async with asyncio.timeout(_HEAD_START):
+                        await ahead.heard.wait()
             await self._look_and_trace(document, ahead)
         finally:
             if ahead is not None:

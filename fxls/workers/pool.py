@@ -174,7 +174,8 @@ class PooledWorker:
         pause = self._pause_until - asyncio.get_running_loop().time()
         if pause > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._closing.wait()
         template = _Template(self._died)
         if self._closing.is_set() or self.env.problem:
             template.unusable(self.env, self.env.problem or _CLOSING)

@@ -130,7 +130,8 @@ class WorkerProcess:
         if self._stdin is not None:
             self._stdin.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._exited.wait(), patience)
+            async with asyncio.timeout(patience):
+                await self._exited.wait()
         self.kill()
         await self._exited.wait()
 

@@ -203,7 +203,8 @@ class _Standby:
     async def described(self) -> EnvironmentReport:
         """Return what the process runs on, or why it does not."""
         try:
-            return await asyncio.wait_for(asyncio.shield(self.environment), _START_PATIENCE)
+            async with asyncio.timeout(_START_PATIENCE):
+                return await asyncio.shield(self.environment)
         except TimeoutError:
             return EnvironmentReport("", "", "", (), f"torch was not loaded within {_START_PATIENCE:g} s")
 

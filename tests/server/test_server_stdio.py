@@ -340,6 +340,14 @@ async def test_a_profile_reports_progress_and_leaves_its_files_in_the_cache(clie
     assert [each["method"] for each in client.asked].count("window/workDoneProgress/create") == 1
 
 
+async def test_a_profile_on_a_device_that_is_not_there_says_which_are(client, uri):
+    await client.initialize()
+    client.open(uri, NET)
+    await client.diagnostics(uri, 1)
+    with pytest.raises(ReplyError, match="there is no device cuda:1; torch sees cpu"):
+        await client.command("fxls.profile", uri=uri, target="Net", device="cuda:1")
+
+
 async def test_a_profile_reports_to_the_token_of_the_request(client, uri):
     await client.initialize()
     client.open(uri, NET)

@@ -644,6 +644,25 @@ async def test_an_edit_ends_a_trace_that_was_begun_ahead(world):
     assert world.editor.published[-1] == ("net.py", 3, [])
 
 
+@pytest.mark.parametrize("turns", range(8))
+async def test_an_edit_ends_a_trace_whose_problems_were_shown_just_now(world, turns):
+    await world.open("net.py", LONG)
+    world.worker.early = True
+    world.worker.open.clear()
+    world.type("net.py", 2, "x = 1\n")
+    while len(world.editor.published) < 2:
+        await asyncio.sleep(0)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    world.type("net.py", 3, "x = 2\n")
+    await asyncio.sleep(0.01)
+    assert [request.text[:6] for request in world.worker.requests[1:]] == ["x = 1\n", "x = 2\n"]
+    assert [request.text[:6] for request in world.worker.cancelled] == ["x = 1\n"]
+    world.worker.open.set()
+    await world.settle()
+    assert world.editor.published[-1] == ("net.py", 3, [])
+
+
 BRANCHED = NET.replace("return x + 1", "return x if x.sum() > 0 else -x")
 BRANCH = Problem("FX001", "error", "no", Location("", Span(6, 20, 6, 31)), target="Net")
 
