@@ -6,6 +6,7 @@ the one in execution, so they cost the same in a function of ten lines and of te
 """
 
 import dis
+import itertools
 import sys
 from types import CodeType, FrameType
 from typing import Final
@@ -27,6 +28,15 @@ _AUGMENTED: Final = range(13, 26)
 _CALLS: Final = frozenset(code for name, code in dis.opmap.items() if name.startswith("CALL"))
 _READS_ATTRIBUTE: Final = frozenset(code for name, code in dis.opmap.items() if name in {"LOAD_ATTR", "LOAD_METHOD"})
 _STORE_ATTR: Final = dis.opmap["STORE_ATTR"]
+_STORE_NAME: Final = dis.opmap["STORE_NAME"]
+_LOAD_CONST: Final = dis.opmap["LOAD_CONST"]
+_ENDS_BLOCK: Final = frozenset(
+    {
+        *dis.hasjrel,
+        *dis.hasjabs,
+        *(dis.opmap[name] for name in ("RAISE_VARARGS", "RETURN_VALUE", "RETURN_CONST") if name in dis.opmap),
+    }
+)
 _UNIT: Final = 2
 
 
@@ -56,7 +66,8 @@ def decides_assert(frame: FrameType) -> bool:
 def passing_value(frame: FrameType) -> bool | None:
     """The truth value with which the `assert` passes that asks for one in `frame`; None if no assert does.
 
-    Unlike `decides_assert`, this sees through `not` and `and`, and takes as long as the function has instructions.
+    Unlike `decides_assert`, this sees through `not` and `and`, and takes as long as the function has instructions. An
+    `if` that does nothing but raise what the function itself does not catch is an assert as well.
     """
     instructions = list(dis.get_instructions(frame.f_code))
     places = {each.offset: index for index, each in enumerate(instructions)}
@@ -72,9 +83,14 @@ def passing_value(frame: FrameType) -> bool | None:
     following = at + 1
     while instructions[following].opname == "NOT_TAKEN":
         following += 1
-    if _begins_failure(instructions[following]):
+    if _begins_failure(instructions[following]) or _only_raises(frame, instructions[following:]):
         return jumps_when
-    return not jumps_when if _begins_failure(instructions[places[jump.argval]]) else None
+    target = places[jump.argval]
+    # Between the two is another condition, or the end of a loop's body.
+    is_body = "JUMP" in instructions[target - 1].opname
+    if is_body and _only_raises(frame, instructions[target:]):
+        return not jumps_when
+    return not jumps_when if _begins_failure(instructions[target]) else None
 
 
 def _begins_failure(instruction: dis.Instruction) -> bool:
@@ -82,6 +98,17 @@ def _begins_failure(instruction: dis.Instruction) -> bool:
     if instruction.opcode == _LOAD_COMMON_CONSTANT:
         return instruction.arg == 0
     return instruction.opcode == _LOAD_ASSERTION_ERROR
+
+
+def _only_raises(frame: FrameType, block: list[dis.Instruction]) -> bool:
+    """Whether what instructions begin with does nothing but raise what the function of `frame` lets out."""
+    end = next((each for each in block if each.opcode in _ENDS_BLOCK), None)
+    if end is None or end.opname != "RAISE_VARARGS":
+        return False
+    if any(each.is_jump_target for each in itertools.takewhile(lambda each: each is not end, block[1:])):
+        return False
+    handled = dis.Bytecode(frame.f_code).exception_entries  # pyright: ignore[reportAttributeAccessIssue] - not in stubs.
+    return not any(each.start <= end.offset < each.end for each in handled)
 
 
 def reads_attribute(frame: FrameType) -> bool:
@@ -114,6 +141,21 @@ def attributes_stored(code: CodeType) -> set[str]:
         return set()
     at = range(0, len(bytecode), _UNIT)
     return {code.co_names[_argument(bytecode, offset)] for offset in at if bytecode[offset] == _STORE_ATTR}
+
+
+def constants_named(code: CodeType, names: frozenset[str]) -> frozenset[int]:
+    """The indices of the constants that a class body stores under certain names, and uses for nothing else."""
+    if names.isdisjoint(code.co_names):
+        return frozenset()
+    bytecode = code.co_code
+    loads = [offset for offset in range(0, len(bytecode), _UNIT) if bytecode[offset] == _LOAD_CONST]
+    named, used = set[int](), set[int]()
+    for offset in loads:
+        after = _next_instruction(bytecode, offset)
+        stored = after < len(bytecode) and bytecode[after] == _STORE_NAME
+        kept = stored and code.co_names[_argument(bytecode, after)] in names
+        (named if kept else used).add(_argument(bytecode, offset))
+    return frozenset(named - used)
 
 
 def _argument(bytecode: bytes, at: int) -> int:

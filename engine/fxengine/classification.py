@@ -54,6 +54,7 @@ _BLAMES_ANOTHER: Final = re.compile(
 _MADE_AT_RUN_TIME: Final = 1 << 9
 """The flag of classes that a `class` statement made: CPython's `Py_TPFLAGS_HEAPTYPE`."""
 _COMPARES: Final = frozenset({"COMPARE_OP", "CONTAINS_OP", "IS_OP"})
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _RAISES: Final = frozenset({"RAISE_VARARGS", "RERAISE"})
 
 
@@ -128,7 +129,7 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
         if refusal.error is error:
             return Verdict(refusal.rule, refusal.subject if isinstance(refusal.subject, Proxy) else None)
     moments = moments_of(error.__traceback__)
-    if not moments:
+    if not moments or isinstance(error, RecursionError):
         return Verdict(RaisedWhileTracing, None, certain=False)
     raising = moments[-1]
     symbolic = symbolic_operand(raising, graph)
@@ -160,6 +161,8 @@ def operand_span(verdict: Verdict, moment: Moment) -> Span:
     if verdict.rule is DynamicBool:
         candidates = truth_operands(around)
     elif verdict.rule is DynamicIteration:
+        if moment.opname == "GET_ITER" and not isinstance(around[-1], _LOOPS):
+            return whole  # From CPython 3.13 on this is the place of what the loop goes through.
         candidates = iterated_operands(around)
     elif isinstance(around[-1], ast.With | ast.AsyncWith):
         candidates = operands_of(around)

@@ -17,6 +17,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import torch
 from torch import nn
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import is_lazy
 
 from fxengine.hierarchy import modules_of, survey
 
@@ -96,11 +98,15 @@ class Snapshot:
 
 
 class _Kept:
-    """One module as it was."""
+    """One module as it was; what a lazy module has become in its first run, it stays."""
 
-    __slots__ = ("attributes", "containers", "data", "empty", "versions")
+    __slots__ = ("attributes", "containers", "data", "empty", "kind", "versions")
 
     def __init__(self, module: nn.Module) -> None:
+        self._keep(module)
+
+    def _keep(self, module: nn.Module) -> None:
+        self.kind = type(module)
         self.attributes = module.__dict__.copy()
         containers = [value for value in self.attributes.values() if type(value) in _CONTAINERS]
         self.empty = [each for each in containers if not each]
@@ -119,6 +125,8 @@ class _Kept:
 
     def restore(self, module: nn.Module) -> None:
         """Put the module back."""
+        if self._has_become_another(module):
+            self._keep(module)
         state = module.__dict__
         if not _is_same_dict(state, self.attributes):
             state.clear()
@@ -142,12 +150,18 @@ class _Kept:
 
     def has_changed(self, module: nn.Module) -> bool:
         """Whether anything in the module is different."""
+        if self._has_become_another(module):
+            self._keep(module)
         if any(self.empty) or not _is_same_dict(module.__dict__, self.attributes):
             return True
         for container, content in self.containers:
             if not _has_content(container, content):
                 return True
         return any(_version(tensor) != version for tensor, version in self.versions)
+
+    def _has_become_another(self, module: nn.Module) -> bool:
+        """Whether a lazy module has got its parameters."""
+        return type(module) is not self.kind and issubclass(self.kind, LazyModuleMixin)
 
     def changes(self, module: nn.Module, path: str) -> Iterator[Change]:
         """What is different in the module, `path` being its place."""
@@ -186,8 +200,8 @@ def _is_small_and_real(tensor: torch.Tensor) -> bool:
 
 
 def _version(tensor: torch.Tensor) -> int | None:
-    """How often a tensor was changed in place; None for those that do not count it."""
-    return None if tensor.is_inference() else tensor._version
+    """How often a tensor was changed in place; None for those that do not count it, and that have no data yet."""
+    return None if is_lazy(tensor) or tensor.is_inference() else tensor._version
 
 
 def _is_same_dict(now: dict[str, Any], before: dict[str, Any]) -> bool:

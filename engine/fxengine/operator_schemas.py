@@ -32,6 +32,7 @@ __all__ = [
     "get_signature_for_torch_op",
     "normalize_function",
     "normalize_module",
+    "overloads_of",
     "type_matches",
 ]
 
@@ -312,11 +313,16 @@ def _signatures_and_schemas(op: _Identity) -> tuple[list[Signature], Sequence[Fu
     return None if schemas is None else ([_torchscript_schema_to_signature(schema) for schema in schemas], schemas)
 
 
+def overloads_of(packet: OpOverloadPacket) -> list[OpOverload]:
+    """Return the overloads of an operator. Before 2.13, torch only gives their names."""
+    return [getattr(packet, name) for name in packet.overloads()]
+
+
 def _schemas(op: Callable[..., Any]) -> Sequence[FunctionSchema] | None:
     if isinstance(op, OpOverload):
         return [op._schema]
     if isinstance(op, OpOverloadPacket):
-        return [overload._schema for overload in op.op_overloads()]
+        return [overload._schema for overload in overloads_of(op)]
     builtin = _find_builtin(op)
     return None if builtin is None else torch._C._jit_get_schemas_for_operator(builtin)
 

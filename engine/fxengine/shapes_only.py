@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C._functorch import get_unwrapped, is_batchedtensor, maybe_get_bdim, maybe_get_level
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from fxengine.hierarchy import modules_of
@@ -89,9 +90,10 @@ class ShapesOnly(TorchFunctionMode):
         current: The function that was called last, and its arguments; after an exception the one that raised.
     """
 
-    def __init__(self, module: torch.nn.Module | None = None) -> None:
-        """Protect the parameters and buffers of ``module`` against changes."""
+    def __init__(self, module: torch.nn.Module | None = None, real_limit: int = _REAL_LIMIT) -> None:
+        """Protect the parameters and buffers of ``module`` against changes; keep up to so many elements real."""
         super().__init__()
+        self._real_limit = real_limit
         self.calls = 0
         self.current: tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]] | None = None
         self._twins: dict[int, tuple[Tensor, Tensor]] = {}
@@ -112,6 +114,8 @@ class ShapesOnly(TorchFunctionMode):
             return _CPU if args[0].is_meta else func(*args)
         if func == _IS_META:
             return False
+        if func == _SET_DATA and is_lazy(args[0]):  # It gets its data where it lies.
+            return func(args[0], torch.empty_like(args[1], device=args[0].device))
         self.calls += 1
         self.current = (func, args, kwargs)
         if func in _CONSTRUCTORS:
@@ -129,7 +133,8 @@ class ShapesOnly(TorchFunctionMode):
         check_types(func, alike)
         if func is torch.meshgrid:
             _check_grid(alike)
-        if func in RULES and alike and all(value.is_meta for value in _flat(alike) if isinstance(value, Tensor)):
+        given = alike or tuple(named.values())
+        if func in RULES and given and all(value.is_meta for value in _flat(given) if isinstance(value, Tensor)):
             result = answer(func, alike, named)
             if result is not None:
                 return result
@@ -161,7 +166,7 @@ class ShapesOnly(TorchFunctionMode):
         """Return the arguments with all tensors without data if one of them has none, those apart that are kept."""
         tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
         hollow = [self._is_hollow(tensor) for tensor in tensors]
-        if not any(hollow) and _is_large_together(tensors):
+        if not any(hollow) and _are_together(tensors) > self._real_limit:
             hollow = [True] * len(tensors)
         mutates = bool(tensors) and _mutates(func)
         if mutates and any(hollow) and not hollow[0]:
@@ -180,7 +185,9 @@ class ShapesOnly(TorchFunctionMode):
         """Whether a tensor has no data, or is treated so as it is large or was overwritten by one without."""
         if tensor.is_meta:
             return True
-        limit = _REAL_PARAMETER_LIMIT if isinstance(tensor, torch.nn.Parameter) else _REAL_LIMIT
+        if is_lazy(tensor):
+            return False
+        limit = _REAL_PARAMETER_LIMIT if isinstance(tensor, torch.nn.Parameter) else self._real_limit
         return tensor.numel() > limit or id(tensor) in self._overwritten
 
     def _hollow(self, value: Any, keep: torch.dtype | None, kept: Container[int]) -> Any:
@@ -204,6 +211,7 @@ class ShapesOnly(TorchFunctionMode):
 
 _DEVICE_OF = Tensor.device.__get__  # pyright: ignore[reportAttributeAccessIssue] - a C descriptor, not typed as one.
 _IS_META = Tensor.is_meta.__get__  # pyright: ignore[reportAttributeAccessIssue] - likewise.
+_SET_DATA: Any = vars(torch._C.TensorBase)["data"].__set__
 
 
 def _state_of(module: torch.nn.Module) -> frozenset[int]:
@@ -272,10 +280,10 @@ def _check_grid(args: tuple[Any, ...]) -> None:
         raise RuntimeError(f"torch.meshgrid: Expected 0 or 1-dim tensors, but got one of rank {max(ranks)}")
 
 
-def _is_large_together(tensors: list[Tensor]) -> bool:
-    """Whether tensors with data would make one that is large, as rows and columns do, also those of a `vmap`."""
+def _are_together(tensors: list[Tensor]) -> int:
+    """Return how many elements tensors make together, as rows and columns do, also those of a `vmap`."""
     if len(tensors) < 2:
-        return False
+        return 0
     longest = max(tensor.dim() for tensor in tensors)
     sizes: dict[int, int] = {}
     for tensor in tensors:
@@ -285,7 +293,7 @@ def _is_large_together(tensors: list[Tensor]) -> bool:
         while is_batchedtensor(inner):
             level, dimension, inner = maybe_get_level(inner), maybe_get_bdim(inner), get_unwrapped(inner)
             sizes[-level] = inner.shape[dimension]
-    return math.prod(sizes.values()) > _REAL_LIMIT
+    return math.prod(sizes.values())
 
 
 def _mutates(func: Callable[..., Any]) -> bool:

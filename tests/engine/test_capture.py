@@ -209,6 +209,8 @@ def test_what_depends_on_data_is_one_call_at_the_end():
     torch.testing.assert_close(found.graph_module(images), detector(images))
     assert "forward" not in vars(detector.backbone)
     assert not hasattr(detector, "_rest0")
+    assert found.rest.origin.frames == found.problems[0].frames
+    assert found.rest.origin.frames[-1].text == "len(kept)"
 
 
 def test_what_was_changed_in_place_is_not_changed_twice():
@@ -219,6 +221,35 @@ def test_what_was_changed_in_place_is_not_changed_twice():
 
     assert [node.op for node in found.graph.nodes] == ["placeholder", "call_module", "output"]
     torch.testing.assert_close(found.graph_module(images.clone()), detector(images.clone()))
+
+
+class Reworking(nn.Module):
+    """Changes in place what its layers have returned, and then decides by data."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+        self.third = nn.Linear(4, 4)
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        y = self.first(x)
+        y += 1
+        z = self.second(y)
+        kept = z * 3 + self.third(y)
+        self.act(z)
+        return kept + y if z.sum() > 0 else z
+
+
+def test_results_of_layers_that_were_changed_in_place_are_computed_again():
+    net = Reworking()
+
+    found = fxengine.capture(net, X)
+
+    assert found.graph_module.get_submodule("_rest0").paths == ("third",)
+    for x in (X, -X, X * 9):
+        torch.testing.assert_close(found.graph_module(x), net(x))
 
 
 class Record(NamedTuple):
@@ -435,15 +466,50 @@ class _Packing(nn.Module):
         return nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
 
 
-def test_sequences_that_are_packed_by_their_lengths_are_the_rest_of_the_run():
-    net, inputs = _Packing(), (torch.randn(2, 5, 4), torch.tensor([3, 4]))
+def test_sequences_that_are_packed_by_their_lengths_are_captured_for_these():
+    net, lengths = _Packing(), torch.tensor([3, 4])
 
-    found = fxengine.capture(net, inputs)
+    found = fxengine.capture(net, (torch.randn(2, 5, 4), lengths))
+
+    assert found.problems == ()
+    assert {"first", "rnn"} < set(targets(found))
+    assert ("lengths.tolist()", [3, 4]) in [(guard.expression, guard.value) for guard in found.guards]
+    x = torch.randn(2, 5, 4)
+    torch.testing.assert_close(found.graph_module(x, lengths), net(x, lengths))
+    with pytest.raises(AssertionError):
+        found.graph_module(x, lengths + 1)
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.RNN, functools.partial(nn.LSTM, proj_size=2)])
+def test_sequences_that_are_packed_by_known_lengths_are_as_any_others(kind):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = kind(4, 3, num_layers=2, bidirectional=True, batch_first=True)
+
+        def forward(self, x):
+            packed = nn.utils.rnn.pack_padded_sequence(x, [5, 3], batch_first=True)
+            output, state = self.rnn(packed)
+            padded, lengths = nn.utils.rnn.pad_packed_sequence(output, batch_first=True, total_length=6)
+            return padded.sum(1) / lengths[:, None], state, output.data
+
+    captured(Net(), torch.randn(2, 5, 4))
+
+
+class _Counting(_Packing):
+    def forward(self, x):
+        return super().forward(x, (x.sum(-1) > -99).sum(1))
+
+
+def test_sequences_that_are_packed_by_what_data_tell_are_the_rest_of_the_run():
+    net, x = _Counting(), torch.randn(2, 5, 4)
+
+    found = fxengine.capture(net, x)
 
     assert len(found.problems) == 1
-    assert "GRU" in found.problems[0].message
+    assert "`pack_padded_sequence`" in found.problems[0].message
     assert found.rest is not None
-    assert torch.equal(found.graph_module(*inputs), net(*inputs))
+    assert torch.equal(found.graph_module(x), net(x))
 
 
 def test_helpers_that_remember_tensors_do_not_confuse_it():

@@ -68,3 +68,68 @@ def test_asserts_about_numbers_that_data_tell_are_made_by_the_graph():
     for run in (found.graph_module, numbered):
         with pytest.raises((AssertionError, RuntimeError)):
             run(bad)
+
+
+def raising(x):
+    if torch.isnan(x).any() or (x > 900).any():
+        raise ValueError(f"no number, or too large: {x}")
+    if not (x > -900).all():
+        text = f"too small on average: {x.mean():.3f}"
+        raise RuntimeError(text)
+    torch._assert(x.sum() < 1000, "too large together")
+    for row in x:
+        if row.isinf().any():
+            raise ValueError
+    return x + 1
+
+
+def test_a_branch_that_only_raises_is_an_assert():
+    found = fxengine.capture(raising, X)
+
+    assert found.problems == ()
+    assert [node.target for node in found.graph.nodes].count(torch._assert) == 6
+    assert torch.equal(found.graph_module(X), raising(X))
+    for bad in (X * torch.nan, X + 950, X - 950, X + 200):
+        with pytest.raises(AssertionError):
+            found.graph_module(bad)
+
+
+def caught(x):
+    try:
+        if x.sum() > 0:
+            raise ValueError  # noqa: TRY301 - what it is about.
+    except ValueError:
+        return x * 2
+    return x + 1
+
+
+def with_more(x):
+    if x.sum() > 0:
+        if x.dim() > 2:
+            raise ValueError
+        return x * 2
+    return x + 1
+
+
+def both(x):
+    if x.sum() > 0 and x.max() > 100:
+        raise ValueError
+    return x + 1
+
+
+def any_number(x):
+    try:
+        count = int(x.abs().sum()) % 7
+    except Exception:  # noqa: BLE001 - what it is about.
+        count = 100
+    return x * count
+
+
+@pytest.mark.parametrize("model", [caught, with_more, both, any_number])
+def test_what_decides_more_than_whether_it_raises_is_a_problem_whatever_the_code_catches(model):
+    found = fxengine.capture(model, X)
+
+    assert len(found.problems) == 1
+    assert isinstance(found.problems[0].exception, fxengine.capturing.DataDependent)
+    for x in (X.abs(), -X.abs()):
+        assert torch.equal(found.graph_module(x), model(x))

@@ -6,9 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
+from torch.nn.utils import parametrizations
 
 import fxengine
-from tests.support.capturing import captured, targets
+from tests.support.capturing import captured, captured_for_many_runs, targets
 
 X = torch.randn(2, 4)
 
@@ -303,6 +304,148 @@ def test_buffers_that_are_assigned_to_change_with_each_run():
         torch.testing.assert_close(found.graph_module(x), net(x))
     assert found.graph_module.inner.average is not net.inner.average
     torch.testing.assert_close(found.graph_module.inner.average, net.inner.average)
+
+
+class _Codebook(nn.Module):
+    """Changes a buffer in place, by a value that it has computed of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("codes", torch.randn(6, 4))
+        self.register_buffer("place", torch.tensor(0))
+
+    def forward(self, x):
+        nearest = torch.cdist(x, self.codes).argmin(-1)
+        moved = self.codes * 0.9
+        self.codes.data.copy_(moved.index_add(0, nearest, x, alpha=0.1))
+        scaled = x * (self.place + 1)
+        self.place.fill_((self.place + 1) % 5)
+        return F.embedding(nearest, self.codes) + scaled
+
+
+def test_what_is_computed_of_a_buffer_that_is_changed_later_is_computed_in_each_run():
+    net = _Codebook()
+    twin = captured_for_many_runs(net, X)
+
+    torch.testing.assert_close(net.codes, twin.codes)
+
+
+class _Statistics(nn.Module):
+    """Reads what norms keep of the batches that they have seen, before and after they see another one."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+        self.register_buffer("mean", torch.zeros(4))
+        self.register_buffer("var", torch.ones(4))
+
+    def forward(self, x):
+        before = self.norm.running_mean * 2
+        y = F.batch_norm(self.norm(x), self.mean, self.var, training=self.training)
+        return y + before + self.norm.running_mean * 3 + self.mean.exp() + self.norm.num_batches_tracked
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_norms_keep_of_batches_is_read_in_each_run(training):
+    net = _Statistics().train(training)
+
+    captured_for_many_runs(net, X)
+
+
+class _Watched(nn.Module):
+    """Has the output of a layer by way of a hook."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.seen = {}
+        self.layer.register_forward_pre_hook(lambda _module, args: (args[0] + 1,))
+        self.layer.register_forward_hook(self.keep)
+
+    def keep(self, _module, _args, output):
+        self.seen["layer"] = output
+        return output * 2
+
+    def forward(self, x):
+        return self.layer(x) - self.seen["layer"].softmax(-1)
+
+
+def test_what_hooks_do_with_a_layer_is_captured():
+    captured(_Watched(), X)
+
+
+def test_layers_with_hooks_of_torchs_own_are_leaves():
+    found = captured(nn.Sequential(nn.utils.weight_norm(nn.Linear(4, 3)), nn.ReLU()), X)
+
+    assert targets(found) == ["input", "0", "1", "output"]
+
+
+def test_what_a_leaf_does_with_its_buffers_is_not_done_again():
+    net = nn.Sequential(parametrizations.spectral_norm(nn.Linear(4, 3)))
+
+    assert targets(fxengine.capture(net, X)) == ["input", "0", "output"]
+
+
+class _Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        return (x * scale).round() / scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 3, None
+
+
+class _Quantized(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4))
+
+    def forward(self, x):
+        return _Rounded.apply(x * self.weight, 8.0)
+
+
+def test_gradients_of_ones_own_are_those_of_the_graph():
+    net = _Quantized()
+    found = captured(net, X)
+
+    gradients = [torch.autograd.grad(run(X).sum(), net.weight) for run in (net, found.graph_module)]
+    assert torch.equal(*(each for (each,) in gradients))
+    with torch.no_grad():
+        assert "round" in targets(captured(net, X))
+
+
+class _Learning(nn.Module):
+    """Takes steps of its own, by gradients, and decides by data in the end."""
+
+    def __init__(self, by_backward):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.by_backward = by_backward
+
+    def forward(self, x):
+        guess = torch.zeros_like(x, requires_grad=True)
+        loss = (self.layer(guess) - x).square().sum()
+        if self.by_backward:
+            loss.backward(inputs=[guess])
+            return guess - 0.1 * guess.grad
+        (gradient,) = torch.autograd.grad(loss, guess)
+        return guess - gradient if gradient.sum() > 0 else guess
+
+
+@pytest.mark.parametrize("by_backward", [False, True])
+def test_what_is_derived_in_the_rest_is_computed_there(by_backward):
+    net = _Learning(by_backward)
+
+    found = fxengine.capture(net, X)
+
+    assert [found.problems[0].site.text, len(found.problems)] == [
+        "loss.backward(inputs=[guess])" if by_backward else "gradient.sum() > 0",
+        1,
+    ]
+    assert isinstance(found.problems[0].exception, fxengine.capturing.DataDependent)
+    for x in (X, -X):
+        torch.testing.assert_close(found.graph_module(x), net(x))
 
 
 class _Taken(nn.Module):

@@ -83,6 +83,9 @@ def diagnosis_of(source: str) -> Diagnosis:
         ("y = reversed(x)", "FX002", "reversed(x)"),
         ("for a in x: pass", "FX003", "x"),
         ("for a in x.shape[2:]: pass", "FX003", "x.shape[2:]"),
+        ("for a in x.unbind(0): pass", "FX003", "x.unbind(0)"),
+        ("for a in torch.cat([x, y], dim=0): pass", "FX003", "torch.cat([x, y], dim=0)"),
+        ("y = [a for a in x.split(2, 0)]", "FX003", "x.split(2, 0)"),
         ("for i, a in enumerate(x): pass", "FX003", "x"),
         ("for a, b in zip([1], y): pass", "FX003", "y"),
         ("y = [*x.shape]", "FX003", "x.shape"),
@@ -322,6 +325,17 @@ def hiding(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(self, **kwargs)
 
     return wrapper
+
+
+class Endless(nn.Module):
+    def forward(self, x):
+        return self(x) + 1
+
+
+def test_a_model_that_calls_itself_without_end_is_no_foreign_call():
+    problem = diagnose(Endless()).problems[0]
+    assert isinstance(problem.exception, RecursionError)
+    assert (problem.code, problem.site and problem.site.text) == ("FX009", "self(x)")
 
 
 class Hidden(nn.Module):

@@ -119,3 +119,23 @@ def test_what_is_no_table_or_is_not_at_hand_stays_a_problem(model, given):
     found = fxengine.capture(model, (X, given))
 
     assert [type(problem.exception).__name__ for problem in found.problems] == ["DataDependent"]
+
+
+class _OfPacked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.GRU(3, 5)
+
+    def forward(self, packed):
+        rows, last = self.layer(packed)
+        return torch.nn.utils.rnn.pad_packed_sequence(rows)[0], last
+
+
+def test_packed_sequences_are_inputs_for_the_lengths_that_they_have():
+    net = _OfPacked()
+
+    found = fxengine.capture(net, (torch.nn.utils.rnn.pack_sequence([torch.randn(4, 3), torch.randn(2, 3)]),))
+
+    fresh = torch.nn.utils.rnn.pack_sequence([torch.randn(4, 3), torch.randn(2, 3)])
+    assert found.problems == ()
+    torch.testing.assert_close(found.graph_module(fresh), net(fresh))

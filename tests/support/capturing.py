@@ -9,7 +9,7 @@ from torch import nn
 import fxengine
 from fxengine.capturing import Capture
 
-__all__ = ["captured", "plain", "targets"]
+__all__ = ["captured", "captured_for_many_runs", "plain", "targets"]
 
 
 def captured(root: Any, *args: Any, **kwargs: Any) -> Capture:
@@ -27,6 +27,17 @@ def captured(root: Any, *args: Any, **kwargs: Any) -> Capture:
         torch.testing.assert_close(plain(outputs[1]), plain(outputs[0]), equal_nan=True)
         assert type(outputs[1]) is type(outputs[0])
     return found
+
+
+def captured_for_many_runs(net: nn.Module, x: torch.Tensor) -> nn.Module:
+    """Capture what changes a model; each run must do what eager mode does then. Return what ran in eager mode."""
+    found = fxengine.capture(net, x)
+    twin = copy.deepcopy(net)
+    assert not found.problems, found.problems[0].headline
+    for _ in range(3):
+        fresh = torch.randn_like(x)
+        torch.testing.assert_close(found.graph_module(fresh), twin(fresh))
+    return twin
 
 
 def _fresh(value: Any) -> Any:

@@ -110,9 +110,9 @@ def _rebuilt(
         return leaf(path, expression, value)
     if isinstance(value, tuple | list):
         items = [_rebuilt(item, (*path, i), f"{expression}[{i}]", leaf) for i, item in enumerate(value)]
-        if is_record(value):
-            return type(value)(*items)
-        return type(value)(items)
+        kind: Any = type(value)
+        # The class of a record may want other things than its items.
+        return tuple.__new__(kind, items) if is_record(value) else kind(items)
     if isinstance(value, dict):
         copied = copy.copy(value)
         for key, item in value.items():

@@ -18,7 +18,7 @@ from fxengine.capturing.recording import Recording
 from fxengine.capturing.rest import Rest
 from fxengine.capturing.surroundings import patch_surroundings
 from fxengine.capturing.tables import NUMBERS_OF, tables_among
-from fxengine.capturing.tracer import CaptureTracer
+from fxengine.capturing.tracer import CaptureTracer, Finished
 from fxengine.capturing.unknown import DataDependent, asks_for_a_number
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import TraceError
@@ -32,7 +32,7 @@ from fxengine.module_snapshot import Snapshot
 from fxengine.node import Node
 from fxengine.patching import Patches
 from fxengine.running import running_tracer
-from fxengine.source import ModuleSite, OriginRecord, SourceFrame, frame_at, parameter_place, resolve_trail
+from fxengine.source import ModuleSite, Origin, OriginRecord, SourceFrame, frame_at, parameter_place, resolve_trail
 
 __all__ = ["Capture", "capture"]
 
@@ -87,10 +87,10 @@ def capture(
     can tell is known for constants, parameters and buffers. Where it depends on the inputs it is a value of the graph,
     or a problem if anything is decided by it. An `assert` is none: the graph makes it, each time it runs. Where the
     numbers decide in a small table of whole numbers, such as the sizes of pictures, and nothing else would do, they
-    are noted as guards too, and the graph asserts them.
+    are noted as guards too, and the graph asserts them; likewise where a buffer decides that each run changes.
 
     Args:
-        root: A module or function. It is left as it was.
+        root: A module or function. It is left as it was, but that lazy modules in it have their parameters.
         inputs: The arguments of a call: a tensor, a sequence of positional arguments, a mapping of keyword arguments,
             or a pair `(args, kwargs)`. Their data, such tables apart, are not looked at; they may lie on the meta
             device.
@@ -117,11 +117,10 @@ def capture(
         again = run.result()
     if again.problems:
         return found
-    if not run.assigned:
+    if not run.variable:
         return again
     # What each run changes is no constant, which is known only now.
-    assigned = run.assigned
-    last = _Capturing(root, args, kwargs, user_paths, may_load=may_load, variable=assigned, known=known).result()
+    last = _Capturing(root, args, kwargs, user_paths, may_load=may_load, variable=run.variable, known=known).result()
     return again if last.problems else last
 
 
@@ -160,6 +159,11 @@ class _Capturing:
         self._leaves: list[Leaf] = []
         self._parameters: Parameters | None = None
 
+    @property
+    def variable(self) -> Mapping[str, Tensor]:
+        """The buffers by name that the code has changed, and of which not every value is a constant therefore."""
+        return {**self._recording.values.altered, **self.assigned}
+
     def result(self) -> Capture:
         """Run the model."""
         tracer = self._tracer
@@ -183,7 +187,7 @@ class _Capturing:
             if isinstance(error, DataDependent):
                 self.tables = tables_among(self._leaves, error.sources)
             if isinstance(error, DataDependent) and self._parameters is not None:
-                rest = self._rest(self._parameters)
+                rest = self._rest(self._parameters, problems[0])
                 module = self._graph_module()
             else:
                 _close(tracer.graph)
@@ -216,6 +220,9 @@ class _Capturing:
             self._recording.values.hold(tensor).constant = False
         called = _call_of(root) if is_module else self._function
         output = tracer.capture(called, (root, *args) if is_module else args, kwargs, site)
+        swallowed = self._recording.swallowed()
+        if swallowed is not None:  # Eager mode would not have gone the way that the code went then.
+            raise swallowed
         tracer._site = site
         if isinstance(root, nn.Module):
             self._write_back(buffers, dict(root.named_buffers()))
@@ -228,6 +235,8 @@ class _Capturing:
         for name, before in buffers:
             after = now.get(name, before)
             if after is before or after.shape != before.shape or after.dtype is not before.dtype:
+                continue
+            if values.stands_for(after, before):  # A leaf has assigned to it, and does so in each run.
                 continue
             self.assigned[name] = before
             if name in self._variable:
@@ -262,32 +271,53 @@ class _Capturing:
         bound.arguments.update(given)
         return bound.args, bound.kwargs
 
-    def _rest(self, parameters: Parameters) -> Node:
-        """Let the graph end with a call of the model's own code, for what depends on data."""
+    def _rest(self, parameters: Parameters, stopped: TracingProblem) -> Node:
+        """Let the graph end with a call of the model's own code, for what depends on data from that problem on."""
         tracer, graph = self._tracer, self._tracer.graph
         tracer._site = ModuleSite("", type(self._root), None, ())
-        finished = [each for each in tracer.finished if each[0] not in tracer.adopted]
+        finished = self._still_true(tracer.finished, set(tracer.adopted))
         if self._recording.values.changed:
             # What was changed already must not be changed twice, nor numbers be drawn twice.
             finished = []
             for node in reversed([node for node in graph.nodes if node.op != "placeholder"]):
                 graph.erase_node(node)
-        results = [tracer.create_arg(result) for _, result in finished]
+        last = next(reversed(graph.nodes))
+        results = [tracer.create_arg(each.result) for each in finished]
         self._recording.end()
         inputs = {str(node.target).lstrip("*"): node for node in graph.nodes if node.op == "placeholder"}
         given = {name: inputs[name] for name in parameters.bound.arguments}
         path = tracer.get_fresh_qualname("_rest")
-        tracer.root.add_module(path, Rest(self._root, [path for path, _ in finished]))
+        tracer.root.add_module(path, Rest(self._root, [each.path for each in finished]))
         rest = tracer.create_node("call_module", path, (given, results), {})
+        while last is not rest:
+            last = last.next
+            last.origin = Origin(stopped.frames, stopped.module_path, stopped.module_type)
         graph.output(rest)
         return rest
+
+    def _still_true(self, calls: Iterable[Finished], others: set[str]) -> list[Finished]:
+        """The calls that are done by giving the model's own code their results, in order.
+
+        What such a call returned nothing has changed since, and it has changed nothing that it was given. Of `others`,
+        modules by their paths, no call is; those of which one is not are added.
+        """
+        values, found = self._recording.values, list[Finished]()
+        for each in calls:
+            if not values.is_unchanged(each.given, each.began, each.ended):
+                found += self._still_true(each.inner, others)
+                others.add(each.path)
+            elif each.path not in others and values.is_unchanged(each.result, each.ended):
+                found.append(each)
+            else:
+                others.add(each.path)
+        return found
 
     def _graph_module(self) -> GraphModule:
         root = self._root
         self._tracer.restore_state()
         name = type(root).__name__ if isinstance(root, nn.Module) else getattr(root, "__name__", "captured")
         module = GraphModule(self._tracer.root, self._tracer.graph, name)
-        for path in self._variable:
+        for path in self._variable.keys() & self.assigned.keys():
             # The model would have another tensor after each run; that of the graph module changes, and is its own.
             owner, _, attribute = self._tracer.own_name(path).rpartition(".")
             buffers = module.get_submodule(owner)._buffers

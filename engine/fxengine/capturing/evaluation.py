@@ -8,13 +8,26 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
-from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from fxengine.shape_rules import answer, check_types
 
-__all__ = ["evaluate", "mutates"]
+__all__ = ["PACKING", "READS_DATA", "changed_by", "evaluate", "mutates"]
+
+_PACK: Final[Any] = vars(torch)["_pack_padded_sequence"]
+_UNPACK: Final[Any] = vars(torch)["_pad_packed_sequence"]
+
+PACKING: Final = frozenset({_PACK, _UNPACK})
+"""Functions of which some results follow from lengths alone, and have data where these have some."""
+
+READS_DATA: Final[Mapping[Callable[..., Any], torch.dtype]] = {
+    Tensor.__getitem__: torch.bool,
+    Tensor.__setitem__: torch.bool,
+    **dict.fromkeys(PACKING, torch.int64),
+}
+"""Functions that look at the data of constants of a type, as these say how large the results are."""
 
 _MOVES: Final = frozenset({Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory})
 _DATA_TYPES: Final = {
@@ -59,8 +72,23 @@ def mutates(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> bool:
     if name.endswith("_"):
         return not name.endswith("__") or name == "__setitem__" or name in _IN_PLACE_OPERATORS
     schema = getattr(function, "_schema", None)
-    return "out" in kwargs or (schema is not None and schema.is_mutable)
+    return "out" in kwargs or bool(kwargs.get("inplace")) or (schema is not None and schema.is_mutable)
 
+
+def changed_by(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    """The tensors among a call's arguments that it changes."""
+    option = _CHANGES_STATISTICS.get(function)
+    if option is not None:
+        return [each for each in args[1:3] if isinstance(each, Tensor)] if kwargs.get(option, False) else []
+    found = (*args[:1], kwargs.get("out")) if mutates(function, kwargs) else ()
+    return [each for each in found if isinstance(each, Tensor)]
+
+
+_CHANGES_STATISTICS: Final[Mapping[Callable[..., Any], str]] = {
+    nn.functional.batch_norm: "training",
+    nn.functional.instance_norm: "use_input_stats",
+}
+"""Functions that change their second and third arguments, with the option that says that they do."""
 
 _IN_PLACE_OPERATORS: Final = frozenset({
     "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__", "__ior__",
@@ -97,10 +125,6 @@ def _set_item(x: Tensor, key: Any, value: Any) -> None:
         Tensor.__setitem__(x, key, value)
 
 
-def _gradients(_: Any, inputs: Any, *__: Any, **___: Any) -> tuple[Tensor, ...]:
-    return tuple(torch.empty_like(each) for each in ([inputs] if isinstance(inputs, Tensor) else inputs))
-
-
 def _repeat_interleave(x: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     if isinstance(repeats, Tensor) and not repeats.is_meta and output_size is None:
         if dim is None:
@@ -112,12 +136,51 @@ def _repeat_interleave(x: Tensor, repeats: Any, dim: int | None = None, *, outpu
     return torch.repeat_interleave(x, repeats, dim, output_size=output_size)
 
 
+def _packed(x: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """The steps of sequences, one after the other, and how many sequences have each: the latter has data."""
+    if lengths.is_meta:
+        raise DataDependentOutputException(_PACK)
+    rows, sizes = _PACK(torch.empty((*x.shape[:2], 1)), lengths, batch_first)
+    return torch.empty((len(rows), *x.shape[2:]), dtype=x.dtype, device="meta"), sizes
+
+
+def _unpacked(
+    x: Tensor,
+    sizes: Tensor,
+    batch_first: bool,
+    padding: Any,
+    length: int,
+) -> tuple[Tensor, Tensor]:
+    """The sequences, and how long each is: the latter has data."""
+    if sizes.is_meta:
+        raise DataDependentOutputException(_UNPACK)
+    padded, lengths = _UNPACK(torch.empty(x.shape[0], 1), sizes, batch_first, padding, length)
+    return torch.empty((*padded.shape[:2], *x.shape[1:]), dtype=x.dtype, device="meta"), lengths
+
+
+def _recurrent(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a recurrent layer makes of packed sequences, whose kernel looks at how many there are of each step."""
+
+    def run(x: Tensor, second: Any, third: Any, *rest: Any) -> Any:
+        if not isinstance(rest[0], list | tuple):
+            return function(x, second, third, *rest)
+        states = tuple(
+            torch.empty_like(each, device="meta") for each in ([third] if isinstance(third, Tensor) else third)
+        )
+        directions = 2 if rest[-1] else 1
+        return x.new_empty((x.shape[0], states[0].shape[-1] * directions)), *states
+
+    return run
+
+
 _SPECIAL: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
     Tensor.type: _type,
     Tensor.__setitem__: _set_item,
-    torch.autograd.grad: _gradients,
     torch.repeat_interleave: _repeat_interleave,
     Tensor.repeat_interleave: _repeat_interleave,
+    _PACK: _packed,
+    _UNPACK: _unpacked,
+    **{each: _recurrent(each) for each in (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)},
 }
 
 

@@ -29,8 +29,21 @@ _NEW: Final = _FILLED | {"new_empty", "empty_like", "new_tensor"}
 """Functions that return what nobody else has."""
 
 
-def computed(node: Node, root: nn.Module) -> Tensor | None:
-    """Return the value of a node; None if it depends on inputs or chance, was changed in place, or costs much."""
+def computed(node: Node, root: nn.Module, may_be_read: Callable[[Tensor], bool]) -> Tensor | None:
+    """Return the value of a node; None if it depends on inputs or chance, was changed in place, or costs much.
+
+    Args:
+        node: The node.
+        root: What has the model's own tensors.
+        may_be_read: Tells whether the data of one of these are still what they were.
+    """
+    own: list[Tensor] = []
+    found = _computed(node, root, own)
+    return found if found is not None and all(may_be_read(each) for each in own) else None
+
+
+def _computed(node: Node, root: nn.Module, own: list[Tensor]) -> Tensor | None:
+    """The value of a node, with the model's own tensors that it follows from in `own`."""
     values: dict[Node, Any] = {}
     pending = [node]
     while pending:
@@ -46,17 +59,20 @@ def computed(node: Node, root: nn.Module) -> Tensor | None:
         if current not in values:
             if len(values) >= _MOST_NODES:
                 return None
-            values[current] = _value(current, root, values)
+            values[current] = _value(current, root, values, own)
             if values[current] is None:
                 return None
     return values[node]
 
 
-def _value(node: Node, root: nn.Module, values: dict[Node, Any]) -> Any:
+def _value(node: Node, root: nn.Module, values: dict[Node, Any], own: list[Tensor]) -> Any:
     """The value of a node whose arguments have values, None if it must not be computed."""
     if node.op == "get_attr":
         value = reduce(getattr, str(node.target).split("."), root)
-        return value.detach() if isinstance(value, Tensor) and not value.is_meta else None
+        if not isinstance(value, Tensor) or value.is_meta:
+            return None
+        own.append(value)
+        return value.detach()
     function = _function(node)
     if function is None or function in RANDOM or (_mutates(function, node) and not _goes_on(node)):
         return None

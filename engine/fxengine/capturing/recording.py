@@ -18,7 +18,7 @@ from torch._functorch.autograd_function import custom_function_call
 from torch.overrides import TorchFunctionMode
 
 from fxengine.bytecode import passing_value
-from fxengine.capturing.evaluation import evaluate, mutates
+from fxengine.capturing.evaluation import PACKING, READS_DATA, changed_by, evaluate, mutates
 from fxengine.capturing.guards import sizes_read
 from fxengine.capturing.held import Place
 from fxengine.capturing.known import computed
@@ -30,9 +30,10 @@ from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_numb
 from fxengine.capturing.values import Values
 from fxengine.immutable_collections import immutable_dict
 from fxengine.shapes_only import needs_data
+from fxengine.source import is_engine_file
 
 if TYPE_CHECKING:
-    from fxengine.capturing.tracer import CaptureTracer
+    from fxengine.capturing.tracer import CaptureTracer, Finished
     from fxengine.source import Trail
 
 __all__ = ["Question", "Recording"]
@@ -49,6 +50,7 @@ class Recording(TorchFunctionMode):
         quiet: How many leaves are running: what they call is carried out and not recorded.
         in_vmap: Whether a `vmap` runs that does not work on constants only.
         in_functional_call: How many calls of modules run that were given other parameters.
+        refusals: What was raised where code wanted data, each with the calls of modules that had returned by then.
     """
 
     def __init__(self, tracer: "CaptureTracer", device: torch.device, *, may_load: bool = True) -> None:
@@ -61,6 +63,7 @@ class Recording(TorchFunctionMode):
         self.quiet = 0
         self.in_vmap = False
         self.in_functional_call = 0
+        self.refusals: list[tuple[DataDependent, list[Finished]]] = []
         self._tracer = tracer
         self._device = device
         self._may_load = may_load
@@ -93,6 +96,7 @@ class Recording(TorchFunctionMode):
             return self._record(func, args, kwargs)
         if func in DETACHED and self.values.is_state(args[0]):  # What changes one of the two changes the other.
             return args[0]
+        self.values.read(args)
         result = func(*args, **kwargs)
         if func in _FACTORIES and type(result) is Tensor:
             self.values.remember(result, func, args, kwargs)
@@ -141,9 +145,10 @@ class Recording(TorchFunctionMode):
         def known(tensor: Tensor) -> Tensor:
             held = self.values.held.get(id(tensor))
             has_data = not tensor.is_meta and (held is None or held.constant or isinstance(tensor, nn.Parameter))
+            has_data = has_data and not self.values.is_reworked(tensor)
             if has_data and (held is None or held.constant or held.tensor is tensor):
                 return tensor
-            found = computed(self.values.node_of(tensor), self._tracer.root) if held is not None else None
+            found = self._computed_data(tensor) if held is not None else None
             if held is None or found is None:
                 raise self.refusal(func, 0 if held is None else held.sources)
             if held.sources:  # Only shapes and types of the inputs were looked at.
@@ -155,11 +160,18 @@ class Recording(TorchFunctionMode):
         except DataDependent:
             if func in SELECTING:
                 return self._record(func, args, kwargs)
+            if func is Tensor.__format__:  # As a part of a message it decides nothing.
+                return str(args[0])
             passing = passing_value(sys._getframe(2)) if func is Tensor.__bool__ else None
             if passing is None:
                 raise
             return self._asserted(args[0], passing)
+        self.values.read(args)
         return func(*args, **kwargs)
+
+    def _computed_data(self, tensor: Tensor) -> Tensor | None:
+        """The data of a tensor, as far as they follow from the model's own tensors, or from shapes, alone."""
+        return computed(self.values.node_of(tensor), self._tracer.root, self.values.may_be_read)
 
     def _asserted(self, tensor: Tensor, passing: bool) -> bool:
         """Let the graph do what an assert does, and go on as after one that passed."""
@@ -172,10 +184,25 @@ class Recording(TorchFunctionMode):
     def refusal(self, func: Callable[..., Any], sources: int = 0) -> DataDependent:
         """What is raised where code wants data, which depend on the inputs that `sources` says as bits."""
         name = getattr(func, "__name__", str(func))
-        name = name if not name.startswith("__") else {"__bool__": "bool", "__int__": "int"}.get(name, name.strip("_"))
-        found = DataDependent(f"`{name}` of a tensor that depends on the inputs wants data, not only metadata")
+        name = name.strip("_") if name.startswith("_") else name
+        found = self.refused(f"`{name}` of a tensor that depends on the inputs wants data, not only metadata")
         found.sources = 0 if func is Tensor.__bool__ else sources
         return found
+
+    def refused(self, message: str) -> DataDependent:
+        """What is raised where the capture ends."""
+        found = DataDependent(message)
+        self.refusals.append((found, list(self._tracer.finished)))
+        return found
+
+    def swallowed(self) -> DataDependent | None:
+        """Return the first refusal that the code has caught, None if there is none; modules count as returned then."""
+        for refusal, finished in self.refusals:
+            traceback = refusal.__traceback__
+            if traceback is not None and not is_engine_file(traceback.tb_frame.f_code.co_filename):
+                self._tracer.finished = finished
+                return refusal
+        return None
 
     # What is recorded.
 
@@ -190,29 +217,25 @@ class Recording(TorchFunctionMode):
         return self._changes_state(func, args, kwargs)
 
     def _changes_state(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """Whether a call changes a parameter or buffer."""
-        return mutates(func, kwargs) and any(
-            isinstance(each, Tensor) and self.values.is_state(each) for each in (*args[:1], kwargs.get("out"))
-        )
+        """Whether a call changes what belongs to the model."""
+        return any(self.values.is_part_of_state(each) for each in changed_by(func, args, kwargs))
 
     def _record(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Carry out a call without data and append its node."""
         if func in PIECES and args:
             self._note("shape", func, args, kwargs)
-        if mutates(func, kwargs):
-            for target in (*args[:1], kwargs.get("out")):
-                if isinstance(target, Tensor):
-                    self.values.make_variable(target)
-        self.values.changed |= func in RANDOM
+        for target in changed_by(func, args, kwargs):
+            self.values.make_variable(target)
+        self.values.changed |= func in RANDOM or func is torch.autograd.grad
         node_args, node_kwargs, values, named, used, sources = self.values.arguments(args, kwargs)
         if (func in RANDOM or func in _SIZED) and not any(isinstance(value, Tensor) for value in values):
             named = {**named, "device": "meta"}
-        if func in _KEEP_MASKS:
-            values = tuple(self.values.with_masks(value, arg) for value, arg in zip(values, args, strict=True))
+        if func in READS_DATA:
+            values = self.values.with_data(values, args, READS_DATA[func])
         result = self._computed(func, values, named, sources)
         opcode, target, node_args, label = spelled(func, node_args, node_kwargs)
         node = self.values.append(opcode, target, node_args, node_kwargs, label, used)
-        return self._kept(result, Place(node), sources)
+        return self._kept(result, Place(node), sources, has_data=func in PACKING)
 
     def _evaluate(self, func: Callable[..., Any], values: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Carry out a call without data."""
@@ -252,7 +275,7 @@ class Recording(TorchFunctionMode):
             held = self.values.held.get(id(value))
             if held is None or held.constant or value.dim() or value.is_floating_point():
                 return value
-            found = computed(self.values.node_of(value), self._tracer.root)
+            found = self._computed_data(value)
             if found is None:
                 return value
             self._ask((held.sources, "shape"))
@@ -261,9 +284,9 @@ class Recording(TorchFunctionMode):
             return slice(*(self._with_numbers(each) for each in (value.start, value.stop, value.step)))
         return type(value)(map(self._with_numbers, value)) if type(value) in {list, tuple} else value
 
-    def _kept(self, result: Any, place: Place, sources: int) -> Any:
-        """What the code gets for the value of a node."""
-        result = self.values.kept(result, place, sources)
+    def _kept(self, result: Any, place: Place, sources: int, *, has_data: bool = False) -> Any:
+        """What the code gets for the value of a node; `has_data` says whether what has data is known by these."""
+        result = self.values.kept(result, place, sources, has_data=has_data)
         if self.values.unknown is not None:
             self.values.unknown.note(result, place, sources)
         return result
@@ -283,6 +306,10 @@ class Recording(TorchFunctionMode):
     ) -> Any:
         """Record the call of a leaf module."""
         with torch._C.DisableTorchFunction():
+            if getattr(module, "inplace", False) and args and isinstance(args[0], Tensor):
+                self.values.make_variable(args[0])
+            if module.training and module._buffers:
+                self.values.make_own(module._buffers.values())
             node_args, node_kwargs, values, named, used, sources = self.values.arguments(args, kwargs)
             rule = MODULE_RULES.get(type(module))
             result = None
@@ -290,7 +317,11 @@ class Recording(TorchFunctionMode):
             if rule is not None and is_plain and not self._has_unknown(values):
                 result = rule(module, *values)
         if result is None:
-            result = self._run_leaf(module, run, values, named, args, kwargs)
+            try:
+                result = self._run_leaf(module, run, values, named, args, kwargs)
+            except DataDependent as refusal:
+                refusal.sources |= sources
+                raise
         with torch._C.DisableTorchFunction():
             node = self.values.append("call_module", path, node_args, node_kwargs, path.replace(".", "_"), used)
             return self._kept(result, Place(node), sources)
@@ -338,16 +369,18 @@ class Recording(TorchFunctionMode):
             node = self.values.append("call_function", function, node_args, node_kwargs, label, used)
             return self._kept(result, Place(node), sources)
 
-    def call_object(self, function: Any, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Record the call of an object that is kept with the graph, such as a scripted function."""
+    def call_object(
+        self, called: Any, run: Callable[..., Any], args: Any, kwargs: Any, method: str = "__call__"
+    ) -> Any:
+        """Record the call of an object that is kept with the graph, such as a scripted function, or of its method."""
         with torch._C.DisableTorchFunction():
-            kept = self._tracer.kept_object(function)
+            kept = self._tracer.kept_object(called)
             node_args, node_kwargs, values, named, used, sources = self.values.arguments(args, kwargs)
-        result = self._run_quietly(run, (function, *values), named)
+        result = self._run_quietly(run, (called, *values), named)
         with torch._C.DisableTorchFunction():
-            label = getattr(function, "name", "call")
+            label = getattr(called, "name", "call") if method == "__call__" else method
             node = self.values.append(
-                "call_method", "__call__", (kept, *node_args), node_kwargs, label, {kept: None, **used}
+                "call_method", method, (kept, *node_args), node_kwargs, label, {kept: None, **used}
             )
             return self._kept(result, Place(node), sources)
 
@@ -373,8 +406,8 @@ class Recording(TorchFunctionMode):
             values, named = with_tensors(self._twin, (args, kwargs))
         else:
             values, named = args, kwargs
-        if func in _KEEP_MASKS:
-            values = tuple(self.values.with_masks(value, arg) for value, arg in zip(values, args, strict=True))
+        if func in READS_DATA:
+            values = self.values.with_data(values, args, READS_DATA[func])
         return self._evaluate(func, values, named)
 
     def _twin(self, tensor: Tensor) -> Tensor:
@@ -391,7 +424,6 @@ class Recording(TorchFunctionMode):
 
 
 _NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
-_KEEP_MASKS: Final = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 _SIZED: Final = frozenset({torch.zeros, torch.ones, torch.empty})
 _MOST_ELEMENTS: Final = 1 << 24
 """The most elements of a constant that is made for real."""

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from fxengine.bytecode import passing_value
-from fxengine.capturing.unknown import DataDependent, asks_for_a_number
+from fxengine.capturing.unknown import asks_for_a_number
 from fxengine.capturing.values import NotConstant
 from fxengine.patching import Patches, code_with, copied
 from fxengine.running import running_tracer
@@ -44,9 +44,12 @@ def patch_surroundings(patches: Patches) -> None:
         patches.attribute(_VMAP, name, _batching)
     for name in _DERIVING:
         patches.attribute(_GRADIENTS, name, _deriving)
+    patches.attribute(torch.autograd, "backward", _filling)
     patches.attribute(_VMAP_API, "vmap_impl", _vmap)
     for function, shapes in _leaf_functions().items():
-        patches.code(function, _leaf_code(function, shapes))
+        patches.code(function, _leaf_code(function, _leaf, shapes))
+    apply: Any = vars(torch.autograd.Function)["apply"].__func__
+    patches.code(apply, _leaf_code(apply, _applied))
 
 
 def _leaf_functions() -> dict[FunctionType, Callable[..., Any] | None]:
@@ -76,17 +79,28 @@ def _leaf(function: Callable[..., Any], original: Any, shapes: Any, args: Any, k
     return recording.call(function, shapes or original, args, kwargs)
 
 
+def _applied(_function: Any, original: Any, _shapes: Any, args: Any, kwargs: Any) -> Any:
+    """What `autograd.Function.apply` returns: where gradients flow it is one node, since no other has its gradient."""
+    recording = _recording()
+    if recording is None or not torch.is_grad_enabled() or recording.in_vmap or recording.values.on_constants:
+        return original(*args, **kwargs)
+    cls, *given = args
+    if not recording.is_symbolic(given, kwargs):
+        return original(*args, **kwargs)
+    return recording.call_object(cls, original, given, kwargs, "apply")
+
+
 def _stand_in(*args: Any, **kwargs: Any) -> Any:
     """The code that runs as a leaf function's. It has none of our globals, but brings along what it needs."""
     leaf: Any = "<leaf>"
     return leaf("<function>", "<original>", "<shapes>", args, kwargs)
 
 
-def _leaf_code(function: FunctionType, shapes: Callable[..., Any] | None) -> CodeType:
-    """The code for a leaf function, with as many free variables as the function has."""
+def _leaf_code(function: FunctionType, leaf: Callable[..., Any], shapes: Callable[..., Any] | None = None) -> CodeType:
+    """The code for a leaf function that calls `leaf`, with as many free variables as the function has."""
     original = copied(function)
     original.__kwdefaults__ = function.__kwdefaults__
-    code = code_with(_stand_in.__code__, leaf=_leaf, function=function, original=original, shapes=shapes)
+    code = code_with(_stand_in.__code__, leaf=leaf, function=function, original=original, shapes=shapes)
     return code.replace(co_freevars=function.__code__.co_freevars)
 
 
@@ -148,9 +162,23 @@ def _deriving(original: Callable[..., Any]) -> Callable[..., Any]:
     """A stand-in for what derives functions: it looks through tensors, and no graph does; so it ends there."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if _recording() is None:
+        recording = _recording()
+        if recording is None:
             return original(*args, **kwargs)
-        raise DataDependent("`torch.func` derives a function here, whose calls cannot be recorded")
+        raise recording.refused("`torch.func` derives a function here, whose calls cannot be recorded")
+
+    return call
+
+
+def _filling(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in for what fills `grad` of tensors that took part in others: no graph does, so it ends there."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recording = _recording()
+        if recording is None:
+            return original(*args, **kwargs)
+        recording.values.changed = True  # What the graph has computed is no part of what is derived in the rest.
+        raise recording.refused("`backward` fills the gradients of tensors here, which a graph cannot record")
 
     return call
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from fxengine.recording import PLAIN_TYPES
 from fxengine.shims import loaded_shims
 from fxengine.tracer import Tracer
 
-__all__ = ["CaptureTracer"]
+__all__ = ["CaptureTracer", "Finished"]
 
 _CONTAINERS: Final = frozenset({tuple, list, dict, slice, range, immutable_list, immutable_dict})
 
@@ -30,12 +30,32 @@ _TAKEN: Final = frozenset(dir(GraphModule)) - frozenset(dir(nn.Module))
 """What a graph module has beside what each module has: nothing in a model can keep such a name."""
 
 
+class Finished(NamedTuple):
+    """A call of a module that has returned.
+
+    Attributes:
+        path: The module's path.
+        result: What it returned.
+        given: Its arguments.
+        began: How many tensors had been changed in place when it was called.
+        ended: How many when it returned.
+        inner: The calls in it, the outermost ones.
+    """
+
+    path: str
+    result: Any
+    given: Any
+    began: int
+    ended: int
+    inner: "tuple[Finished, ...]"
+
+
 class CaptureTracer(Tracer):
     """Traces with real shapes, types and devices: what it runs are tensors, not symbolic values. Mutable.
 
     Attributes:
         recording: What watches the tensors.
-        finished: The calls of modules that have returned, the outermost ones: paths and results, in order.
+        finished: The calls of modules that have returned, the outermost ones, in order.
         adopted: The paths of modules that are not the model's own: its code made them while it ran.
     """
 
@@ -44,10 +64,16 @@ class CaptureTracer(Tracer):
     def __init__(self) -> None:
         super().__init__()
         self._kept_objects: dict[int, tuple[Any, Node]] = {}
-        self.finished: list[tuple[str, Any]] = []
+        self.finished: list[Finished] = []
         self.adopted: set[str] = set()
         self._state: dict[str, Tensor] = {}
         self._other_names: dict[str, str] = {}
+        self._attributes: dict[int, str] = {}
+
+    def _enter_root(self, root: nn.Module | Callable[..., Any]) -> Any:
+        function = super()._enter_root(root)
+        self._attributes = {id(each): name for each, name in self.tensor_attrs.items() if isinstance(each, Tensor)}
+        return function
 
     def create_arg(self, a: Any) -> Any:
         """Return what stands for a value in a node's arguments; for a tensor, the node that computes it."""
@@ -92,6 +118,10 @@ class CaptureTracer(Tracer):
             if paths is not None:
                 paths[mod] = path
         return path
+
+    def kept_name(self, tensor: Tensor) -> str | None:
+        """Return the qualified name of a buffer, or of an attribute that a module had before; None for others."""
+        return self._hierarchy.buffer_name(tensor) or self._attributes.get(id(tensor))
 
     def name_in_root(self, tensor: Tensor) -> str | None:
         """Return the qualified name of a parameter or buffer, None for other tensors."""
@@ -148,11 +178,11 @@ class CaptureTracer(Tracer):
         leaf = self._leaves.get(type(module))
         if leaf is None:
             leaf = self._leaves[type(module)] = self.is_leaf_module(module, "")
-        path = self.path_of_module(module)
-        if not leaf or self.recording.has_other_tensors(module):
+        path, began = self.path_of_module(module), len(self.recording.values.reworked)
+        if not leaf or self.recording.has_other_tensors(module) or _has_own_hooks(module):
             outer = len(self.finished)
             result = self._call(module, None, args, kwargs, leaf=False)
-            self.finished[outer:] = [(path, result)]
+            self._finish(path, result, (args, kwargs), began, outer)
             return result
         calls = self.num_calls.get(path, 0)
         self.num_calls[path] = calls + 1
@@ -166,10 +196,21 @@ class CaptureTracer(Tracer):
         finally:
             self._stack = stack
             scope.module_path, scope.module_type = previous
-        self.finished.append((path, result))
+        self._finish(path, result, (args, kwargs), began, len(self.finished))
         return result
+
+    def _finish(self, path: str, result: Any, given: Any, began: int, outer: int) -> None:
+        """Note that a call has returned, which began after so many changes and calls."""
+        ended, inner = len(self.recording.values.reworked), tuple(self.finished[outer:])
+        self.finished[outer:] = [Finished(path, result, given, began, ended, inner)]
 
     def capture(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], site: Any) -> Any:
         """Run the function that is captured, and return its result."""
         with self.recording:
             return self._run(site, function, args, kwargs)
+
+
+def _has_own_hooks(module: nn.Module) -> bool:
+    """Whether a module has hooks that are not torch's, such as those of weight norm: they may do anything."""
+    hooks = (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
+    return any((getattr(hook, "__module__", None) or "").partition(".")[0] != "torch" for hook in hooks)

@@ -15,7 +15,7 @@ from torch._C._functorch import is_batchedtensor, is_functorch_wrapped_tensor
 
 from fxengine.capturing.held import Held, Place
 from fxengine.capturing.modes import Modes
-from fxengine.capturing.objects import with_tensors
+from fxengine.capturing.objects import is_record, tensors_in, with_tensors
 from fxengine.capturing.spelling import spelled
 from fxengine.capturing.unknown import NUMBERS, Unknown
 from fxengine.immutable_collections import immutable_dict, immutable_list
@@ -40,7 +40,10 @@ class Values:
     Attributes:
         held: What is known of each tensor, by its identity.
         changed: Whether running the model from the beginning again would not do the same: inputs or its own tensors
-            were changed in place, or random numbers were drawn.
+            were changed in place, random numbers were drawn, or gradients were asked for.
+        reworked: The tensors that were changed in place, by identity and in order; instead of views what they show.
+        altered: The buffers by name that were changed in place after something had been computed from their data.
+        asserted: The buffers by identity of which the graph asserts what is in them.
         on_constants: Whether a `vmap` is being tried that may work on constants only.
         unknown: What is known of sizes and numbers that only data can tell; None as long as there are none.
         modes: Which modes are on where the graph ends now.
@@ -50,11 +53,16 @@ class Values:
         """Make nodes with `tracer`; `device` is where all tensors without data seem to lie."""
         self.held: dict[int, Held] = {}
         self.changed = False
+        self.reworked: list[int] = []
+        self.altered: dict[str, Tensor] = {}
+        self.asserted: set[int] = set()
         self.on_constants = False
         self.unknown: Unknown | None = None
         self.modes = Modes(tracer, device)
         self._tracer = tracer
         self._device = device
+        self._read: set[int] = set()
+        self._leaves_own: set[int] = set()
         self._originals: dict[int, Tensor] = {}
         self._recipes: dict[int, tuple[Tensor, Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {}
         self._sources = 0
@@ -63,6 +71,10 @@ class Values:
     def remember(self, made: Tensor, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note how a constant was made, so that the graph can make it again instead of keeping it."""
         self._recipes[id(made)] = (made, func, args, kwargs)
+
+    def read(self, values: Iterable[Any]) -> None:
+        """Note that something follows from the data of tensors among values, which are taken for constants."""
+        self._read.update(id(value) for value in values if isinstance(value, Tensor))
 
     def is_symbolic(self, values: Iterable[Any]) -> bool:
         """Whether anything among the values depends on inputs or parameters."""
@@ -87,16 +99,25 @@ class Values:
         held = self.held.get(id(tensor))
         if held is not None:
             return not held.constant
-        if tensor.is_meta or isinstance(tensor, nn.Parameter):
+        if tensor.is_meta or isinstance(tensor, nn.Parameter) or id(tensor) in self._leaves_own:
             return True
         base = tensor._base
         owner = None if base is None else self.held.get(id(base))
-        return owner is not None and not owner.constant
+        return (owner is not None and not owner.constant) or id(base) in self._leaves_own
 
     def is_state(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a parameter or buffer of the model."""
-        hierarchy = self._tracer._hierarchy
-        return isinstance(tensor, nn.Parameter) or hierarchy.buffer_name(tensor) is not None
+        """Whether a tensor is a parameter or buffer of the model, or what a module has as an attribute."""
+        return isinstance(tensor, nn.Parameter) or self._tracer.kept_name(tensor) is not None
+
+    def is_part_of_state(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a parameter or buffer of the model, or shows a part of one."""
+        base = tensor._base
+        return self.is_state(tensor) or (base is not None and not base.is_meta and self.is_state(base))
+
+    def is_reworked(self, tensor: Tensor) -> bool:
+        """Whether a tensor has other data in the graph, as far as that has come, than it has here."""
+        owner = id(tensor if tensor._base is None else tensor._base)
+        return owner in self._leaves_own or owner in self.reworked
 
     def arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -182,11 +203,11 @@ class Values:
             self._used = {**used, argument: None}
         return argument, values
 
-    def with_masks(self, value: Any, given: Any) -> Any:
-        """A key with the masks in it that are constants as they are: how much they select their data tell."""
+    def with_data(self, value: Any, given: Any, dtype: torch.dtype) -> Any:
+        """An argument with the constants of a type in it as they are: their data tell how large something is."""
         if isinstance(value, tuple) and isinstance(given, tuple):
-            return tuple(self.with_masks(*each) for each in zip(value, given, strict=True))
-        if isinstance(given, Tensor) and given.dtype is torch.bool and not given.is_meta and self.hold(given).constant:
+            return tuple(self.with_data(*each, dtype) for each in zip(value, given, strict=True))
+        if isinstance(given, Tensor) and given.dtype is dtype and not given.is_meta and self.hold(given).constant:
             return given
         return value
 
@@ -209,17 +230,22 @@ class Values:
         tracer._describe(node, sys._getframe(1), (scope.module_path, scope.module_type), tracer._stack)
         return node
 
-    def kept(self, result: Any, place: Place, sources: int) -> Any:
-        """What the code gets for the value at a place of the graph."""
+    def kept(self, result: Any, place: Place, sources: int, *, has_data: bool = False) -> Any:
+        """What the code gets for the value at a place of the graph; with `has_data`, of tensors what is in them."""
         if isinstance(result, Tensor):
+            if has_data and not result.is_meta:
+                return self._kept_constant(result, place, sources)
             return self._kept_tensor(result, place, sources)
         if isinstance(result, list | tuple) and type(result) is not torch.Size:
-            items = [self.kept(item, Place(None, place, index), sources) for index, item in enumerate(result)]
+            items = [
+                self.kept(item, Place(None, place, index), sources, has_data=has_data)
+                for index, item in enumerate(result)
+            ]
             if all(new is old for new, old in zip(items, result, strict=True)):
                 return result
             if isinstance(result, list):
                 return items
-            return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+            return tuple.__new__(type(result), items) if is_record(result) else tuple(items)
         if isinstance(result, dict):
             for key, item in result.items():
                 result[key] = self.kept(item, Place(None, place, key), sources)
@@ -237,6 +263,8 @@ class Values:
             if not result.is_meta:
                 result = to_meta(result)
             self.held[id(result)] = Held(result, result, place, sources)
+            return result
+        if known.constant and known.tensor is result:
             return result
         # The same tensor comes back: it was changed in place, or there was nothing to do.
         known.node, known.parent, known.key, known.made = place.node, place.parent, place.key, place.made
@@ -259,13 +287,27 @@ class Values:
 
     def add_known(self, tensor: Tensor, place: Place, sources: int) -> Tensor:
         """A copy of an input whose data are taken for known, at a place of the graph."""
-        kept = tensor.detach().clone()
-        held = self.held[id(kept)] = Held(kept, to_meta(kept), place, sources)
-        held.constant, held.version = True, _version(kept)
-        self._originals[id(held.value)] = kept
         if place.node is not None:
             place.node.tensor = TensorFacts(tuple(tensor.shape), tensor.dtype, self._device)
-        return kept
+        return self._kept_constant(tensor.detach().clone(), place, sources)
+
+    def _kept_constant(self, tensor: Tensor, place: Place, sources: int) -> Tensor:
+        held = self.held[id(tensor)] = Held(tensor, to_meta(tensor), place, sources)
+        held.constant, held.version = True, _version(tensor)
+        self._originals[id(held.value)] = tensor
+        return tensor
+
+    def may_be_read(self, tensor: Tensor) -> bool:
+        """Whether code may see the data of the model's own tensor; the graph asserts them where a run changes them."""
+        if self.is_reworked(tensor):
+            return False
+        name, held = self._tracer.kept_name(tensor), self.held.get(id(tensor))
+        if name is not None and held is not None and not held.constant and id(tensor) not in self.asserted:
+            # What is no constant, though nothing has changed it yet, is known from another run to be changed.
+            self.asserted.add(id(tensor))
+            said = f" == {tensor.tolist()}" if tensor.numel() <= _MOST_SAID else " as it is"
+            self.hold_for(tensor, f"the graph holds for {name}{said}, which each run changes")
+        return True
 
     def hold_for(self, tensor: Tensor, message: str) -> None:
         """Let the graph assert that a tensor has the data that it was taken to have."""
@@ -315,7 +357,7 @@ class Values:
             raise NotConstant
         base = tensor._base
         if base is not None and held is None:
-            owner = self.held.get(id(base))
+            owner = self.hold(base) if id(base) in self._leaves_own else self.held.get(id(base))
             if owner is not None and not owner.constant:
                 return self._view(tensor, owner)
         if held is not None:
@@ -329,7 +371,7 @@ class Values:
 
     def _adopt(self, tensor: Tensor) -> Held:
         name = self._tracer.name_in_root(tensor)
-        is_constant = not tensor.is_meta and not isinstance(tensor, nn.Parameter)
+        is_constant = not (tensor.is_meta or isinstance(tensor, nn.Parameter) or id(tensor) in self._leaves_own)
         if name is None:
             alias = self._alias(tensor) if tensor.is_meta else None
             if alias is not None:
@@ -358,6 +400,17 @@ class Values:
                 return self._view(tensor, held)
         return None
 
+    def stands_for(self, twin: Tensor, tensor: Tensor) -> bool:
+        """Whether a tensor is the one without data that stands for another one where a leaf is run."""
+        return self._originals.get(id(twin)) is tensor
+
+    def is_unchanged(self, value: Any, began: int, ended: int | None = None) -> bool:
+        """Whether no tensor in a value was among those of these numbers that were changed in place."""
+        reworked = set(self.reworked[began:ended])
+        return not reworked or not any(
+            id(tensor if tensor._base is None else tensor._base) in reworked for tensor in tensors_in(value)
+        )
+
     def _view(self, tensor: Tensor, owner: Held) -> Held:
         """Make a tensor known that has its data in common with another."""
         if tensor.shape == owner.tensor.shape and tensor.stride() == owner.tensor.stride():
@@ -370,25 +423,54 @@ class Values:
         return held
 
     def make_variable(self, tensor: Tensor) -> None:
-        """Prepare a constant for being changed by what depends on the inputs: each run needs one of its own."""
+        """Prepare a tensor for being changed by what depends on the inputs: of constants each run needs its own."""
+        base = tensor._base
+        self.reworked.append(id(tensor if base is None else base))
         held = self.held.get(id(tensor))
         if held is not None and not held.constant:
-            owner = held if tensor._base is None else self.held.get(id(tensor._base), held)
+            owner = held if base is None else self.held.get(id(base), held)
             self.changed |= owner.is_given
             owner.is_given = False
             return
-        if tensor._base is not None and not self.is_state(tensor):
-            self.make_variable(tensor._base)
+        if base is not None and not self.is_state(tensor):
+            self.make_variable(base)
         self.changed |= self.is_state(tensor)
         held = self.hold(tensor)
         if held.constant:
             held.constant = False
+            self._note_altered(tensor)
+            self._forget_views(tensor)
             if not self.is_state(tensor) and (held.made is None or held.made[0] == "get_attr"):
                 node = self._node_at(held)
                 held.node = self.append("call_method", "clone", (node,), _NO_KWARGS, "clone", (node,))
 
+    def _forget_views(self, owner: Tensor) -> None:
+        """Take no view of a tensor for a constant any more."""
+        for key, held in [*self.held.items()]:
+            if held.constant and held.tensor._base is owner:
+                self._originals.pop(id(held.value), None)
+                del self.held[key]
+
+    def make_own(self, buffers: Iterable[Tensor | None]) -> None:
+        """Prepare the buffers of a leaf for being changed by it: they are no constants any more."""
+        for buffer in buffers:
+            if buffer is None:
+                continue
+            self._leaves_own.add(id(buffer))
+            self._note_altered(buffer)
+            held = self.held.get(id(buffer))
+            if held is not None:
+                held.constant = False
+            self._forget_views(buffer)
+
+    def _note_altered(self, tensor: Tensor) -> None:
+        if id(tensor) in self._read and (name := self._tracer.kept_name(tensor)) is not None:
+            self.altered[name] = tensor
+
 
 _NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
+_MOST_SAID: Final = 8
+"""The most numbers in a message."""
 
 
 def _storage(tensor: Tensor) -> int | None:

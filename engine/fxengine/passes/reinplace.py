@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from fxengine.graph_module import GraphModule
 from fxengine.interpreter import Interpreter
 from fxengine.node import Argument, Node, Target
+from fxengine.operator_schemas import overloads_of
 
 __all__ = ["_is_view_op", "reinplace"]
 
@@ -271,7 +272,7 @@ def _maybe_get_inplace_op(op: object) -> OpOverload | None:
     packet = getattr(namespace, f"{op.overloadpacket.__name__}_", None)
     if packet is None:
         return None
-    matching = [overload for overload in packet.op_overloads() if _schemas_match(op._schema, overload._schema)]
+    matching = [overload for overload in overloads_of(packet) if _schemas_match(op._schema, overload._schema)]
     assert len(matching) <= 1, f"Expected exactly 1 matching inplace overload, got {len(matching)}"
     return matching[0] if matching else None
 

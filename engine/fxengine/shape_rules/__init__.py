@@ -51,7 +51,7 @@ from fxengine.shape_rules.layers import (
     product_and_sum,
     recurrent,
 )  # fmt: skip
-from fxengine.shape_rules.losses import class_loss, cosine_similarity, ctc_loss, loss
+from fxengine.shape_rules.losses import class_loss, cosine_similarity, ctc_loss, gradients, loss
 from fxengine.shape_rules.operands import check_types
 from fxengine.shape_rules.resampling import adaptive_pool, interpolated, inverse_fourier, sampled
 from fxengine.shape_rules.shapes import Rule
@@ -128,6 +128,7 @@ RULES: dict[Callable[..., Any], Rule] = {
     **_named(_COMPARISON_NAMES, comparison),
     Tensor.masked_fill: masked_fill,
     torch.masked_fill: masked_fill,
+    torch.autograd.grad: gradients,
     torch._VF.lstm: recurrent,
     torch._VF.gru: recurrent,
     torch._VF.rnn_tanh: recurrent,

@@ -1,4 +1,4 @@
-"""Rules of losses and distances."""
+"""Rules of losses and distances, and of how they change with what they are computed from."""
 
 from typing import Any
 
@@ -6,6 +6,12 @@ import torch
 from torch import Tensor
 
 from fxengine.shape_rules.shapes import broadcast, new
+
+
+def gradients(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """How something changes with each of several tensors: for each as many numbers as it has."""
+    del outputs, args, kwargs
+    return tuple(torch.empty_like(each, device="meta") for each in ([inputs] if isinstance(inputs, Tensor) else inputs))
 
 
 def ctc_loss(

@@ -240,6 +240,8 @@ class Draws:
     def __enter__(self) -> Self:
         self._before = sys.gettrace()
         self._state = generators_state(self._generators)
+        # CPython 3.12 tells of instructions only if some frame had asked for them before.
+        sys._getframe().f_trace_opcodes = True
         sys.settrace(self._enter_frame)
         return self
 
@@ -250,6 +252,8 @@ class Draws:
         code = frame.f_code
         if not is_user_file(code.co_filename) or code.co_name == "<module>":
             return None
+        # CPython 3.13 begins to tell of instructions when a frame asks that is traced by then.
+        frame.f_trace = self._at_instruction
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         if id(code) not in self._calls:
             self._calls[id(code)] = calls_in(code)

@@ -80,6 +80,8 @@ class Gate:
     def __enter__(self) -> None:
         if self._names:
             self._previous = sys.gettrace()
+            # As in fxengine/silent/observers.py: CPython 3.12 and 3.13 want to be asked twice for instructions.
+            sys._getframe().f_trace_opcodes = True
             sys.settrace(self._called)
 
     def __exit__(
@@ -92,6 +94,7 @@ class Gate:
     def _called(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         if event != "call" or _name_of(frame.f_code) not in self._names:
             return None
+        frame.f_trace = self._stepped
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._stepped
 
