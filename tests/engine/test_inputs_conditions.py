@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -218,3 +219,42 @@ def test_a_spectrum_is_complex_and_has_the_frequencies_of_its_window():
     inferred = fed(OfSpectra())
     assert inferred.args[0].is_complex()
     assert inferred.args[0].shape[-2] == 16
+
+
+class AlongOne(nn.Module):
+    def forward(self, x: Tensor, along):
+        if along == "rows":
+            return x.sum(0)
+        if along == "columns":
+            return x.sum(1)
+        raise ValueError(f"nothing lies along {along}")
+
+
+class Otherwise(nn.Module):
+    def forward(self, x: Tensor, along):
+        if along == "rows":
+            x = x.sum(0)
+        elif along == "columns":
+            x = x.sum(1)
+        else:
+            raise ValueError(f"nothing lies along {along}")
+        return x
+
+
+@pytest.mark.parametrize("model", [AlongOne, Otherwise])
+def test_what_is_compared_with_texts_is_one_of_them(model):
+    inferred = fed(model())
+    assert inferred.args[1] in {"rows", "columns"}
+    assert len(inferred.failures) == 1
+
+
+class OfLists(nn.Module):
+    def forward(self, *scales):
+        assert all(isinstance(each, (tuple, list)) for each in scales), "lists are wanted"
+        return [sum(each) for each in scales]
+
+
+def test_each_of_the_inputs_is_of_a_type():
+    inferred = fed(OfLists())
+    assert all(isinstance(each, list) for each in inferred.args)
+    assert len(inferred.failures) == 1

@@ -35,6 +35,32 @@ class Documented(nn.Module):
         return hidden_states, text_embeds, mask
 
 
+class InBold(nn.Module):
+    def forward(self, X, A):
+        """Step.
+
+        Arg types:
+            * **X** (PyTorch Float Tensor) - Features of the nodes, with shape (B, N_nodes, F_in, T_in).
+            * **A** (PyTorch Float Tensor) - Sequence of shape (Batch size X Time steps X Num nodes).
+
+        Return types:
+            * **A** (PyTorch Float Tensor) - Scores, with shape (B, T_in, T_in).
+        """
+        return X, A
+
+
+class WithEntries(nn.Module):
+    """Fold.
+
+    Shape:
+        - Input: :math:`(N, C, L)`
+        - Output: :math:`(N, L)`
+    """
+
+    def forward(self, x, bias=None):
+        return x, bias
+
+
 class Unpacking(nn.Module):
     def forward(self, x, y):
         b, c, t, f = x.shape
@@ -52,9 +78,11 @@ class Unpacking(nn.Module):
             ["hidden_states", "text_embeds", "mask"],
             {"hidden_states": ["batch_size text_sequence_length hidden_dim"], "mask": ["N L"]},
         ),
+        (InBold(), ["X", "A"], {"X": ["B N_nodes F_in T_in"], "A": ["Batch_size Time_steps Num_nodes"]}),
+        (WithEntries(), ["x", "bias"], {"x": ["N C L"]}),
         (Unpacking(), ["x", "y"], {"x": ["b c t f"]}),
     ],
-    ids=["comments", "docstring", "code"],
+    ids=["comments", "docstring", "bold", "entries", "code"],
 )
 def test_the_source_says_shapes(module, names, said):
     assert patterns_said(module, names) == said
@@ -235,3 +263,86 @@ def test_one_complaint_about_everything_ends_the_search():
 
     inferred = infer_inputs(Abstract(), budget_s=60.0)
     assert not inferred.complete
+
+
+class OverSteps(nn.Module):
+    """Graphs at several steps: more than a row for each node."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.mix = nn.Parameter(torch.ones(16)), nn.Linear(5, 4)
+
+    def forward(self, X, edge_index):
+        """Step.
+
+        Args:
+            X: Features of the nodes, of shape (B, num_nodes, F_in, T_in).
+            edge_index: Which nodes are joined.
+        """
+        weighed = torch.matmul(X.permute(0, 3, 2, 1), self.weight)
+        return self.mix(X.permute(0, 3, 1, 2)[:, :, edge_index[0]]), weighed
+
+
+def test_what_is_said_of_graphs_at_several_steps():
+    inferred = fed(OverSteps())
+    assert inferred.args[0].shape[:3] == (2, 16, 5)
+    assert not inferred.failures
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        batch, nodes, steps, features = x.shape
+        return self.fc(x.reshape(batch * nodes * steps, features))
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        return self.inner(x).sum(-1)
+
+
+def test_axes_are_called_what_they_are_in_a_part_of_the_model():
+    inferred = fed(Outer())
+    assert inferred.args[0].shape == (2, 16, 16, 4)
+    assert len(inferred.failures) == 1
+
+
+class Filled(nn.Module):
+    def forward(self, x, mask):
+        return x * mask + (1 - mask) * x.mean()
+
+
+def test_a_mask_that_is_counted_with_is_no_flag():
+    inferred = fed(Filled())
+    assert inferred.recipes["mask"].dtype is torch.float32
+    assert not any("bool" in each.error for each in inferred.failures)
+
+
+class FilledInside(nn.Module):
+    def forward(self, x, mask):
+        return torch.rsub(mask, 1) * x
+
+
+def test_a_mask_that_nothing_is_taken_from_is_no_flag():
+    mask = fed(FilledInside()).recipes["mask"]
+    assert (mask.fill, mask.dtype) == ("ones", torch.float32)
+
+
+class Unannotated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x, oracle):
+        return self.fc(x) if oracle is None else oracle.unseal(self.fc(x)).block(2)
+
+
+def test_what_code_asks_whether_it_is_none_may_be_none():
+    assert fed(Unannotated(), budget_s=5.0).args[1] is None

@@ -5,6 +5,10 @@ import torch
 from torch import Tensor, nn
 
 from fxengine.inputs import infer_inputs, materialize
+from fxengine.inputs.clues import Clues
+from fxengine.inputs.moves import Moves
+from fxengine.inputs.probe import Outcome
+from fxengine.inputs.recipes import TensorRecipe
 from tests.support.feeding import fed
 
 
@@ -464,3 +468,30 @@ class OfFrames(nn.Module):
 def test_what_makes_a_grid_is_a_row():
     inferred = fed(OfFrames())
     assert len(inferred.args[1].shape) <= 1
+
+
+class Pairs(nn.Module):
+    """Two pictures through the same layers, which take off what lies at the borders."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 4, 10), nn.MaxPool2d(2), nn.Conv2d(4, 4, 7), nn.MaxPool2d(2), nn.Conv2d(4, 4, 4),
+            nn.MaxPool2d(2), nn.Conv2d(4, 16, 4),
+        )  # fmt: skip
+        self.head = nn.Linear(16 * 6 * 6, 8)
+
+    def forward(self, one, other):
+        return (self.head(self.layers(one).flatten(1)) - self.head(self.layers(other).flatten(1))).abs()
+
+
+def test_pictures_of_one_size_get_another_together_that_is_reckoned_from_what_borders_take_off():
+    inferred = fed(Pairs(), budget_s=2.0)
+    assert [each.shape for each in inferred.args] == [(2, 1, 112, 112)] * 2
+    assert len(inferred.failures) < 5
+
+
+def test_sound_that_is_too_short_is_made_longer():
+    place = ("x",)
+    moves = Moves({"x": TensorRecipe((2, 512))}, Outcome(1), Clues(nn.Identity()))
+    assert (2, 4096) in {change.recipes["x"].shape for change in moves.grow(frozenset({place}))}

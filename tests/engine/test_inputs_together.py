@@ -182,3 +182,52 @@ def test_what_becomes_as_large_as_a_picture_is_one():
     sample, mask = inferred.args
     assert sample.shape[1] == 4
     assert mask.shape == (1, 1, *sample.shape[-2:])
+
+
+class OfPatches(nn.Module):
+    """Channels, joined by a mask, in patches of four."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(4 * 22, 8)
+
+    def forward(self, latents: torch.Tensor):
+        batch, _, height, width = latents.shape
+        joined = torch.cat([latents, torch.zeros(batch, 2, height, width, device=latents.device)], dim=1)
+        patches = joined.reshape(batch, -1, height // 2, 2, width // 2, 2).permute(0, 2, 4, 1, 3, 5)
+        return self.embed(patches.flatten(3))
+
+
+def test_what_a_mask_is_joined_to_before_it_is_cut_into_patches():
+    inferred = fed(OfPatches())
+    assert inferred.args[0].shape[1] == 20
+    assert len(inferred.failures) <= 2
+
+
+class Grids(nn.Module):
+    def forward(self, x: torch.Tensor, spatial_shapes: torch.LongTensor):
+        for height, width in spatial_shapes.tolist():
+            x = x[:, : height * width].reshape(2, height, width, -1).flatten(1, 2)
+        return x
+
+
+def test_rows_and_columns_for_each():
+    assert fed(Grids()).args[1].shape == (2, 2)
+
+
+class Scored(nn.Module):
+    """A vector sums over the nodes."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.mix = nn.Parameter(torch.ones(21)), nn.Parameter(torch.ones(5, 21))
+
+    def forward(self, x: torch.Tensor):
+        assert x.dim() == 4
+        return torch.matmul(torch.matmul(x.permute(0, 3, 2, 1), self.weight), self.mix)
+
+
+def test_what_a_vector_is_multiplied_with_is_as_long():
+    inferred = fed(Scored())
+    assert inferred.args[0].shape == (2, 21, 5, 5)
+    assert len(inferred.failures) < 3

@@ -1,6 +1,8 @@
 """Inputs that are more than one tensor, by what is done with them: lists of pictures, states of recurrent layers."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -411,3 +413,78 @@ def test_the_size_of_a_picture_is_no_picture():
     inferred = fed(ToSize())
     assert inferred.args[1] == (224, 224)
     assert not inferred.failures
+
+
+class Penalty(nn.Module):
+    def forward(self, model):
+        return sum(each.square().sum() for each in model.parameters())
+
+
+def test_what_is_looked_into_as_a_module_is_one():
+    assert fed(Penalty()).expression == "torch.nn.Linear(8, 8)"
+
+
+class Matching(nn.Module):
+    """As losses of detectors: the targets are a dictionary for each picture."""
+
+    def forward(self, outputs, targets):
+        logits, boxes = outputs["pred_logits"], outputs["pred_boxes"]
+        batch, queries = logits.shape[:2]
+        labels = torch.cat([each["labels"] for each in targets])
+        wanted = torch.cat([each["boxes"] for each in targets])
+        cost = torch.cdist(boxes.flatten(0, 1), wanted, p=1) - logits.flatten(0, 1).softmax(-1)[:, labels]
+        return cost.view(batch, queries, -1)
+
+
+def test_items_that_are_looked_up_by_keys_are_dictionaries():
+    _, targets = fed(Matching(), budget_s=2.0).args
+    assert [sorted(each) for each in targets] == [["boxes", "labels"]] * 2
+    assert targets[0]["boxes"].shape == (2, 4)
+
+
+class Distilled(nn.Module):
+    def forward(self, student_logits, teacher_logits, labels):
+        hard = F.cross_entropy(student_logits, labels)
+        return hard + F.kl_div(student_logits.log_softmax(1), teacher_logits.softmax(1), reduction="batchmean")
+
+
+def test_logits_are_a_number_for_each_class():
+    logits, _, labels = fed(Distilled()).args
+    assert logits.shape == (2, 10)
+    assert labels.shape == (2,)
+
+
+@dataclass
+class Sample:
+    picture: Tensor
+    tokens: Tensor
+    weights: Tensor | None = None
+
+    def weighted(self, table):
+        found = table(self.tokens)
+        return found if self.weights is None else found * self.weights[..., None]
+
+
+class Graph(NamedTuple):
+    nodes: Tensor
+    senders: Tensor
+    receivers: Tensor
+
+
+class OfSamples(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(20, 4)
+        self.layer = nn.Conv2d(3, 4, 3)
+
+    def forward(self, sample: Sample, graph: Graph):
+        edges = graph.nodes[graph.senders] - graph.nodes[graph.receivers]
+        found = self.layer(sample.picture).mean((2, 3)) + sample.weighted(self.table).mean(1)
+        return found, graph._replace(nodes=graph.nodes.index_add(0, graph.receivers, edges))
+
+
+def test_an_object_is_of_the_class_that_the_code_knows():
+    sample, graph = fed(OfSamples(), budget_s=2.0).args
+    assert isinstance(sample, Sample)
+    assert sample.weights is None
+    assert isinstance(graph, Graph)

@@ -1,5 +1,6 @@
 """Inputs whose values matter: what goes wrong on real data is mended as what goes wrong without."""
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
@@ -76,3 +77,125 @@ def test_numbers_that_are_codes_of_a_table_are_whole_and_below_its_size():
     recipe = inferred.recipes["features"]
     assert recipe.dtype is torch.float32
     assert recipe.expression == "torch.randint(0, 7, (2, 5), dtype=torch.float32)"
+
+
+class Normalized(nn.Module):
+    """As measures of pictures, and networks that were trained on such: the numbers are between zero and one."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.stem = nn.Conv2d(3, width, 3, stride=4)
+        self.head = nn.Linear(width, width)
+
+    def forward(self, image: Tensor, other: Tensor):
+        lowest, highest = 0.0, 1.0
+        for each in (image, other):
+            larger = F.interpolate(each, size=(230, 230), mode="bilinear")
+            assert larger.min() >= lowest, "not normalized"
+            assert larger.max() <= highest, "not normalized"
+        if (other < 0).any():
+            raise ValueError("no negative numbers")
+        return self.head(self.stem(image - other).mean((2, 3)))
+
+
+def test_numbers_have_the_range_that_is_checked():
+    assert [each.fill for each in fed(Normalized()).recipes.values()] == ["uniform", "uniform"]
+
+
+def test_the_range_of_numbers_is_checked_where_a_model_is_too_large_to_be_run():
+    with torch.device("meta"):
+        root = Normalized(1 << 13)
+    inferred = infer_inputs(root, budget_s=10.0)
+    assert inferred.complete
+    assert [each.fill for each in inferred.recipes.values()] == ["uniform", "uniform"]
+
+
+class Drawing(nn.Module):
+    def forward(self, chances: Tensor):
+        return torch.distributions.Bernoulli(probs=chances).log_prob(torch.ones(()))
+
+
+def test_numbers_have_the_range_that_a_distribution_asks_for(monkeypatch: pytest.MonkeyPatch):
+    # Torch's compiler, once some test has loaded it, lets distributions ask for nothing.
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)
+    assert fed(Drawing()).recipes["chances"].fill == "uniform"
+
+
+class Chances(nn.Module):
+    def forward(self, chances: Tensor, wanted: Tensor):
+        return F.binary_cross_entropy(chances, wanted)
+
+
+def test_chances_are_between_zero_and_one():
+    assert [each.fill for each in fed(Chances()).recipes.values()] == ["uniform", "uniform"]
+
+
+class Energy(nn.Module):
+    """As models of forces: what comes out is how something changes with the inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, positions):
+        with torch.enable_grad():
+            positions = positions.requires_grad_()
+            energy = self.layers(positions).sum()
+            (force,) = torch.autograd.grad(outputs=energy, inputs=positions, create_graph=True)
+        return self.head(force)
+
+
+def test_a_model_that_takes_derivatives_is_fed():
+    with torch.device("meta"):
+        root = Energy()
+    inferred = infer_inputs(root)
+    assert inferred.complete
+    assert not inferred.failures
+    assert fed(Energy()).args[0].shape[-1] == 4
+
+
+class AtOdds(nn.Module):
+    """Its settings contradict each other, behind a look at values."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(20, 8)
+        self.head = nn.Linear(6, 2)
+
+    def forward(self, tokens: Tensor, scores: Tensor):
+        kept = scores.flatten()[scores.flatten() > 0]
+        if kept.numel() and kept.max() > 1e6:
+            return scores
+        return self.head(self.table(tokens))
+
+
+def test_a_model_whose_sizes_disagree_behind_values_is_not_fed():
+    inferred = infer_inputs(AtOdds(), budget_s=0.5)
+    assert not inferred.complete
+    assert any("cannot be multiplied" in each.error or "reduction dim" in each.error for each in inferred.failures)
+
+
+class LooksFirst(nn.Module):
+    """Looks at values before anything else, and has much to say of sizes then."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(12, 6), nn.Linear(20, 6)
+        self.third = nn.Linear(28, 6)
+
+    def forward(self, data):
+        a, b, c = data["a"], data["b"], data["c"]
+        if torch.isnan(a).any():
+            return a
+        batch, steps, _ = a.shape
+        return self.first(a).view(batch, steps, 6) + self.second(b) * self.third(c)
+
+
+def test_how_far_a_run_on_values_came_counts():
+    with torch.device("meta"):
+        root = LooksFirst()
+    inferred = infer_inputs(root, budget_s=10.0)
+    assert inferred.complete, inferred.failures
+    assert [each.shape[-1] for each in inferred.args[0].values()] == [12, 20, 28]
+    assert inferred.failures[0].calls > 4

@@ -1,5 +1,7 @@
 """Account of a trial: which parts of the inputs each value was computed from, and what call of torch's raised."""
 
+import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -68,12 +70,12 @@ class Accounts:
             self._spread = (place, value)
         match value:
             case list() | tuple():
-                for index, item in enumerate(value):
-                    self.mark_input(item, (*place, index))
+                for key, item in zip(getattr(value, "_fields", itertools.count()), value, strict=False):
+                    self.mark_input(item, (*place, key))
             case dict():
                 for key, item in value.items():
                     self.mark_input(item, (*place, key))
-            case SimpleNamespace():
+            case _ if isinstance(value, SimpleNamespace) or dataclasses.is_dataclass(value):
                 for key, item in vars(value).items():
                     self.mark_input(item, (*place, key))
             case _:

@@ -8,7 +8,7 @@ uses for them, and the layers, each of which states what it takes. Nothing here 
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,10 +17,13 @@ from torch import nn
 
 from fxengine.inputs.recipes import TensorRecipe
 
-__all__ = ["BATCH", "Clues", "LayerWish"]
+__all__ = ["BATCH", "NODES", "Clues", "LayerWish"]
 
 BATCH = 2
 """Examples in a batch: the smallest number that tells a batch from a single example."""
+
+NODES = 16
+"""Nodes of a graph."""
 
 _LENGTH = 16
 _IMAGE = 224
@@ -80,6 +83,16 @@ class LayerWish:
     recipes: tuple[TensorRecipe, ...]
     any_rank: bool = False
 
+    def lowered(self) -> "LayerWish":
+        """Return what it wants to be given before a dimension of one is put in front."""
+        kept = [recipe.shape[-1:] if recipe.dtype.is_floating_point else () for recipe in self.recipes]
+        shapes = [
+            (*recipe.shape[: -1 - len(last)], *last) if self.any_rank else recipe.shape[1:]
+            for recipe, last in zip(self.recipes, kept, strict=True)
+        ]
+        recipes = [recipe.with_shape(shape) for recipe, shape in zip(self.recipes, shapes, strict=True)]
+        return replace(self, recipes=tuple(recipes))
+
 
 class Clues:
     """The sizes that a model speaks of. Every property is a list of candidates, the most specific first."""
@@ -128,13 +141,18 @@ class Clues:
             for owners in (self._settings, self._parts)
         )
         first = [module.in_channels for module in self.modules.values() if isinstance(module, nn.Conv2d)][:1]
-        return list(dict.fromkeys([*settings, *first, *parts, 3, 1, 4]))
+        return list(dict.fromkeys([*settings, *filter(None, first), *parts, 3, 1, 4]))
 
     @cached_property
     def widths(self) -> list[int]:
         """Sizes of feature vectors: what the first layers take, then what the model names."""
         layers = [wish.recipes[0].shape[-1] for wish in self.wishes if len(wish.recipes[0].shape) == 3][:1]
         return list(dict.fromkeys([*layers, *self._named_widths]))
+
+    @property
+    def lazy_width(self) -> int:
+        """The size of feature vectors for a layer that takes what it is given first."""
+        return self._named_widths[0]
 
     @cached_property
     def _named_widths(self) -> list[int]:
@@ -280,8 +298,12 @@ class Clues:
             return self.frames
         if name in {"d", "depth"} and has_sides and not is_last:
             return self.frames
+        if _OF_NODES.search(name):
+            return NODES
         if place and (
-            name in _FEATURES or (is_last and name.endswith(("dim", "dims", "size", "features", "hidden", "embed")))
+            name in _FEATURES
+            or _OF_FEATURES.search(name)
+            or (is_last and name.endswith(("dim", "dims", "size", "features", "hidden", "embed")))
         ):
             return features if len(re.findall(r"[A-Za-z_]+", axis)) == 1 else _VOLUME
         if place and re.search(r"class|vocab", name):
@@ -294,7 +316,7 @@ class Clues:
         convolutions = (
             module for module in self.modules.values() if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d)
         )
-        return next((module.in_channels for module in convolutions), self.channels[0])
+        return next((module.in_channels for module in convolutions if module.in_channels), self.channels[0])
 
     def _video_size(self) -> tuple[int, int]:
         height, width = self.image_sizes[0]
@@ -322,10 +344,10 @@ class Clues:
 
 
 _LAYERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[[Clues, Any], list[TensorRecipe]]], ...] = (
-    ((nn.Conv1d, nn.ConvTranspose1d), lambda clues, layer: clues.signal(layer.in_channels)),
-    ((nn.Conv2d, nn.ConvTranspose2d), lambda clues, layer: clues.image(layer.in_channels)),
-    ((nn.Conv3d, nn.ConvTranspose3d), lambda clues, layer: clues.volume(layer.in_channels)),
-    ((nn.Linear,), lambda clues, layer: clues.vectors(layer.in_features)),
+    ((nn.Conv1d, nn.ConvTranspose1d), lambda clues, layer: clues.signal(layer.in_channels or clues.channels[0])),
+    ((nn.Conv2d, nn.ConvTranspose2d), lambda clues, layer: clues.image(layer.in_channels or clues.channels[0])),
+    ((nn.Conv3d, nn.ConvTranspose3d), lambda clues, layer: clues.volume(layer.in_channels or clues.channels[0])),
+    ((nn.Linear,), lambda clues, layer: clues.vectors(layer.in_features or clues.lazy_width)),
     ((nn.Embedding, nn.EmbeddingBag), lambda clues, layer: clues.tokens(layer.num_embeddings)),
     (
         (nn.LayerNorm,),
@@ -355,6 +377,8 @@ _FEATURES = frozenset({
     "d", "dim", "e", "emb", "features", "embed_dim", "hidden", "hidden_dim", "hidden_size", "d_model", "embedding_dim",
     "n_embd", "feature_dim", "feat_dim", "model_dim", "in_features", "in_dim", "input_dim", "k", "width",
 })  # fmt: skip
+_OF_NODES = re.compile(r"(^|_)(nodes?|vertices|vertexes)$")
+_OF_FEATURES = re.compile(r"^(n|num)_(of_)?(features|feats)$|^f_?in$|^in_?f$")
 """How people call the axes of their tensors."""
 
 _SEQUENCE_CLASS = re.compile(r"Attention|Transformer|Encoder|Decoder|Mixer|Mamba|SSM", re.IGNORECASE)

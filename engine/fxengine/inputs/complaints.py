@@ -53,9 +53,10 @@ def _dimensions(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     numbers = [int(number) for number in match.groups() if number is not None]
     ranks = [number for number in numbers if 0 < number <= 6]
     for place, recipe in moves.tensors():
+        cost = 0.6 if place in _all(moves) else 1.2
         for rank in dict.fromkeys([*ranks, len(recipe.shape) + 1]):
             if rank != len(recipe.shape):
-                yield from moves.rank(place, recipe, rank, 0.6)
+                yield from moves.rank(place, recipe, rank, cost)
 
 
 def _fewer(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
@@ -224,11 +225,15 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 def _beyond_classes(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Target -1 is out of bounds``: numbers that are taken for classes are from zero on, and fewer."""
     target = int(match[1])
+    yield from moves.bounded(_all(moves), 0.1)
     for place, recipe in moves.among(_all(moves)):
         if recipe.fill == "integers" and 0 < target < recipe.high:
             yield moves.put(place, replace(recipe, high=target), 0.1)
-        elif recipe.fill == "normal":
-            yield moves.put(place, replace(recipe, fill="uniform"), 0.1)
+
+
+def _bounded(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``all elements of input should be between 0 and 1``."""
+    yield from moves.bounded(_all(moves), 0.1)
 
 
 def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -442,7 +447,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_too_late, (r"start \(\d+\) \+ length \(\d+\) exceeds dimension size",)),
         (_unflattened, (r"Provided sizes \[([^\]]*)\] don't multiply up to the size of dim \d+ \((\d+)\)",)),
         (_split, (r"split_sizes to sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]",)),
-        (_nothing_left, (r"expected a non-empty list of Tensors",)),
+        (_nothing_left, (r"expected a non-empty list of Tensors|expects a non-empty TensorList",)),
         (_undivided, (r"can't divide axis of length (\d+) in chunks of (\d+)",)),
         (_volume, (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)",)),
         (
@@ -454,7 +459,10 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         ),
         (
             _floats,
-            (r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating",),
+            (
+                r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating",
+                r"with (?:a|two) bool tensors? is not supported",
+            ),
         ),
         (_whole, (r"not implemented for '(?:Bool|Half|Float|Double)'",)),
         (_multiple, (r"(?:multiple of|divisible by|be divided by)\D{0,40}?(\d+)",)),
@@ -473,6 +481,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"out of bounds .*size (\d+)",
             ),
         ),
+        (_bounded, (r"between 0 and 1\b|[\[(]0, ?1[\])]|satisfy the constraint \w+\(lower_bound=0",)),
         (_beyond_classes, (r"Target (-?\d+) is out of bounds",)),
         (_missing_key, (r"^'(\w+)'$",)),
         (_interpolated, (r"spatial dimensions of \[([^\]]*)\] and output size of [\[(]([^\])]*)",)),

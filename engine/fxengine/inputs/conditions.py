@@ -2,7 +2,9 @@
 
 import ast
 import copy
+import itertools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from fxengine.classification import Moment
@@ -28,6 +30,8 @@ _NEGATED: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
 }
 
 
+_ORDERS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
 _INVERSES: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
     ast.Add: lambda wanted, other: wanted - other,
     ast.Sub: lambda wanted, other: wanted + other,
@@ -52,8 +56,21 @@ def conditions(moment: Moment) -> Iterator[tuple[ast.expr, bool]]:
                 raised = node
             case ast.If(test=test, body=body) if raised is not None:
                 yield test, not any(raised is each or raised in ast.walk(each) for each in body)
-            case ast.FunctionDef() | ast.Lambda():
+            case ast.FunctionDef(body=body):
+                yield from ((test, True) for test in _ways_out(body, raised))
                 return
+            case ast.Lambda():
+                return
+            case _:
+                pass
+
+
+def _ways_out(body: list[ast.stmt], raised: ast.AST | None) -> Iterator[ast.expr]:
+    """Yield the conditions under which a function would have returned before it raised in the end."""
+    for statement in itertools.takewhile(lambda each: each is not raised, body if raised in body else ()):
+        match statement:
+            case ast.If(test=test, body=[*_, ast.Return()]):
+                yield test
             case _:
                 pass
 
@@ -129,7 +146,7 @@ class Conditions:
         self.cost = cost
         self._names: set[str] = set()
 
-    def fulfil(self, test: ast.expr, *, holds: bool) -> Iterator[Change]:
+    def fulfil(self, test: ast.expr, *, holds: bool) -> Iterator[Change]:  # noqa: C901 - a table of syntax.
         """Make a condition hold, or not hold."""
         match test:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -147,12 +164,21 @@ class Conditions:
                     yield from self._compare(one, type(operator), other)
             case ast.Call(func=ast.Name(id="isinstance"), args=[value, kinds]):
                 yield from self._of_type(value, kinds, holds=holds)
+            case ast.Call(
+                func=ast.Name(id="all"),
+                args=[
+                    ast.GeneratorExp(elt=each, generators=[generator]) | ast.ListComp(elt=each, generators=[generator])
+                ],
+            ) if holds:
+                yield from self._of_each(each, generator)
             case _:
                 yield from self._truth(test, holds=holds)
 
     def _truth(self, test: ast.expr, *, holds: bool) -> Iterator[Change]:
         """Something should be there, or not: ``assert mask``, ``exists(labels)``."""
         for node in ast.walk(test):
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], _ORDERS):
+                yield from self._bounded(node)
             if isinstance(node, ast.Name):
                 place = self.frame.constant_place(node)
                 part = self.moves.parts.get(place) if place is not None else None
@@ -167,13 +193,7 @@ class Conditions:
     def _compare(self, left: ast.expr, kind: type[ast.cmpop], right: ast.expr) -> Iterator[Change]:
         a, b = self.frame.value(left), self.frame.value(right)
         if kind is ast.In and isinstance(b, tuple | list | set | dict):
-            place = self.frame.constant_place(left)
-            for cost, option in enumerate(list(b)[:4]):
-                if place is not None and isinstance(option, str | int | float | bool):
-                    yield self.moves.put(place, Constant(option), self.cost + 0.1 + 0.1 * cost)
-            for option in list(b)[:4]:
-                if type(a) is int and type(option) is int:
-                    yield from self._number(left, a, option)
+            yield from self._one_of(left, a, list(b)[:4])
         elif kind is ast.Eq:
             yield from self._equal(left, a, b)
             yield from self._equal(right, b, a)
@@ -192,6 +212,23 @@ class Conditions:
                 opposite = opposites.get(kind)
                 if opposite is not None:
                     yield from self._number(right, b, opposite)
+        elif kind in _ORDERS:
+            yield from self._bounded(left, right)
+
+    def _one_of(self, expression: ast.expr, value: Any, options: list[Any]) -> Iterator[Change]:
+        """Bring what an expression gives to one of several values."""
+        place = self.frame.constant_place(expression)
+        for cost, option in enumerate(options):
+            if place is not None and isinstance(option, str | int | float | bool):
+                yield self.moves.put(place, Constant(option), self.cost + 0.1 + 0.1 * cost)
+        for option in options:
+            if type(value) is int and type(option) is int:
+                yield from self._number(expression, value, option)
+
+    def _bounded(self, *expressions: ast.expr) -> Iterator[Change]:
+        """The values of an input should be in some range: ``assert x.min() >= 0 and x.max() <= 1``."""
+        for expression in expressions:
+            yield from self.moves.bounded(self.frame.places(expression), self.cost + 0.1)
 
     def _equal(self, expression: ast.expr, value: Any, wanted: Any) -> Iterator[Change]:
         """Bring what an expression gives to a value."""
@@ -205,7 +242,7 @@ class Conditions:
         elif isinstance(value, tuple | list) and isinstance(wanted, tuple | list):
             yield from self._sizes(expression, list(value), list(wanted))
         elif isinstance(wanted, str):
-            place = self.frame.constant_place(expression)
+            place = self.frame.constant_place(expression) or self.frame.place(value)
             if place is not None:
                 yield self.moves.put(place, Constant(wanted), self.cost + 0.1)
 
@@ -222,8 +259,9 @@ class Conditions:
             case _:
                 pass
         if len(given) != len(wanted) and all(type(size) is int for size in wanted):
+            cost = 0.2 if len(given) < len(wanted) else 0.6  # What lacks a dimension tells less of it than what has it.
             for place, _ in self.moves.among(self.frame.places(expression)):
-                yield self.moves.reshape(place, wanted, self.cost + 0.2)
+                yield self.moves.reshape(place, wanted, self.cost + cost)
         for got, size in zip(given, wanted, strict=False):
             if type(got) is int and type(size) is int and got != size:
                 yield from self._number(expression, got, size)
@@ -275,12 +313,31 @@ class Conditions:
         if place is None:
             place = self.frame.constant_place(value)
         whole = self.frame.recipe(place) if place is not None else None
-        if place is None or whole is None or not holds:
-            return
+        if place is not None and whole is not None and holds:
+            for cost, recipe in self._kinds(whole, kinds, str(place[-1])):
+                yield self.moves.put(place, recipe, self.cost + 0.2 + 0.1 * cost)
+
+    def _of_each(self, test: ast.expr, generator: ast.comprehension) -> Iterator[Change]:
+        """``all(isinstance(each, list) for each in inputs)`` should be true."""
+        place = self.frame.place(self.frame.value(generator.iter))
+        whole = self.frame.recipe(place) if place is not None else None
+        match test:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, kinds]) if (
+                place is not None and isinstance(whole, Listing) and whole.items
+            ):
+                others = [list(self._kinds(item, kinds, str(place[-1]))) for item in whole.items]
+                for kind in zip(*others, strict=True):
+                    items = tuple(recipe for _, recipe in kind)
+                    yield self.moves.put(place, replace(whole, items=items), self.cost + 0.2 + 0.1 * kind[0][0])
+            case _:
+                pass
+
+    def _kinds(self, whole: Recipe, kinds: ast.expr, called: str) -> Iterator[tuple[int, Recipe]]:
+        """Yield what is of a type that an expression names, made of an input, each with its number."""
         names = {node.id for node in ast.walk(kinds) if isinstance(node, ast.Name)} | {
             node.attr for node in ast.walk(kinds) if isinstance(node, ast.Attribute)
         }
-        number = self.proposer.number(str(place[-1]))
+        number = self.proposer.number(called)
         options: list[tuple[str, Callable[[], Recipe]]] = [
             ("list", lambda: Listing((whole, whole))),
             ("tuple", lambda: Listing((whole, whole), tuple)),
@@ -291,11 +348,11 @@ class Conditions:
             ("float", lambda: Constant(float(number))),
             ("str", lambda: Constant("")),
             ("bool", lambda: Constant(False)),
-            ("Tensor", lambda: self.proposer.named(str(place[-1]))[0]),
+            ("Tensor", lambda: self.proposer.named(called)[0]),
         ]
         for cost, (name, make) in enumerate(options):
             if name in names:
-                yield self.moves.put(place, make(), self.cost + 0.2 + 0.1 * cost)
+                yield cost, make()
 
 
 def _truth(value: Any) -> bool | None:

@@ -22,6 +22,7 @@ from fxengine.inputs.symbols import (
     Absent,
     Given,
     Part,
+    Raised,
     Scope,
     compared,
     first_of,
@@ -57,6 +58,7 @@ class Consumption:
         needed: The parameters with a default without which the model does not run, in the order of their use.
         items: What layers want that take the items of a parameter which is gone over, or unpacked, in their order.
         states: The parameters that recurrent layers take as their state, with these layers.
+        rows: Those of them that are the state of one layer, without a dimension for layers.
         numbers: The parameters that sizes are made of.
         unpacked: The names that parameters are unpacked into.
     """
@@ -65,6 +67,7 @@ class Consumption:
     needed: tuple[str, ...]
     items: Mapping[str, tuple[LayerWish, ...]] = field(default_factory=dict[str, tuple[LayerWish, ...]])
     states: Mapping[str, nn.RNNBase | nn.RNNCellBase] = field(default_factory=dict[str, nn.RNNBase | nn.RNNCellBase])
+    rows: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
     unpacked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
@@ -108,6 +111,7 @@ def consumption(
         tuple(name for name in some_given.needed if name in names),
         {name: tuple(each[index] for index in sorted(each)) for name, each in all_given.items.items()},
         all_given.states,
+        frozenset(all_given.rows),
         frozenset(all_given.numbers),
         all_given.unpacked,
     )
@@ -124,6 +128,7 @@ class _Reader:
         sought: The parameters of which something is still to be found out; there is nothing to read without any.
         items: What was found of the items of each parameter, by their index.
         states: The recurrent layers that take a parameter as their state.
+        rows: The parameters that are states without a dimension for layers.
         numbers: The parameters that sizes are made of.
         unpacked: The names that parameters are unpacked into.
     """
@@ -134,6 +139,7 @@ class _Reader:
     sought: set[str] = field(default_factory=set[str])
     items: dict[str, dict[int, LayerWish]] = field(default_factory=dict[str, dict[int, LayerWish]])
     states: dict[str, nn.RNNBase | nn.RNNCellBase] = field(default_factory=dict[str, nn.RNNBase | nn.RNNCellBase])
+    rows: set[str] = field(default_factory=set[str])
     numbers: set[str] = field(default_factory=set[str])
     unpacked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     _paths: dict[int, str] = field(default_factory=dict[int, str])
@@ -181,8 +187,8 @@ class _Reader:
     def take(self, value: Any, wish: LayerWish) -> None:
         """Note that a layer takes a value."""
         self.need(value)
-        if isinstance(value, Given):
-            self.wishes.setdefault(value.name, wish)
+        if isinstance(value, Given | Raised):
+            self.wishes.setdefault(value.name, wish if isinstance(value, Given) else wish.lowered())
             self.sought.discard(value.name)
         elif isinstance(value, Part):
             self.items.setdefault(value.name, {}).setdefault(value.index, wish)
@@ -196,9 +202,11 @@ class _Reader:
         wish = self.clues.wish(path) if path else None
         if isinstance(module, nn.RNNBase | nn.RNNCellBase):
             state = args[1] if len(args) > 1 else kwargs.get("hx")
-            if isinstance(state, Given):
+            if isinstance(state, Given | Raised):
                 self.states.setdefault(state.name, module)
                 self.sought.discard(state.name)
+            if isinstance(state, Raised):
+                self.rows.add(state.name)
         if wish is not None:
             self.take(first, wish)
             return UNKNOWN
@@ -376,7 +384,7 @@ class _Body:
 
     def _attribute(self, base: Any, name: str) -> Any:
         self.reader.need(base)
-        if base is UNKNOWN or isinstance(base, Given | Part | Absent | Tensor):
+        if base is UNKNOWN or isinstance(base, Given | Part | Raised | Absent | Tensor):
             return UNKNOWN
         try:
             return still(getattr(base, name))
@@ -433,6 +441,8 @@ class _Body:
                 sizes = args[1:] if isinstance(owner, ModuleType) and call.func.attr == "reshape" else args
                 self.reader.measure(sizes if len(sizes) > 1 else [each for each in sizes if isinstance(each, tuple)])
             if isinstance(owner, Given):
+                if call.func.attr == "unsqueeze" and (args or list(kwargs.values())) == [0]:
+                    return Raised(owner.name)
                 return owner if call.func.attr in KEEPS_SHAPE else UNKNOWN
         function = self.value(call.func)
         if isinstance(function, type) or inspect.isbuiltin(function):

@@ -34,6 +34,7 @@ _TOLD: Final = (
     r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",
     r"expected input with shape \[\*?,? ?(\d+)\], but got input of size ?\[(?:\d+, )*(\d+)\]",
     r"(\d+) (?:is not|must be|should be|not) (?:divisible by|a multiple of|equal to) \D{0,16}(\d+)",
+    r"has size (\d+) for operand \d+ which does not broadcast with previously seen size (\d+)",
     r"[Ee]xpected [^\d\[(]{0,40}(\d+)[^\d\[(]{1,40}?(?:got|received|found|but)[^\d\[(]{1,40}?(\d+)",
 )
 """What messages say of two sizes."""
@@ -52,8 +53,8 @@ def disagreements(outcome: Outcome) -> tuple[Disagreement, ...]:
 def _between(operation: Operation) -> Iterator[Disagreement]:
     """Yield what an operation got and what it wanted."""
     function, tensors = operation.function, operation.tensors
-    if len(tensors) < 2 or not tensors[0].dim() or not tensors[1].dim():
-        return
+    if len(tensors) < 2 or not tensors[0].dim() or not tensors[1].dim() or function is torch.einsum:
+        return  # Which dimensions go together only the equation says.
     first, second = tensors[:2]
     if function in SPATIAL:
         yield from _channels(operation, first, second)

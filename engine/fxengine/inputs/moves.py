@@ -3,10 +3,12 @@
 A move yields changed assignments, best first, each with what it cost to think of. Moves know nothing of why; rules do.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -23,6 +25,9 @@ __all__ = ["Assignment", "Change", "Moves"]
 Assignment: TypeAlias = Mapping[str, Recipe]
 
 _MAX_SIDE = 2048
+_STRIDES = (8, 4, 16, 2, 32)
+"""Steps that convolutions and poolings take together."""
+
 _LONGEST = 1 << 16
 _MAX_RANK = 7
 _ADDED = 2
@@ -128,7 +133,7 @@ class Moves:
                 direct.setdefault(place, recipe.with_shape(resized, self.because))
                 yield self.reshape(place, resized, cost + 0.2 + self._of_batch(shape, dimension))
             if dimensions in ([], [0]):
-                yield from self._in_proportion(place, recipe, wanted / got if got else 1.0, cost)
+                yield from self._in_proportion(place, recipe, Fraction(wanted, got or wanted or 1), cost)
         if len(direct) > 1 and 0 < wanted <= _LARGEST:
             yield self.change(direct, cost + 0.3)
 
@@ -146,7 +151,9 @@ class Moves:
             recipe.shape[dimension] for _, recipe in found if -len(recipe.shape) <= dimension < len(recipe.shape)
         )
         unit = got // made_of if made_of and got % made_of == 0 and wanted % (got // made_of) == 0 else 1
-        for place, recipe in found if len(found) > 1 else ():
+        if len(found) == 1:  # What the rest is comes from the model.
+            unit = 1
+        for place, recipe in found if 0 < made_of < got or len(found) > 1 else ():
             index = dimension % len(recipe.shape) if -len(recipe.shape) <= dimension < len(recipe.shape) else 0
             size = recipe.shape[index] + (wanted - got) // unit if index else 0
             if 0 < size <= _LARGEST:
@@ -177,18 +184,26 @@ class Moves:
                 if not rest and size and got not in shape and got != wanted:
                     of_batch = 0.8 if dimension == 0 and len(place) == 1 else 0.0
                     yield self.reshape(place, (*shape[:dimension], size, *shape[dimension + 1 :]), cost + of_batch)
+            common = math.gcd(got, wanted)
+            for dimension, factor in itertools.product(range(1, len(shape)), range(2, common + 1)):
+                rest = got // factor - shape[dimension]  # A mask was joined to it before.
+                if common % factor == 0 and 0 < rest <= _ADDED and wanted // factor > rest:
+                    size = wanted // factor - rest
+                    yield self.reshape(place, (*shape[:dimension], size, *shape[dimension + 1 :]), cost + 0.1)
 
     @staticmethod
     def _of_batch(shape: Sequence[int], dimension: int) -> float:
         """Return what it costs to change a dimension: much if it is the batch."""
         return 0.0 if dimension else 4.0 if shape[0] == BATCH and len(shape) > 1 else 1.0
 
-    def _in_proportion(self, place: Place, recipe: TensorRecipe, ratio: float, cost: float) -> Iterator[Change]:
+    def _in_proportion(self, place: Place, recipe: TensorRecipe, ratio: Fraction, cost: float) -> Iterator[Change]:
         """Scale the spatial dimensions so that their product, or one of them, changes by ``ratio``."""
         shape: Sequence[int] = recipe.shape
         if not shape:
             return
         if len(shape) >= 4:
+            for extra, side in enumerate(_unpadded(shape[-1], ratio)):
+                yield self.reshape(place, (*shape[:-2], side, side), cost + 0.6 + 0.1 * extra)
             for exponent in (0.5, 1.0):
                 sides = _rounded(shape[-1] * ratio**exponent)
                 for extra, side in enumerate(sides):
@@ -245,11 +260,24 @@ class Moves:
 
     def grow(self, places: Sources, cost: float = 2.0) -> Iterator[Change]:
         """Double the spatial dimensions, or make sequences far longer: the input was too small for the kernels."""
+        for place, recipe in self.longer_steps().items():
+            if place in places:
+                yield self.put(place, recipe, 0.5 * cost)
         for place, recipe in self.among(places):
-            if len(recipe.shape) == 3 and recipe.shape[2] < _LONGEST:
-                yield self.reshape(place, (*recipe.shape[:2], 8 * recipe.shape[2]), cost + 0.1)
+            is_signal = len(recipe.shape) == 2 and recipe.dtype.is_floating_point
+            if (is_signal or len(recipe.shape) == 3) and recipe.shape[-1] < _LONGEST:
+                yield self.reshape(place, (*recipe.shape[:-1], 8 * recipe.shape[-1]), cost + 0.1)
             if len(recipe.shape) >= 3 and max(recipe.shape[2:]) < _MAX_SIDE:
                 yield self.reshape(place, (*recipe.shape[:2], *(2 * size for size in recipe.shape[2:])), cost)
+
+    def longer_steps(self) -> dict[Place, TensorRecipe]:
+        """Return sequences of tokens that have one step with as many as is usual."""
+        length = self.clues.lengths[0]
+        return {
+            place: recipe.with_shape((*recipe.shape[:1], length))
+            for place, recipe in self.tensors()
+            if recipe.fill == "integers" and recipe.shape[1:] == (1,) != (length,)
+        }
 
     def shrink(self, cost: float) -> Iterator[Change]:
         """Make all pictures smaller, and all sequences shorter, in one proportion."""
@@ -294,13 +322,20 @@ class Moves:
         """Make tensors of integers ones of floating point numbers."""
         for place, recipe in self.among(places):
             if not recipe.dtype.is_floating_point:
-                yield self.put(place, replace(recipe, fill="normal", dtype=torch.float32), cost)
+                fill = "ones" if recipe.dtype is torch.bool else "normal"
+                yield self.put(place, replace(recipe, fill=fill, dtype=torch.float32), cost)
 
     def integral(self, places: Sources, cost: float = 0.5, high: int | None = None) -> Iterator[Change]:
         """Make tensors of floating point numbers ones of integers."""
         for place, recipe in self.among(places):
             if recipe.dtype.is_floating_point:
                 yield self.put(place, self.as_integers(recipe, high), cost)
+
+    def bounded(self, places: Sources, cost: float) -> Iterator[Change]:
+        """Make tensors of any numbers ones of numbers from zero to one."""
+        for place, recipe in self.among(places):
+            if recipe.fill == "normal" and recipe.dtype.is_floating_point:
+                yield self.put(place, replace(recipe, fill="uniform"), cost)
 
     def multiple(self, factor: int, cost: float = 0.6) -> Iterator[Change]:
         """Round sizes up to multiples of a number."""
@@ -353,6 +388,18 @@ def _with(shape: Sequence[int], dimension: int, wanted: int, got: int) -> tuple[
     sizes = list(shape)
     sizes[dimension] = sizes[dimension] * wanted // got
     return tuple(sizes)
+
+
+def _unpadded(side: int, ratio: Fraction) -> list[int]:
+    """Return sides of pictures that convolutions make into maps whose areas have a ratio to those of the given side.
+
+    What they take off at the borders is the same for pictures of all sizes.
+    """
+    wanted, got = math.isqrt(max(0, ratio.numerator)), math.isqrt(ratio.denominator)
+    if ratio == 1 or Fraction(wanted, got) ** 2 != ratio:
+        return []
+    maps = [(stride, side // stride // got) for stride in _STRIDES]
+    return list(dict.fromkeys(side - count * (got - wanted) * stride for stride, count in maps if count))
 
 
 def _rounded(side: float) -> list[int]:

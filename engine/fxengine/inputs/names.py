@@ -6,10 +6,10 @@ from typing import NamedTuple, TypeAlias
 
 import torch
 
-from fxengine.inputs.clues import BATCH, Clues
+from fxengine.inputs.clues import BATCH, NODES, Clues
 from fxengine.inputs.recipes import Constant, Recipe, TensorRecipe, Verbatim
 
-__all__ = ["MAPS", "NAME_RULES", "NODES", "features", "image"]
+__all__ = ["MAPS", "NAME_RULES", "features", "image"]
 
 _Maker: TypeAlias = Callable[[Clues], list[Recipe]]
 
@@ -17,9 +17,8 @@ MAPS = re.compile(r"^(res_)?hidden(_states?)?(_(lists?|tuple|input))?$|^feat(ure
 _MAP = 32
 """What is called so may be pictures of features; the side of these."""
 
-NODES = 16
 _EDGES = 32
-"""How large a graph is."""
+"""Edges of a graph."""
 
 
 class _NameRule(NamedTuple):
@@ -107,6 +106,11 @@ def _labels(clues: Clues) -> list[Recipe]:
     return [_integers((BATCH,), clues.classes), _integers((BATCH, clues.lengths[0]), clues.classes)]
 
 
+def _scores(clues: Clues) -> list[Recipe]:
+    """A number for each class."""
+    return [TensorRecipe((BATCH, clues.classes))]
+
+
 def _lengths(clues: Clues) -> list[Recipe]:
     return [TensorRecipe((BATCH,), "full", torch.int64, clues.lengths[0])]
 
@@ -189,6 +193,11 @@ def _grid(_clues: Clues) -> list[Recipe]:
     return [Verbatim("torch.tensor([[1, 4, 4]])"), Verbatim("torch.tensor([[1, 4, 4], [1, 4, 4]])")]
 
 
+def _sides(clues: Clues) -> list[Recipe]:
+    """Rows and columns of patches, for each picture or each level."""
+    return [Verbatim("torch.tensor([[4, 4], [4, 4]])"), Verbatim("torch.tensor([[4, 4]])"), *_grid(clues)]
+
+
 def _device(_clues: Clues) -> list[Recipe]:
     return [Verbatim('torch.device("cpu")')]
 
@@ -204,7 +213,8 @@ NAME_RULES = tuple(
         (r"^device$", _device),
         (r"^dtype$", _dtype),
         (r"token_type|segment_ids|type_ids", _segments),
-        (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?|spatial_shapes)$|_grid_thw$", _grid),
+        (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?)$|_grid_thw$", _grid),
+        (r"^(spatial|patch|grid|feature|level)_(shapes|hws?)$", _sides),
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
         (r"(^|_)(indices|indexes|tags)$|^index$", _indices),
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
@@ -220,6 +230,7 @@ NAME_RULES = tuple(
             _times,
         ),
         (r"^(y|labels?|targets?|class(es)?|class_(labels?|ids)|cond_class|gt|target_ids)$", _labels),
+        (r"logits?$", _scores),
         (r"(^|_)(lens?|lengths?)$|_lens$", _lengths),
         (r"pool|^emb$|^(t|time|time_?step|step|noise|class|global)_?emb(ed|edding)?$", _pooled),
         (r"wav|audio|speech|signal|^input_values$", _audio),
@@ -227,7 +238,7 @@ NAME_RULES = tuple(
         (r"^rays?_|^(ray|view)_?dir(ection)?s?$|^directions?$|^origins?$", _rays),
         (r"points?$|^points?|xyz|pcd|point_?cloud|^coords?$", _points),
         (r"^edge_index$|^edges$|edge_index", _edges),
-        (r"^edge_(attr|weight|feat|type)", _edge_attributes),
+        (r"^edges?_(attr|weight|feat|type)", _edge_attributes),
         (r"^batch(_index)?$", _graph_index),
         (r"^adj", _adjacency),
         (r"box(es)?$|^rois?$", _boxes),

@@ -8,6 +8,7 @@ import itertools
 import math
 import re
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from fxengine.classification import Moment, moments_of
 from fxengine.inputs.accounts import Accounts, Operation, Sources
 from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments
+from fxengine.lazy_modules import lazy_among
 from fxengine.patching import Patches
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
@@ -39,15 +42,19 @@ __all__ = [
     "probe",
 ]
 
+_REAL_LIMIT = 1 << 20
+"""The most elements of a tensor that is kept real where inputs have values: those of a few pictures."""
+
 _META = torch.device("meta")
+_CONTAINERS = frozenset({dict, list, OrderedDict})
 _CPU = torch.device("cpu")
 _EMBEDDING = frozenset({F.embedding, torch.embedding})
 _LOOKUPS = frozenset({
     torch.gather, Tensor.gather, torch.index_select, Tensor.index_select, torch.take_along_dim, Tensor.take_along_dim,
     torch.take, Tensor.take, Tensor.scatter, Tensor.scatter_, Tensor.index_add, Tensor.index_add_, F.one_hot,
-    F.cross_entropy, F.nll_loss,
+    F.cross_entropy, F.nll_loss, F.binary_cross_entropy,
 })  # fmt: skip
-"""What fails on integers that are too large, which only data can tell."""
+"""What fails on integers that are too large, or numbers of another range, which only data can tell."""
 
 _WEIGHED = frozenset({torch.conv1d, torch.conv2d, torch.conv3d, F.conv1d, F.conv2d, F.conv3d, F.linear})
 """What sums for each element of its result as many products as the second argument has weights for it."""
@@ -78,7 +85,7 @@ class Outcome:
         elements: How many elements the tensors have together that these functions returned.
         largest: How many elements the largest tensor has that was made.
         products: How many products these elements are sums of, where that is known.
-        looks_up: Whether integers said which part of a tensor is wanted, so that their values matter.
+        looks_up: Whether values matter, as of integers that say which part of a tensor is wanted.
         error: What was raised, or None if the model ran through.
         operation: The call that raised, if it was one of a torch function.
         module: The path of the innermost module that was running.
@@ -137,8 +144,8 @@ class OutOfTime(BaseException):
 class _Probe(ShapesOnly):
     """Runs for shapes and keeps account of which parameters each tensor was computed from."""
 
-    def __init__(self, module: nn.Module | None) -> None:
-        super().__init__(module)
+    def __init__(self, module: nn.Module | None, *, real: bool) -> None:
+        super().__init__(module, *((_REAL_LIMIT,) if real else ()))
         self.elements = 0
         self.largest = 0
         self.products = 0
@@ -172,7 +179,7 @@ class _Probe(ShapesOnly):
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
             self.accounts.note_failure(error, func, args, kwargs)
             raise
-        if isinstance(result, Tensor):
+        if isinstance(result, Tensor) and not is_lazy(result):
             self._weigh(func, args, result.numel())
         self.looks_up |= func in _LOOKUPS or (func is Tensor.__getitem__ and _is_lookup(args))
         self.accounts.note_result(result, args, kwargs)
@@ -182,7 +189,7 @@ class _Probe(ShapesOnly):
         """Note how much was made, and at what cost."""
         self.elements += elements
         made = elements
-        tensors = [each for each in args[:2] if isinstance(each, Tensor) and each.dim()]
+        tensors = [each for each in args[:2] if isinstance(each, Tensor) and not is_lazy(each) and each.dim()]
         if len(tensors) == 2:
             first, second = tensors
             if func in _WEIGHED:
@@ -273,7 +280,7 @@ def probe(
         compiling: Whether it is told that it is being compiled, so that it looks at no data where it need not.
     """
     module = root if isinstance(root, nn.Module) else None
-    mode = _Probe(module)
+    mode = _Probe(module, real=real)
     device, generator = (_CPU, torch.Generator().manual_seed(0)) if real else (_META, None)
     try:
         values = {name: recipe.make(device, generator) for name, recipe in recipes.items()}
@@ -338,13 +345,17 @@ def moments_outside(error: BaseException) -> tuple[Moment, ...]:
 def preserved_state(module: nn.Module | None) -> Generator[list[nn.Module]]:
     """Yield all modules, and put back at the end every attribute and registered tensor that code inside has changed.
 
-    The contents of dictionaries and lists that are attributes are put back too; what lies deeper is not looked at.
+    The contents of dictionaries and lists that are attributes are put back too; what lies deeper is not looked at. Lazy
+    modules are as lazy as before.
     """
     parts = list(module.modules()) if module is not None else []
     kept = [_snapshot(part) for part in parts]
+    lazy = lazy_among(parts)
     try:
         yield parts
     finally:
+        for each in lazy:
+            each.restore()
         for part, (attributes, containers) in zip(parts, kept, strict=True):
             state = vars(part)
             state.clear()
@@ -360,7 +371,7 @@ def preserved_state(module: nn.Module | None) -> Generator[list[nn.Module]]:
 def _snapshot(part: nn.Module) -> tuple[dict[str, Any], list[tuple[dict[str, Any] | list[Any], Any]]]:
     """Return the attributes of one module, and its containers with copies of their contents."""
     attributes = dict(vars(part))
-    return attributes, [(value, value.copy()) for value in attributes.values() if type(value) in {dict, list}]
+    return attributes, [(value, value.copy()) for value in attributes.values() if type(value) in _CONTAINERS]
 
 
 def module_of(error: BaseException, root: nn.Module | None) -> str:

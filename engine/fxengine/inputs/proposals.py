@@ -7,20 +7,22 @@ model.
 
 import collections.abc
 import dataclasses
+import inspect
 import math
 import re
 import typing
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import nn
 
-from fxengine.inputs.clues import BATCH, Clues, LayerWish
-from fxengine.inputs.names import MAPS, NAME_RULES, NODES, features, image
+from fxengine.inputs.clues import BATCH, NODES, Clues, LayerWish
+from fxengine.inputs.names import MAPS, NAME_RULES, features, image
 from fxengine.inputs.recipes import Arguments, Constant, Listing, Recipe, Record, Structure, TensorRecipe, Verbatim
-from fxengine.inputs.signature import Parameter, is_tensor_type, takes_none, without_none
+from fxengine.inputs.signature import Parameter, is_tensor_type, without_none
 
 __all__ = ["Proposer"]
 
@@ -45,9 +47,15 @@ _LARGEST = 64
 _SMALLEST = 4
 """A list of pictures of features where nothing says how many there are, and the sides of the first and the last."""
 
+_RANK_OF_NODES = 2
+"""The most dimensions of what has a row for each node; what is said to have more has a batch, or steps, of graphs."""
+
 _OF_NODES = re.compile(r"x(_\d)?|h|feats?|features?|(n|node)_?(feats?|features?|attrs?|embs?)")
 _COORDINATES = re.compile(r"pos|coords?|xyz")
 """What the nodes of a graph have."""
+
+_STATES = re.compile(r"state|hidden|^h[xc]$")
+"""What is called so and unpacked is several tensors."""
 
 _WHATEVER = re.compile(r"args|inputs|params|parameters|kwargs")
 """What arguments are called that are only passed on."""
@@ -64,8 +72,10 @@ class Proposer:
         *,
         items: Mapping[str, tuple[LayerWish, ...]] | None = None,
         states: Mapping[str, nn.RNNBase | nn.RNNCellBase] | None = None,
+        rows: Collection[str] = (),
         numbers: Collection[str] = (),
         unpacked: Mapping[str, tuple[str, ...]] | None = None,
+        counted: Collection[str] = (),
         in_tokens: bool = False,
         of_graph: bool = False,
     ) -> None:
@@ -77,8 +87,10 @@ class Proposer:
             said: What the source says of the parameters' shapes, as patterns.
             items: What the layers want that take the items of parameters.
             states: The recurrent layers that take parameters as their states.
+            rows: The parameters that are states without a dimension for layers.
             numbers: The parameters that sizes are made of.
             unpacked: The names that parameters are unpacked into.
+            counted: The names of what is counted with, so that a mask is one of numbers.
             in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
             of_graph: Whether another parameter says how nodes are joined, so that the input has a row for each node.
         """
@@ -89,8 +101,10 @@ class Proposer:
         self.said = said
         self.items = items or {}
         self.states = states or {}
+        self.rows = rows
         self.numbers = numbers
         self.unpacked = unpacked or {}
+        self.counted = counted
 
     def propose(self, parameter: Parameter, *, is_first: bool) -> list[Recipe]:
         """Return recipes for one parameter, best first; never empty.
@@ -106,6 +120,7 @@ class Proposer:
         patterns = list(self._by_source(parameter, by_name, wish))
         wishes = _like_named(list(wish.recipes), by_name) if wish else []
         recipes: list[Recipe] = [*self._by_annotation(parameter, by_name), *self._by_use(parameter)]
+        recipes += [each for each in patterns if self.of_graph and len(getattr(each, "shape", ())) > _RANK_OF_NODES]
         if self.of_graph and not isinstance(next(iter(recipes), None), Constant):
             recipes += self._of_nodes(parameter.name, wish, is_first=is_first)
         if by_name and isinstance(by_name[0], Verbatim):  # Its values matter, and no layer or comment knows them.
@@ -121,7 +136,7 @@ class Proposer:
             recipes = [self._of_kind(recipe, *kind) for recipe in recipes]
         if is_tensor_type(without_none(parameter.annotation)):
             recipes = [recipe for recipe in recipes if not isinstance(recipe, Constant)]
-        if parameter.required and takes_none(parameter.annotation):
+        if parameter.required and parameter.nullable:
             recipes.insert(2 if is_first else 1, Constant(None, f"`{parameter.name}` may be None"))
         unique: dict[str, Recipe] = {}
         for recipe in recipes:
@@ -174,7 +189,9 @@ class Proposer:
         for rule in NAME_RULES:
             if rule.pattern.search(name.lower()):
                 for recipe in rule.make(self.clues):
-                    yield replace(recipe, because=because)
+                    is_flag = isinstance(recipe, TensorRecipe) and recipe.dtype is torch.bool
+                    known = replace(recipe, dtype=torch.float32) if is_flag and name in self.counted else recipe
+                    yield replace(known, because=because)
 
     def _of_nodes(self, name: str, wish: LayerWish | None, *, is_first: bool) -> Iterator[Recipe]:
         """Yield a row for each node of a graph: of features, of an index, or of coordinates."""
@@ -212,7 +229,8 @@ class Proposer:
         if parameter.name in self.numbers:
             yield Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
         called = self.unpacked.get(parameter.name, ())
-        if any(map(self.by_name, called)) and not is_tensor_type(without_none(parameter.annotation)):
+        is_known = any(map(self.by_name, called)) or (called and _STATES.search(parameter.name))
+        if is_known and not is_tensor_type(without_none(parameter.annotation)):
             items = tuple((self.by_name(each) or features(self.clues))[0] for each in called)
             yield Listing(items, tuple, f"`{parameter.name}` is unpacked into {', '.join(called)}")
         items = self.items.get(parameter.name, ())
@@ -228,7 +246,7 @@ class Proposer:
         if module is not None:
             because = f"`{parameter.name}` is the state of a {type(module).__name__}"
             width = module.hidden_size
-            if isinstance(module, nn.RNNBase):
+            if isinstance(module, nn.RNNBase) and parameter.name not in self.rows:
                 layers = module.num_layers * (2 if module.bidirectional else 1)
                 state = TensorRecipe((layers, BATCH, width), because=because)
             else:
@@ -301,7 +319,9 @@ class Proposer:
         if issubclass(cls, torch.Tensor) or cls in {list, dict, tuple, object}:
             return
         fields: dict[str, Any] = {}
+        kind: Callable[..., Any] = SimpleNamespace
         if dataclasses.is_dataclass(cls) or hasattr(cls, "_fields"):
+            kind = cls if self._is_at_hand(cls) else SimpleNamespace
             fields = {
                 name: hint
                 for base in reversed(cls.__mro__)
@@ -312,7 +332,17 @@ class Proposer:
                 Parameter(name, hint if not isinstance(hint, str) else None, True, False)
                 for name, hint in fields.items()
             ]
-            yield Structure(tuple((each.name, self.propose(each, is_first=False)[0]) for each in parameters), because)
+            if kind is cls:
+                needed = inspect.signature(cls).parameters
+                required = [each for each in parameters if needed[each.name].default is inspect.Parameter.empty]
+                parameters = required or parameters
+            items = tuple((each.name, self.propose(each, is_first=False)[0]) for each in parameters)
+            yield Structure(items, because, kind)
+
+    def _is_at_hand(self, cls: type) -> bool:
+        """Whether the code of the model knows a class by its name, and its objects are nothing but their fields."""
+        code = getattr(inspect.unwrap(type(self.clues.root).forward), "__globals__", {})
+        return code.get(cls.__name__) is cls and not hasattr(cls, "__post_init__")
 
     def _jaxtyped(self, annotation: Any, dimensions: str, because: str) -> TensorRecipe:
         """Return the tensor of a jaxtyping annotation such as ``Float[Tensor, "b c h w"]``."""

@@ -9,14 +9,14 @@ import io
 import re
 import textwrap
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from torch import nn
 
-__all__ = ["patterns_said"]
+__all__ = ["counted", "may_be_none", "patterns_said"]
 
-_SEPARATOR: Final = r"(?:\s*[,×]\s*|\s+x\s+|(?<=[A-Z0-9])x(?=[A-Z0-9]))"
+_SEPARATOR: Final = r"(?:\s*[,×]\s*|\s+[xX]\s+|(?<=[A-Z0-9])x(?=[A-Z0-9]))"
 _AXIS: Final = r"(?:[A-Za-z_][\w/*+ -]*?|\d+|\.\.\.)"
 _SHAPE: Final = re.compile(rf"[(\[{{]\s*({_AXIS}(?:{_SEPARATOR}{_AXIS})+)\s*,?\s*[)\]}}]")
 """``(B, C, H, W)``, ``[batch, seq, dim]``, ``(N x C x H x W)``, ``{batch_size, length}``."""
@@ -31,9 +31,20 @@ _NAMED_AXIS: Final = re.compile(r"[A-Z]\w?|\d+")
 """An axis as checks name it."""
 
 _INPUT: Final = re.compile(
-    r"(?:[Ss]hapes?\s+of\s+(?:the\s+)?inputs?\b|\b[Ii]nputs?\b[^.:\n]{0,30}\bshapes?\b)[^.\[(\n]{0,30}([\[(][^\])]*[\])])"
+    r"(?:[Ss]hapes?\s+of\s+(?:the\s+)?inputs?\b|\b[Ii]nputs?\b[^.:\n]{0,30}\bshapes?\b|^\s*[-*]?\s*[Ii]nputs?:)"
+    r"[^.\[(\n]{0,30}([\[(][^\])]*[\])])",
+    re.MULTILINE,
 )
-"""A sentence about the shape of the input."""
+"""A sentence about the shape of the input, or an entry: ``- Input: (N, C, L)``."""
+
+_ENTRY: Final = re.compile(r"(\s*)(?:[-*]\s+|:param\s+)?[`*]{0,2}(\w+)[`*]{0,2}\s*(?::|\(|--|-\s)")
+"""The beginning of what a docstring says of a parameter: ``x (Tensor)``, ``:param x:``, ``* **x** (Tensor) -``."""
+
+_RETURNED: Final = re.compile(r"^\s*:?(?:Returns?(?: types?)?|Outputs?|Yields?)\s*:?\s*$", re.MULTILINE)
+"""Behind this a docstring speaks of what comes out, which is called as what goes in as often as not."""
+
+_COUNTED: Final = re.compile(r"(?<![\w.])1(?:\.0?)?\s*-\s*([A-Za-z_]\w*)\b(?!\s*[.(\[])")
+"""What is taken from one."""
 
 _PATTERN_FUNCTIONS: Final = frozenset({"rearrange", "reduce", "repeat", "einsum", "parse_shape"})
 _MOST: Final = 3
@@ -43,10 +54,10 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
     """Return for each parameter that the source speaks of the patterns of its shape, the most telling first."""
     function: Any = inspect.unwrap(root.forward if isinstance(root, nn.Module) else root)
     found: dict[str, list[str]] = {}
+    source = _source(root)
     try:
-        source = textwrap.dedent(inspect.getsource(function))
         definition = ast.parse(source).body[0]
-    except (OSError, TypeError, SyntaxError, IndexError, ValueError):
+    except (SyntaxError, IndexError, ValueError):
         return found
     only = _required(definition)
     for name, pattern in (
@@ -61,6 +72,38 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
         if pattern not in known and len(known) < _MOST:
             known.append(pattern)
     return found
+
+
+def counted(root: nn.Module | Callable[..., Any]) -> frozenset[str]:
+    """Return the names of what the source takes from one, as in ``(1 - mask) * x``: numbers, and no flags."""
+    return frozenset(_COUNTED.findall(_source(root)))
+
+
+def may_be_none(root: nn.Module | Callable[..., Any], names: Collection[str]) -> frozenset[str]:
+    """Return the parameters of which the source asks whether they are None."""
+    try:
+        tree = ast.parse(_source(root))
+    except (SyntaxError, ValueError):
+        return frozenset()
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(
+                left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]
+            ) if name in names:
+                found.add(name)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _source(root: nn.Module | Callable[..., Any]) -> str:
+    """Return the source of a forward, "" where there is none."""
+    function: Any = inspect.unwrap(root.forward if isinstance(root, nn.Module) else root)
+    try:
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return ""
 
 
 def _of_comments(source: str, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -88,9 +131,9 @@ def _of_comments(source: str, names: list[str]) -> Iterator[tuple[str, str]]:
 
 def _of_docstring(text: str, names: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what the paragraphs of a docstring say that begin with a parameter: ``x (Tensor): ... (B, N, C)``."""
-    lines = text.splitlines()
+    lines = _RETURNED.split(text)[0].splitlines()
     for number, line in enumerate(lines):
-        entry = re.match(r"(\s*)(?:[-*]\s+|:param\s+)?`{0,2}(\w+)`{0,2}\s*(?::|\(|--|-\s)", line)
+        entry = _ENTRY.match(line)
         if entry is None or entry[2] not in names:
             continue
         own = [line]

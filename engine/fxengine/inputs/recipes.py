@@ -85,6 +85,10 @@ class TensorRecipe:
         """How many elements it has."""
         return math.prod(self.shape)
 
+    def like(self, other: "TensorRecipe") -> bool:
+        """Whether another makes the same, whatever the reason."""
+        return replace(self, because="") == replace(other, because="")
+
     def with_shape(self, shape: tuple[int, ...], because: str = "") -> "TensorRecipe":
         """Return the same content in another shape."""
         return replace(self, shape=shape, because=because or self.because)
@@ -163,16 +167,18 @@ class Record(_Named):
 
 @dataclass(frozen=True, slots=True)
 class Structure(_Named):
-    """An object with attributes, of no class that matters."""
+    """An object with attributes: of a class that the model's code knows by its name, or of no class that matters."""
+
+    type: Callable[..., Any] = SimpleNamespace
 
     @property
     def expression(self) -> str:
         """Python source that makes it."""
-        return f"SimpleNamespace({', '.join(f'{key}={item.expression}' for key, item in self.items)})"
+        return f"{self.type.__name__}({', '.join(f'{key}={item.expression}' for key, item in self.items)})"
 
     def make(self, device: torch.device, generator: torch.Generator | None) -> Any:
         """Return the object with its attributes made."""
-        return SimpleNamespace(**Record(self.items).make(device, generator))
+        return self.type(**Record(self.items).make(device, generator))
 
 
 @dataclass(frozen=True, slots=True)

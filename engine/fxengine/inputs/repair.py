@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from fxengine.inputs.accounts import Operation, Sources
 from fxengine.inputs.clues import BATCH, Clues
@@ -63,9 +64,9 @@ def repairs(recipes: Assignment, outcome: Outcome, clues: Clues, proposer: Propo
 
 
 def _with_siblings(moves: Moves, changes: Iterator[Change]) -> Iterator[Change]:
-    """Yield changes, before one of an item of a list whose items are equal the same of all of these."""
+    """Yield changes, before one of an item of a list, or of a picture, the same of all that are equal to it."""
     for change in changes:
-        whole = dict(change.recipes)
+        whole = {name: _like_its_equal(moves, change.recipes, name) for name in change.recipes}
         for name, recipe in moves.recipes.items():
             changed = whole[name]
             if isinstance(recipe, Listing) and isinstance(changed, Listing) and len(set(recipe.items)) == 1:
@@ -78,9 +79,27 @@ def _with_siblings(moves: Moves, changes: Iterator[Change]) -> Iterator[Change]:
         yield change
 
 
+def _like_its_equal(moves: Moves, changed: Assignment, name: str) -> Recipe:
+    """Return the recipe of a parameter, changed as that of another picture of the same shape was, if one was."""
+    old = moves.recipes.get(name)
+    if changed[name] == old and isinstance(old, TensorRecipe) and len(old.shape) >= 4:
+        for other, new in changed.items():
+            before = moves.recipes.get(other)
+            if (
+                new != before
+                and isinstance(before, TensorRecipe)
+                and before.like(old)
+                and isinstance(new, TensorRecipe)
+            ):
+                return new
+    return changed[name]
+
+
 def by_operation(moves: Moves, operation: Operation) -> Iterator[Change]:
     """Compare what the operation got with what its weights ask for."""
     function = operation.function
+    if any(isinstance(each, Tensor) and is_lazy(each) for each in (*operation.args, *operation.kwargs.values())):
+        return  # They ask for whatever they are given first.
     if function in _CONVOLUTIONS or function in _TRANSPOSED:
         yield from _convolution(moves, operation)
     elif function in _LINEAR:
@@ -124,7 +143,7 @@ def _convolution(moves: Moves, operation: Operation) -> Iterator[Change]:
         yield from moves.floating(places)
     if given.shape[1] != wanted:
         yield from moves.resize(places, given.shape[1], wanted)
-        yield from moves.joined(places, given.shape[1], wanted, 1, 0.5)
+        yield from moves.joined(places, given.shape[1], wanted, 1 - given.dim(), 0.5)
         if wanted in given.shape[2:]:  # Channels last.
             yield from _channels_first(moves, places, given.shape.index(wanted, 2))
     yield from moves.grow(places)
@@ -215,6 +234,9 @@ def _matmul(moves: Moves, operation: Operation) -> Iterator[Change]:
         inner, outer = first.shape[-1], second.shape[-2]
         yield from moves.resize(operation.sources[0], inner, outer)
         yield from moves.resize(operation.sources[1], outer, inner)
+    elif first.dim() and second.dim() == 1 and first.shape[-1] != second.shape[0]:
+        yield from moves.resize(operation.sources[0], first.shape[-1], second.shape[0])
+        yield from moves.resize(operation.sources[1], second.shape[0], first.shape[-1])
     elif first.dim() and second.dim() > 1:
         yield from _disagreement(moves, operation)
 

@@ -8,16 +8,28 @@ variables, so what was used can be evaluated (``frames``), as can the parts of a
 import ast
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, Final
 
 from torch import Size, Tensor, nn
 
 from fxengine.classification import Moment
+from fxengine.inputs.clues import BATCH
 from fxengine.inputs.conditions import Conditions, conditions, conditions_of, function_around
 from fxengine.inputs.frames import UNKNOWN, Frame
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Arguments, Constant, Listing, Place, Record, Structure, TensorRecipe, Verbatim
+from fxengine.inputs.recipes import (
+    Arguments,
+    Constant,
+    Listing,
+    Place,
+    Recipe,
+    Record,
+    Structure,
+    TensorRecipe,
+    Verbatim,
+)
 from fxengine.syntax import nodes_around
 
 __all__ = ["absent_names", "by_scene"]
@@ -33,6 +45,9 @@ _BESIDE: Final = 0.15
 
 _MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
 _IDENTITY: Final = "torch.nn.Identity()"
+_LAYER: Final = "torch.nn.Linear(8, 8)"
+"""What is given for a model that is looked into."""
+
 _FIRST: Final = "(lambda first, *_others, **_named: first)"
 """What is given for a function: what returns its argument, and the first of several."""
 
@@ -173,7 +188,7 @@ class _Scene:
         if place is None:
             return
         whole = self.frame.recipe(place)
-        if isinstance(whole, Structure):
+        if isinstance(whole, Structure) and whole.type is SimpleNamespace:
             proposed = self.proposer.named(name)[0]
             yield self.moves.put(place, Structure((*whole.items, (name, proposed))), self.cost)
         elif name in _MAPPING and not isinstance(value, dict):
@@ -186,6 +201,8 @@ class _Scene:
         elif isinstance(whole, Constant | Verbatim | Record) and hasattr(Tensor, name):
             for cost, proposed in enumerate(self.proposer.named(str(place[-1]))[:3]):
                 yield self.moves.put(place, proposed, self.cost + 0.2 + 0.3 * cost)
+        elif hasattr(nn.Module, name) and not hasattr(Tensor, name):
+            yield self.moves.put(place, Verbatim(_LAYER), self.cost + 0.1)
         elif not hasattr(Tensor, name):
             proposed = self.proposer.named(name)[0]
             yield self.moves.put(place, Structure(((name, proposed),)), self.cost + 0.2)
@@ -250,6 +267,8 @@ class _Scene:
                 yield self.moves.put(place, Record((*known, *items)), self.cost + 0.05)
             for cost, recipe in enumerate(proposed[:3]):
                 yield self.moves.put(place, Record((*known, (key, recipe))), self.cost + 0.1 + 0.4 * cost)
+        elif isinstance(key, str) and isinstance(value, Tensor):
+            yield from self._looked_up_in_items(base, value)
         elif isinstance(key, int) and isinstance(whole, Listing) and whole.items:
             count = key + 1 if key >= 0 else -key
             if count > len(whole.items):
@@ -260,6 +279,13 @@ class _Scene:
                 yield self.moves.put(place, Listing((whole,) * (abs(key) + 1)), self.cost + 0.6)
             else:
                 yield from self._beyond(base, value, key)
+
+    def _looked_up_in_items(self, base: ast.expr, item: Tensor) -> Iterator[Change]:
+        """The items of an input are dictionaries: ``[each["boxes"] for each in targets]``."""
+        for place, recipe in self.moves.among(self.moves.of(item)):
+            if item.dim() == len(recipe.shape) - 1:
+                entries = tuple((key, _of_one(self.proposer.named(key)[0])) for key in self._keys(base))
+                yield self.moves.put(place, Listing((Record(entries),) * BATCH), self.cost + 0.1)
 
     def _keys(self, base: ast.expr) -> list[str]:
         """Return all keys by which the function looks something up in an expression."""
@@ -328,6 +354,7 @@ class _Scene:
         if base is not None:
             tensor = self.frame.value(base)
             if isinstance(tensor, Tensor):
+                yield from self._of_axes(tensor, targets)
                 yield from self.moves.rerank(self.moves.of(tensor), tensor.dim(), count, self.cost + 0.2)
             return
         place = self.frame.place(self.frame.value(value))
@@ -352,6 +379,15 @@ class _Scene:
             yield self.moves.put(place, Listing((whole,) * count, tuple), self.cost + 0.3)
         number = self.proposer.number(str(place[-1]))
         yield self.moves.put(place, Constant((number or 1,) * count), self.cost + 0.4)
+
+    def _of_axes(self, tensor: Tensor, targets: list[ast.expr]) -> Iterator[Change]:
+        """Yield an input of the sizes that its axes are called after: ``batch, nodes, features, steps = x.shape``."""
+        names = [each.id for each in targets if isinstance(each, ast.Name) and each.id.strip("_")]
+        place = self.frame.place(tensor) if len(names) == len(targets) else None
+        if place is not None:
+            clues = self.moves.clues
+            shape = clues.shape_of_pattern(" ".join(names), clues.widths[0])
+            yield self.moves.reshape(place, shape, self.cost + 0.1)
 
     def _of_sizes(self, place: Place, sizes: tuple[Any, ...] | list[Any], count: int) -> Iterator[Change]:
         """So many sizes are wanted: with one frame more of the same picture, or a shape of so many dimensions."""
@@ -388,6 +424,13 @@ class _Scene:
             yield self.moves.put(place, Listing((Listing((whole,) * count, tuple),)), self.cost + 0.6)
         elif isinstance(whole, Constant):
             yield self.moves.put(place, Constant((whole.value,) * 2), self.cost + 0.3)
+
+
+def _of_one(recipe: Recipe) -> Recipe:
+    """Return what one example of a batch has: of what each has several of, a few."""
+    if isinstance(recipe, TensorRecipe) and recipe.shape[:1] == (BATCH,) and len(recipe.shape) > 2:
+        return recipe.with_shape((BATCH, *recipe.shape[2:]))
+    return recipe
 
 
 def _expression_nodes(moment: Moment) -> Iterator[ast.AST]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from math import log2
+from math import inf, log2
 from typing import Any
 
 import torch
@@ -24,16 +24,17 @@ from fxengine.errors import OF_THE_CODE
 from fxengine.graph import Graph
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
+from fxengine.inputs.disagreements import disagreements
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.probe import Outcome, first_line, probe
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.reading import patterns_said
+from fxengine.inputs.reading import counted, patterns_said
 from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_arguments, call_expression, leaves
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.scenes import absent_names
-from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_keys, takes_none, without_none
+from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_keys, without_none
+from fxengine.inputs.tuning import Tuning
 from fxengine.inputs.values import are_small, is_small, run_for_values
-from fxengine.passes.cost import model_cost
 
 __all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
 
@@ -61,15 +62,6 @@ _SHORTEST_TRIAL = 0.5
 
 _LONGEST_RUN = 0.5
 """Seconds of a run on real data."""
-
-_SMALLER = (4, 2, 2)
-"""By how much pictures are made smaller, one after the other, where they are too much."""
-
-_SMALLEST_SIDE = 8
-_LARGE = 1 << 28
-_MANY_ELEMENTS = 1 << 26
-_MANY_OPERATIONS = 1.2e11
-"""What makes a run heavy: so many elements of one tensor, or operations; from how many of all on these are counted."""
 
 _MANY_CALLS = 4000
 """The most torch functions that a model calls which is run once more only to see whether other batches fit."""
@@ -172,6 +164,7 @@ def _make(
 class _Candidate:
     priority: float
     serial: int
+    key: str = field(compare=False)
     recipes: dict[str, Recipe] = field(compare=False)
     cost: float = field(compare=False)
     progress: float = field(compare=False)
@@ -199,8 +192,10 @@ class _Search:
             said,
             items=read.items,
             states=read.states,
+            rows=read.rows,
             numbers=read.numbers,
             unpacked=read.unpacked,
+            counted=counted(root),
             of_graph=of_graph,
         )
         self.proposer = propose()
@@ -208,7 +203,7 @@ class _Search:
             self.proposer = propose(in_tokens=True)
         self.queue: list[_Candidate] = []
         self.serials = itertools.count()
-        self.seen: set[str] = set()
+        self.best: dict[str, float] = {}
         self.attempts: list[tuple[Outcome, dict[str, Recipe]]] = []
         self.complaints = Counter[str]()
         self.fallback: tuple[dict[str, Recipe], Outcome, Outcome] | None = None
@@ -219,15 +214,20 @@ class _Search:
         self._push_second_choices()
         while self.queue:
             candidate = heapq.heappop(self.queue)
+            if candidate.priority > self.best[candidate.key]:
+                continue
+            self.best[candidate.key] = -inf
             limit = self.deadline + max(self.deadline - time.process_time(), _SHORTEST_TRIAL)
             loaded, begun = len(sys.modules), time.process_time()
             outcome = probe(self.root, candidate.recipes, self._positional(candidate.recipes), limit)
             if len(sys.modules) > loaded:  # What torch loads for its first message is no time of the search.
                 self.deadline += time.process_time() - begun
             if outcome.accepted:
+                if self.fallback is not None and outcome.error is not None and not are_small(candidate.recipes):
+                    continue  # Nobody can look at these, and such as were looked at do not fit.
                 error = self._of_values(candidate.recipes, outcome, limit)
                 if error is None:
-                    return self._finish(*self._lighter(candidate.recipes, outcome))
+                    return self._finish(*self._tuned(candidate.recipes, outcome))
                 if self.fallback is None or error.calls > self.fallback[2].calls:
                     self.fallback = candidate.recipes, outcome, error
                 outcome = error
@@ -237,7 +237,12 @@ class _Search:
             self._push_repairs(candidate, outcome)
             self.complaints[outcome.complaint] += 1
         best = max(self.attempts, key=lambda attempt: attempt[0].calls)
-        if self.fallback is not None and self.fallback[2].calls >= best[0].calls:
+        # What is about numbers may be the fault of weights that were drawn at random; what is about sizes is not.
+        if (
+            self.fallback is not None
+            and self.fallback[2].calls >= best[0].calls
+            and not disagreements(self.fallback[2])
+        ):
             return self._finish(*self.fallback[:2])
         return self._finish(best[1], best[0])
 
@@ -266,36 +271,19 @@ class _Search:
             found = probe(self.root, recipes, positional, limit, real=True, compiling=True)
         return None if found.accepted else found
 
-    def _lighter(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:
-        """Return smaller pictures where those that fit are more than a machine does in a moment, if they fit too."""
-        for factor in _SMALLER:
-            moves = Moves(recipes, outcome, self.clues)
-            tensors = moves.tensors()
-            sides = {part.shape[-2:] for _, part in tensors if len(part.shape) >= 4}
-            smaller = {
-                place: part.with_shape(shape)
-                for place, part in tensors
-                if len(part.shape) >= 4 or part.shape[-2:] in sides  # A single picture, beside a batch of them.
-                if (shape := _smaller_picture(part.shape, factor)) is not None
-            }
-            if not smaller or time.process_time() > self.deadline or not self._is_heavy(recipes, outcome):
-                break
-            lighter = dict(moves.change(smaller, 0.0).recipes)
-            found = probe(self.root, lighter, self._positional(lighter), self.deadline)
-            if found.accepted and self._of_values(lighter, found, self.deadline) is None:
-                recipes, outcome = lighter, found
-        return recipes, outcome
+    def _tuned(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:
+        """Return inputs that fit better than some that fit, if there is time, and how a trial with them goes."""
+        if time.process_time() > self.deadline:
+            return recipes, outcome
+        tuning = Tuning(self.root, self.clues, self._positional(recipes), self._tried)
+        return tuning.lighter(*tuning.longer(recipes, outcome))
 
-    def _is_heavy(self, recipes: dict[str, Recipe], outcome: Outcome) -> bool:
-        if outcome.largest > _LARGE or 2 * outcome.products > _MANY_OPERATIONS:
-            return True
-        if outcome.elements < _MANY_ELEMENTS:
-            return False
-        args, kwargs = _make(recipes, self._positional(recipes), _META, None)
-        try:
-            return model_cost(self.root, args, kwargs).flops > _MANY_OPERATIONS
-        except Exception:  # noqa: BLE001 - the model runs here, and may want data in the end.
-            return False
+    def _tried(self, recipes: dict[str, Recipe]) -> Outcome | None:
+        """Return how a trial of other inputs than those that fit goes, None where they do not, or time is over."""
+        if time.process_time() > self.deadline:
+            return None
+        outcome = probe(self.root, recipes, self._positional(recipes), self.deadline)
+        return outcome if outcome.accepted and self._of_values(recipes, outcome, self.deadline) is None else None
 
     def _is_hopeless(self) -> bool:
         """Whether nothing that was tried has changed anything about what the model says."""
@@ -395,11 +383,7 @@ class _Search:
     def _dispensable(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[str]:
         """Return the required parameters that may be None and that led to what failed."""
         blamed = {place[0] for place in Moves(recipes, outcome, self.clues).blamed}
-        return [
-            each.name
-            for each in self.parameters
-            if each.required and each.name in blamed and takes_none(each.annotation)
-        ]
+        return [each.name for each in self.parameters if each.required and each.name in blamed and each.nullable]
 
     def _ordered(self, recipes: Mapping[str, Recipe]) -> dict[str, Recipe]:
         """Return the recipes in the order of the signature."""
@@ -415,12 +399,12 @@ class _Search:
         return count
 
     def _push(self, recipes: dict[str, Recipe], cost: float, progress: float, *, ahead: int = 0) -> None:
-        """Queue an assignment that was not queued before; one that is more `ahead` comes first, whatever it cost."""
+        """Queue an assignment that was not tried, nor queued with this priority; one that is `ahead` comes first."""
         key = call_expression((), recipes)
-        if key not in self.seen:
-            self.seen.add(key)
-            priority = cost - 2.0 * log2(1 + progress) - _AHEAD * ahead
-            heapq.heappush(self.queue, _Candidate(priority, next(self.serials), recipes, cost, progress))
+        priority = cost - 2.0 * log2(1 + progress) - _AHEAD * ahead
+        if priority < self.best.get(key, inf):
+            self.best[key] = priority
+            heapq.heappush(self.queue, _Candidate(priority, next(self.serials), key, recipes, cost, progress))
 
     def _is_bound_to_batch(self, recipes: dict[str, Recipe], outcome: Outcome) -> bool:
         """Whether a model runs with the batch that was proposed and with no other: a constant in it is wrong."""
@@ -474,21 +458,6 @@ class _Search:
 
 def _is_picture(recipe: Recipe) -> bool:
     return any(isinstance(part, TensorRecipe) and len(part.shape) >= 4 for _, part in leaves(recipe, ()))
-
-
-def _smaller_picture(shape: tuple[int, ...], factor: int) -> tuple[int, ...] | None:
-    """Return the shape of smaller pictures, channels first or last; None where it is none, or too small for that."""
-    if len(shape) < 3:
-        return None
-    first, last = len(shape) - 2, len(shape)
-    if len(shape) == 5 and shape[2] == shape[3] == shape[4]:  # Cubes.
-        first = 2
-    elif shape[-1] != shape[-2] == shape[-3]:  # Channels last.
-        first, last = first - 1, last - 1
-    sides = shape[first:last]
-    if min(sides) < factor * _SMALLEST_SIDE:
-        return None
-    return (*shape[:first], *(size // factor for size in sides), *shape[last:])
 
 
 def _reason(recipes: Mapping[str, Recipe]) -> str:

@@ -14,6 +14,7 @@ from torch import nn
 
 from fxengine.graph import Graph
 from fxengine.inputs.clues import Clues, LayerWish
+from fxengine.inputs.reading import may_be_none
 from fxengine.node import Node
 
 __all__ = ["Parameter", "consumers", "is_tensor_type", "parameters_of", "takes_keys", "takes_none", "without_none"]
@@ -38,6 +39,7 @@ class Parameter:
         keyword_only: It can only be passed by name.
         variadic: It takes any number of arguments.
         setting: It has a default that is a number, a flag or a text.
+        nullable: It may be None, as its annotation or the source says.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Parameter:
     keyword_only: bool
     variadic: bool = False
     setting: bool = False
+    nullable: bool = False
 
 
 def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
@@ -60,6 +63,7 @@ def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
         return []
     hints = _hints(function)
     named = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    asked = may_be_none(root, signature.parameters)
     left_out = {inspect.Parameter.VAR_KEYWORD}
     if any(each.kind in named for each in signature.parameters.values()):
         left_out.add(inspect.Parameter.VAR_POSITIONAL)
@@ -71,6 +75,7 @@ def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
             parameter.kind is inspect.Parameter.KEYWORD_ONLY,
             parameter.kind is inspect.Parameter.VAR_POSITIONAL,
             isinstance(parameter.default, bool | int | float | str),
+            takes_none(hints.get(parameter.name, parameter.annotation)) or parameter.name in asked,
         )
         for parameter in signature.parameters.values()
         if parameter.kind not in left_out

@@ -20,6 +20,7 @@ __all__ = [
     "Absent",
     "Given",
     "Part",
+    "Raised",
     "Scope",
     "compared",
     "first_of",
@@ -53,6 +54,13 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 @dataclass(frozen=True, slots=True)
 class Given:
     """A tensor of the shape of an argument."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A tensor of the shape of an argument, with one dimension of one more in front."""
 
     name: str
 

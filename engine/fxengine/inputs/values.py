@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from fxengine.inputs.accounts import Accounts
@@ -27,7 +28,8 @@ def is_small(root: Any, recipes: Mapping[str, Recipe]) -> bool:
     """Whether a model and its inputs are so small that a run on real data costs little."""
     numbers = 0
     if isinstance(root, nn.Module):
-        numbers = sum(tensor.numel() for tensor in itertools.chain(root.parameters(), root.buffers()))
+        own = itertools.chain(root.parameters(), root.buffers())
+        numbers = sum(tensor.numel() for tensor in own if not is_lazy(tensor))
     return numbers <= _FEW_NUMBERS and are_small(recipes, _FEW_NUMBERS - numbers)
 
 
@@ -43,6 +45,7 @@ class _Following(TorchFunctionMode):
     def __init__(self, accounts: Accounts) -> None:
         super().__init__()
         self.accounts = accounts
+        self.calls = 0
 
     def __torch_function__(
         self,
@@ -52,6 +55,7 @@ class _Following(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        self.calls += 1
         try:
             result = func(*args, **kwargs)
         except Exception as error:  # As in a run without data.
@@ -109,15 +113,19 @@ def _followed(
 ) -> Outcome:
     """Return how a run fails, after another one of which account is kept; what was known, if that does not fail."""
     accounts = Accounts()
+    following = _Following(accounts)
     for name, value in values.items():
         accounts.mark_input(value, (name,))
     try:
-        with torch.no_grad(), _Following(accounts):
+        with torch.no_grad(), following:
             run()
     except Exception as again:  # noqa: BLE001 - as above.
         error = again
     return replace(
         outcome,
+        calls=max(
+            outcome.calls, following.calls
+        ),  # Where a run without data stopped says nothing of how far this came.
         error=error,
         operation=accounts.operation_of(error),
         module=module_of(error, root),

@@ -1,0 +1,109 @@
+"""Inputs that fit, made to fit better: pictures that are no more than a machine does in a moment, sequences of steps.
+
+Whether others fit too is for the search to say; what fits is kept where they do not.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import torch
+
+from fxengine.inputs.clues import Clues
+from fxengine.inputs.moves import Moves
+from fxengine.inputs.probe import Outcome
+from fxengine.inputs.recipes import Place, Recipe, call_arguments
+from fxengine.passes.cost import model_cost
+
+__all__ = ["Tuning"]
+
+_Fit: TypeAlias = tuple[dict[str, Recipe], Outcome]
+
+_SMALLER: Final = (4, 2, 2)
+"""By how much pictures are made smaller, one after the other, where they are too much."""
+
+_SMALLEST_SIDE: Final = 8
+_LARGE: Final = 1 << 28
+_MANY_ELEMENTS: Final = 1 << 26
+_MANY_OPERATIONS: Final = 1.2e11
+"""What makes a run heavy: so many elements of one tensor, or operations; from how many of all on these are counted."""
+
+_META: Final = torch.device("meta")
+
+
+class Tuning:
+    """Changes inputs that fit, each change if a trial says that it fits too."""
+
+    def __init__(
+        self, root: Any, clues: Clues, positional: int, tried: Callable[[dict[str, Recipe]], Outcome | None]
+    ) -> None:
+        """Prepare.
+
+        Args:
+            root: The model or function.
+            clues: What the model says of sizes.
+            positional: How many of the inputs are passed by position.
+            tried: Returns how a trial of other inputs goes, None where they do not fit.
+        """
+        self.root = root
+        self.clues = clues
+        self.positional = positional
+        self.tried = tried
+
+    def longer(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
+        """Return longer sequences of tokens where some have one step: what is done for each further one was not."""
+        moves = Moves(recipes, outcome, self.clues)
+        longer: dict[Place, Recipe] = {**moves.longer_steps()}
+        alone = [{place: part} for place, part in longer.items()] if len(longer) > 1 else []
+        for parts in (longer, *alone) if longer else ():
+            changed = dict(moves.change(parts, 0.0).recipes)
+            found = self.tried(changed)
+            if found is not None and found.calls >= outcome.calls:
+                return changed, found
+        return recipes, outcome
+
+    def lighter(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
+        """Return smaller pictures where those that fit are more than a machine does in a moment."""
+        for factor in _SMALLER:
+            moves = Moves(recipes, outcome, self.clues)
+            tensors = moves.tensors()
+            sides = {part.shape[-2:] for _, part in tensors if len(part.shape) >= 4}
+            smaller = {
+                place: part.with_shape(shape)
+                for place, part in tensors
+                if len(part.shape) >= 4 or part.shape[-2:] in sides  # A single picture, beside a batch of them.
+                if (shape := _smaller_picture(part.shape, factor)) is not None
+            }
+            if not smaller or not self._is_heavy(recipes, outcome):
+                break
+            changed = dict(moves.change(smaller, 0.0).recipes)
+            found = self.tried(changed)
+            if found is not None:
+                recipes, outcome = changed, found
+        return recipes, outcome
+
+    def _is_heavy(self, recipes: Mapping[str, Recipe], outcome: Outcome) -> bool:
+        if outcome.largest > _LARGE or 2 * outcome.products > _MANY_OPERATIONS:
+            return True
+        if outcome.elements < _MANY_ELEMENTS:
+            return False
+        values = {name: recipe.make(_META, None) for name, recipe in recipes.items()}
+        args, kwargs = call_arguments(values, self.positional)
+        try:
+            return model_cost(self.root, args, kwargs).flops > _MANY_OPERATIONS
+        except Exception:  # noqa: BLE001 - the model runs here, and may want data in the end.
+            return False
+
+
+def _smaller_picture(shape: tuple[int, ...], factor: int) -> tuple[int, ...] | None:
+    """Return the shape of smaller pictures, channels first or last; None where it is none, or too small for that."""
+    if len(shape) < 3:
+        return None
+    first, last = len(shape) - 2, len(shape)
+    if len(shape) == 5 and shape[2] == shape[3] == shape[4]:  # Cubes.
+        first = 2
+    elif shape[-1] != shape[-2] == shape[-3]:  # Channels last.
+        first, last = first - 1, last - 1
+    sides = shape[first:last]
+    if min(sides) < factor * _SMALLEST_SIDE:
+        return None
+    return (*shape[:first], *(size // factor for size in sides), *shape[last:])
