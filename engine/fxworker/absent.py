@@ -3,28 +3,34 @@
 A file may import, through ten other modules, a package that only its data loading wants. Such an import gets a
 stand-in, and the person is told; one that the code guards itself, as in `try: import xformers`, fails as it is meant
 to. While something is imported a stand-in lets everything happen to it: it gives attributes, is called, decorates, is
-a base class. Afterwards whoever calls it is told what is missing.
+a base class. Afterwards whoever calls it is told what is missing, but for constructors of models: what they make of it
+is a part without a forward (`parts`). A base that is called a module, or of a class with a forward, is torch's.
 """
 
 import ast
+import builtins
 import contextlib
 import importlib.machinery
 import linecache
-import opcode
 import os
 import re
 import sys
 import types
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import lru_cache
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
+from torch import nn
+
+from fxengine.syntax import tree_of
+from fxworker.callers import defines_forward, is_constructing, is_decorated, is_dropped, parsed, undecorated, wanted_by
 from fxworker.compiling import leave_unscripted
+from fxworker.conventions import is_configuration
+from fxworker.parts import Options, Part, arguments_of, converted, number_of, part
 
 _VERSION: Final = "999.0.0"
 """Code that asks for a version asks for one that is new enough."""
@@ -37,7 +43,15 @@ _COMPILED: Final = re.compile(r"\.(_C|_ext|_cuda|\w+_(cuda|ext|cpp|kernels))$")
 
 _CATCHING: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
-_UNPACKING: Final = opcode.opmap["UNPACK_SEQUENCE"]
+_STAR: Final = "everything_of_what_is_not_installed"
+"""The name that importing everything of an absent package gives; one with `_` would not be passed on."""
+
+_Result = TypeVar("_Result")
+
+
+_MODEL: Final = re.compile(r"(?<!Data)Module$")
+"""What bases are called that are modules; one of data is none."""
+
 
 _OURS: Final = __file__.rpartition("/")[0] + "/"
 
@@ -49,10 +63,12 @@ class StandIns(Loader):
         names: The packages that it stands in for, compiled parts of others, and parts of those that several fill.
         found: How each of them was asked for that nobody has asked about yet.
         permissive: Whether something is being imported.
+        starred: The names that were asked for of packages of which everything is imported.
     """
 
     def __init__(self) -> None:
         self.names: set[str] = set()
+        self.starred: set[str] = set()
         self.found: list[ModuleNotFoundError] = []
         self.permissive = 0
 
@@ -128,9 +144,68 @@ def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
         BaseException: What it raises for another reason, or although the package is stood in for.
     """
     with _STAND_INS.permitting():
-        work()
+        with_stars(work)
     found, _STAND_INS.found = _STAND_INS.found, []
     return found
+
+
+def with_stars(work: Callable[[], _Result]) -> _Result:
+    """Do something, again as often as a name is missing that may come out of `from absent import *`.
+
+    Raises:
+        BaseException: What it raises for another reason.
+    """
+    while True:
+        try:
+            return work()
+        except NameError as error:
+            if not _supplied(error):
+                raise
+
+
+def _supplied(error: NameError) -> bool:
+    """Whether a name that was missing is there now: that of something in a package of which everything was imported."""
+    way = error.__traceback__
+    while way is not None and way.tb_next is not None:
+        way = way.tb_next
+    scope = way.tb_frame.f_globals if way is not None else {}
+    name, star = error.name, scope.get(_STAR)
+    if not name or name in scope or not is_stand_in(star):
+        return False
+    _STAND_INS.starred.add(name)
+    # What imports everything from a module that did the same has it from there.
+    for each in (scope, *(getattr(module, "__dict__", {}) for module in [*sys.modules.values()])):
+        if is_stand_in(each.get(_STAR)):
+            each.setdefault(name, _Absent(f"{_path_of(each[_STAR]).rpartition('.')[0]}.{name}"))
+    return True
+
+
+def give_starred(namespace: dict[str, Any], tree: ast.Module) -> None:
+    """Give a file the names that it uses and defines nowhere, if it imported everything from an absent package."""
+    star = namespace.get(_STAR)
+    if not is_stand_in(star):
+        return
+    names = [each for each in ast.walk(tree) if isinstance(each, ast.Name)]
+    bound = {each.id for each in names if not isinstance(each.ctx, ast.Load)} | set(dir(builtins))
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AsyncFunctionDef(name=name):
+                bound.add(name)
+            case ast.arg(arg=name):
+                bound.add(name)
+            case ast.alias(name=name, asname=other):
+                bound.add(other or name.partition(".")[0])
+            case ast.ExceptHandler(name=str(name)):
+                bound.add(name)
+            case _:
+                pass
+    for each in names:
+        if each.id not in bound:
+            namespace.setdefault(each.id, _Absent(f"{_path_of(star).rpartition('.')[0]}.{each.id}"))
+
+
+def _path_of(value: Any) -> str:
+    return str(value.__dict__["_path"])
 
 
 def is_still_absent() -> bool:
@@ -179,14 +254,8 @@ def _unguarded() -> types.TracebackType | None:
 @lru_cache(maxsize=256)
 def _guarded(text: str) -> tuple[tuple[int, int], ...]:
     """Return the lines of a text, from and to, in which it catches that something cannot be imported."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return ()
     found: list[tuple[int, int]] = []
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
             found.append((node.body[0].lineno, node.body[-1].end_lineno or 0))
         elif isinstance(node, ast.With) and any("suppress" in ast.unparse(each.context_expr) for each in node.items):
@@ -222,6 +291,10 @@ def _attribute(path: str, name: str) -> Any:
     if re.fullmatch(r"__\w+__", name):
         if name in {"__version__", "__VERSION__"}:
             return _VERSION
+        if name in {"__name__", "__qualname__"}:
+            return path.rpartition(".")[2]
+        if name == "__all__":
+            return [_STAR, *sorted(_STAND_INS.starred)]
         raise AttributeError(name)
     return _Absent(f"{path}.{name}")
 
@@ -241,10 +314,65 @@ class _AbsentBase:
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Any:
         if _STAND_INS.permissive:
             return _Absent(cls._absent)
+        if is_constructing(sys._getframe(1)):
+            return _part(cls._absent)
         _refuse(cls._absent)
 
     def __init_subclass__(cls, **_kwargs: Any) -> None:
         super().__init_subclass__()
+
+
+class _AbsentModel(nn.Module):
+    """What a class has as its base that derives from something absent which stands for a module: torch's own.
+
+    What the class calls of the base for nothing that is kept, as `self.save_hyperparameters()`, does nothing, and what
+    it reads that is called as a configuration has the arguments of the constructor.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        # Some bases spare their classes `super().__init__()`.
+        made = super().__new__(cls)
+        nn.Module.__init__(made)
+        made.__dict__["_given"] = arguments_of(cls, args, kwargs)
+        return made
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        if "_modules" not in self.__dict__:
+            super().__init__()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _called_for_nothing(type(self)) and name not in self.__dict__.get("_modules", ()):
+            return _do_nothing
+        if is_configuration(name) and "_given" in self.__dict__:
+            # What a base keeps of the arguments.
+            return self.__dict__.setdefault(name, Options(self.__dict__["_given"]))
+        return super().__getattr__(name)
+
+
+def lacks_base(value: Any) -> bool:
+    """Whether what a value has not may be what a base that is absent has."""
+    return isinstance(value, _AbsentModel)
+
+
+def _do_nothing(*_args: Any, **_kwargs: Any) -> None:
+    """Stand for a method of a base that is absent."""
+
+
+@lru_cache(maxsize=256)
+def _called_for_nothing(cls: type) -> frozenset[str]:
+    """Return the methods that a class calls on itself, and the bases of its file, without keeping what they give."""
+    path = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    tree = tree_of(path) if isinstance(path, str) else None
+    names = {each.__name__ for each in cls.__mro__}
+    found = set[str]()
+    for node in ast.walk(tree) if tree is not None else ():
+        for each in ast.walk(node) if isinstance(node, ast.ClassDef) and node.name in names else ():
+            match each:
+                case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name))):
+                    found.add(name)
+                case _:
+                    pass
+    return frozenset(found)
 
 
 class _Absent:
@@ -258,16 +386,20 @@ class _Absent:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not _STAND_INS.permissive:
-            _refuse(self.__dict__["_path"])
-        if len(args) == 1 and not kwargs and _is_decorated(args[0], sys._getframe(1)):
-            return args[0]  # It is what it is without the decorator.
+            if not is_constructing(sys._getframe(1)):
+                _refuse(self.__dict__["_path"])
+            return self if is_dropped(sys._getframe(1)) else _given(self.__dict__["_path"], args, kwargs)
+        if len(args) == 1 and not kwargs and is_decorated(args[0], sys._getframe(1)):
+            return undecorated(args[0])
         return self
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         path = self.__dict__["_path"]
         if any(is_stand_in(each) and each is not self for each in bases[: _index(bases, self)]):
             return ()
-        return (type(path.rpartition(".")[2], (_AbsentBase,), {"_absent": path}),)
+        name = path.rpartition(".")[2]
+        is_model = _MODEL.search(name) is not None or defines_forward(sys._getframe(1))
+        return (type(name, (_AbsentModel if is_model else _AbsentBase,), {"_absent": path}),)
 
     def __getitem__(self, key: Any) -> Any:
         return self
@@ -308,7 +440,7 @@ class _Absent:
         return f"{_NOWHERE}/{self.__dict__['_path']}"
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([self] * _wanted_by(sys._getframe(1)))
+        return iter([self] * wanted_by(sys._getframe(1)))
 
     def __len__(self) -> int:
         return 0
@@ -332,18 +464,16 @@ class _Absent:
         return f"<{self.__dict__['_path']}, which is not installed>"
 
 
-def _is_decorated(value: Any, frame: types.FrameType) -> bool:
-    """Whether what a frame calls something with is a definition that it decorates; a class has no name yet there."""
-    if isinstance(value, type):
-        name, scope = value.__name__, frame.f_globals
-        return value.__module__ == scope.get("__name__") and frame.f_locals.get(name, scope.get(name)) is not value
-    return isinstance(value, types.FunctionType | staticmethod | classmethod)
+def _given(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what stands for what a call gives that a model makes while it is constructed."""
+    found = converted(path, args, kwargs)
+    found = number_of(path) if found is None and not args and not kwargs else found
+    return _part(path) if found is None else found
 
 
-def _wanted_by(frame: types.FrameType) -> int:
-    """Return into how many variables a frame unpacks what it iterates right now, 0 where it does something else."""
-    code, at = frame.f_code.co_code, frame.f_lasti
-    return code[at + 1] if at >= 0 and code[at] == _UNPACKING else 0
+def _part(path: str) -> Part:
+    """Return what stands for a part of a model."""
+    return part(path, _not_found(_STAND_INS.absent_in(path) or path.partition(".")[0]), _attribute)
 
 
 def _index(values: tuple[Any, ...], value: Any) -> int:

@@ -11,6 +11,7 @@ import itertools
 import re
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,8 +27,10 @@ from fxworker.having import has_field
 from fxworker.packages import with_packages
 from fxworker.patience import patience
 from fxworker.proposing import ANY_CALL, STAND_INS, TAKES_ANY, Proposals, fits
-from fxworker.variations import nested, of_length, twin, type_name, with_sizes
+from fxworker.variations import made_odd, nested, of_length, twin, type_name, with_sizes
 
+_EXPRESSION: Final = "<inferred>"
+"""What stands for the file of the expressions that are tried."""
 _TRIALS: Final = 100
 _SECONDS: Final = 2.0
 _DEEPEST: Final = 4
@@ -150,16 +153,24 @@ class Search:
     def _is_in_vain(self, error: BaseException | None, expression: str) -> bool:
         """Whether an attempt raised what nothing that one could propose mends; the furthest that came is noted."""
         depth = depth_of(error)
-        unknown = isinstance(error, NameError) and depth and not (is_evaluated(error) or is_raising(error))
-        in_vain = isinstance(error, ModuleNotFoundError) or bool(unknown)
+        own = error is not None and self._is_own(error)
+        unknown = isinstance(error, NameError) and own and not (is_evaluated(error) or is_raising(error))
+        in_vain = (isinstance(error, ModuleNotFoundError) and own) or unknown
         if error is not None and (in_vain or self.error is None or depth > depth_of(self.error)):
             self.error, self.tried = error, expression
         return in_vain
 
+    def _is_own(self, error: BaseException) -> bool:
+        """Whether an attempt came to what is to be built, and not only to what it was to be given."""
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if not isinstance(self._root.cls, type):
+            return frames[-1].f_code.co_filename != _EXPRESSION
+        return any(isinstance(frame.f_locals.get("self"), self._root.cls) for frame in frames)
+
     def _try(self, expression: str) -> tuple[Any, BaseException | None]:
         self.trials += 1
         try:
-            code = compile(expression, "<inferred>", "eval")
+            code = compile(expression, _EXPRESSION, "eval")
             names = with_packages(code, self._scope)
             with patience(_SECONDS):
                 root = self._attempt(lambda: eval(code, names))  # noqa: S307 — Literals and classes of the file.
@@ -211,6 +222,7 @@ class Search:
         self._heard[misfit.complaint] += 1
         for steps in (
             self._resized(choice, misfit, blamed),
+            self._odd(choice, misfit, blamed),
             self._longer(choice, misfit),
             self._called(choice, misfit, blamed),
             self._mended(choice, misfit.error, complaint),
@@ -220,11 +232,7 @@ class Search:
 
     def _longer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with longer lists where one had no such item: those that have something for each layer."""
-        lists = [
-            path
-            for path, value in choice.items()
-            if path and isinstance(value, str) and isinstance(literal(value), list | tuple) and literal(value)
-        ]
+        lists = [path for path, value in choice.items() if path and _is_list(value)]
         if not isinstance(misfit.error, IndexError) or len(lists) < 2:
             return
         of_layers = [each for each in lists if not _OF_SIDES.search(owner_of(each)[1])]
@@ -260,6 +268,14 @@ class Search:
                 for step, value in enumerate(with_sizes(now, got, wanted)):
                     yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + unasked + 0.2 * step)
 
+    def _odd(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with odd sides where sizes are off by one: a kernel that is even has no middle."""
+        if not any(abs(got - wanted) == 1 for got, wanted in misfit.sizes):
+            return
+        for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
+            for value in made_odd(choice.get(path, "")) if _OF_SIDES.search(owner_of(path)[1]) else ():
+                yield from self._changed(choice, path, value, 0.15 if path in blamed else 0.35)
+
     def _mended(
         self, choice: Choice, error: BaseException, complaint: Complaint
     ) -> Iterator[tuple[float, dict[str, Value]]]:
@@ -268,6 +284,9 @@ class Search:
             yield from self._with_field(choice, complaint)
         blamed = self._blamed(choice, complaint)
         yield from self._with_items(choice, blamed, complaint)
+        is_counted = "len" in complaint.words and not complaint.length
+        if isinstance(error, AssertionError | ValueError | IndexError) and is_counted:
+            yield from self._of_one_length(choice, blamed)
         others = [each for each in choice if each and each not in blamed]
         for rank, path in enumerate([*blamed, *others]):
             if _alike(choice, path)[0] != path:
@@ -382,6 +401,16 @@ class Search:
                 changed = self._with(changed, path, group)
             yield 0.3 + 0.2 * step, changed
 
+    def _of_one_length(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with lists of another length together: those of one owner have something for each layer."""
+        owners = {owner_of(path)[0] for path in blamed if path in choice}
+        several = [path for path in choice if path and owner_of(path)[0] in owners and _is_list(choice[path])]
+        for step, length in enumerate((4, 3, 5) if len(several) > 1 else ()):
+            changed = dict(choice)
+            for path in several:
+                changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
+            yield 0.7 + 0.2 * step, changed
+
     def _blamed(self, choice: Choice, complaint: Complaint) -> list[str]:
         """Return the places that an error speaks of, those first whose value is of the type that it complains about."""
         places: dict[str, list[str]] = {}
@@ -437,6 +466,11 @@ def _length(value: Value | None) -> int:
     """Return how many items an expression has; those that have none count as long ones."""
     found = literal(value) if isinstance(value, str) else None
     return len(found) if isinstance(found, list | tuple | dict) else sys.maxsize
+
+
+def _is_list(value: Value) -> bool:
+    """Whether an expression is a list or tuple with something in it."""
+    return isinstance(value, str) and isinstance(literal(value), list | tuple) and bool(literal(value))
 
 
 def _may_be(value: Value, got: str) -> bool:

@@ -21,6 +21,7 @@ from fxengine.classification import Moment, moments_of
 from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
+from fxworker.absent import with_stars
 from fxworker.arguments import Search
 from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters
 from fxworker.complaints import complaint_of
@@ -172,18 +173,20 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
         real: Whether it may be built for real where nothing else helps.
 
     Raises:
-        BaseException: What it raises on the meta device, unless it can be built otherwise.
+        BaseException: What it raises on the meta device, or otherwise if that speaks of the device, unless it can be
+            built otherwise.
     """
     weights_are_absent()
     try:
         with OnMeta(values_on_cpu=True):
-            return build_it()
+            return with_stars(build_it)
     except Exception as error:  # noqa: BLE001 — User code; what it needs of meta tensors shows in any exception.
         first = error
     if isinstance(first, NameError | ImportError | RecursionError):
         raise first
     # Code that asks a tensor without values for some cannot be built otherwise.
-    real = real or "meta" in text_of(first).lower()
+    of_meta = "meta" in text_of(first).lower()
+    real, told = real or of_meta, first
     for context in (OnMeta(), contextlib.nullcontext()) if real else (OnMeta(),):
         try:
             with context:
@@ -191,7 +194,10 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
         except Exception as error:  # noqa: BLE001 — As above.
             if _same(error, first) and "meta" not in text_of(error).lower():
                 break
-    raise first
+            if of_meta and "meta" not in text_of(error).lower():
+                # What it says with values is what its arguments lack.
+                told = error
+    raise told
 
 
 def _unaided(

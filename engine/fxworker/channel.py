@@ -37,8 +37,8 @@ class Kind(Enum):
     READY = b"R"
     """The process can take requests. A measuring process says on what it runs, as a line of the wire protocol."""
 
-    BUSY = b"W"
-    """The process, which could take requests, can take none until it says so again."""
+    REHEARSAL = b"W"
+    """The process, which has built models ahead, traces them ahead, too."""
 
     STARTED = b"T"
     """The work on the request has begun, and its limit runs."""

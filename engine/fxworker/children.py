@@ -10,7 +10,6 @@ Unix only: where there is no `fork`, processes are spawned instead.
 import contextlib
 import ctypes
 import os
-import select
 import signal
 import sys
 from collections.abc import Callable
@@ -52,10 +51,6 @@ class Ends:
     def receive(self) -> Frame | None:
         """Return the next frame from the parent, None when the parent has gone."""
         return receive(self.down)
-
-    def is_told(self, seconds: float) -> bool:
-        """Whether something comes from the parent within a time."""
-        return bool(select.select([self.down], [], [], seconds)[0])
 
     def send(self, frame: Frame) -> None:
         """Send a frame to the parent."""

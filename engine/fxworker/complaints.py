@@ -39,7 +39,17 @@ from fxworker.lacking import (
     words_around,
 )
 from fxworker.patience import OutOfPatience
-from fxworker.wording import MOST_VALUES, WANTED, missing_in, no_number_in, numbers, quoted, said_kind, told_missing
+from fxworker.wording import (
+    MOST_VALUES,
+    WANTED,
+    is_read_as_number,
+    missing_in,
+    no_number_in,
+    numbers,
+    quoted,
+    said_kind,
+    told_missing,
+)
 
 _RAISED: Final = (AssertionError, TypeError, ValueError, NotImplementedError)
 """What code raises that does not like the type of a value."""
@@ -130,6 +140,8 @@ def _about_value(
     tests: list[ast.expr],
 ) -> Complaint:
     """Read a complaint about a value that is there: its kind, its size, what it has none of."""
+    if isinstance(error, ValueError) and is_read_as_number(text):
+        return Complaint(words, got="str", values=("'4'",))
     if (got := no_number_in(text)) and isinstance(error, RuntimeError | ValueError):
         return Complaint(words, "number", got, values=values)
     if isinstance(error, StopIteration) and moments and "parameters()" in moments[0][2]:

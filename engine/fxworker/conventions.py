@@ -52,6 +52,8 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(.*_)?(up|down)(sampl(e|ing))?_?(rates?|factors?|ratios?|scales?)", ("2", "(2, 2)", "[2, 2]", "4")),
         (r"(tok(en)?|word|input|wt)_?emb(ed(ding)?s?)?|embed_tokens|wte", ("64", "torch.nn.Embedding(1000, 64)")),
         (r"(n_)?modes(_?\w)?", ("8", "(8, 8)")),
+        (r"(\w+_)?(moving|running)_?(avg|average|mean)(_?(window|kernel))?(_?size)?", ("25", "3")),
+        (r"(n|num|number)_?(of_)?(nodes|vertices|vertex)", ("16", "64")),
         (r"(n|num)_?(vocabs?|letters|symbols|phonemes|phones)|vocab_len", ("1000",)),
         (r"(n|num)_?e", ("64",)),
         (r"(layer|block|stage)_?(id|number|no|i)|(.*_)?(idx|index)", ("0", "1")),

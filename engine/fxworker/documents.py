@@ -47,6 +47,10 @@ types on finds it ready."""
 _PAUSE: Final = 0.005
 """Seconds after an answer when work is begun ahead of the next request: it is mostly done when the person types on."""
 
+_QUICK: Final = 0.5
+"""Seconds that a trace may take to its early answer to be done ahead, too: a longer one gains little by that, and the
+child would be ready too late."""
+
 _SHORTEST: Final = 0.5
 """Seconds that another attempt, without the models that hung, must have left."""
 
@@ -63,7 +67,8 @@ class Job:
         guess: Whether the child tries a guess about it, of which nobody said that it works.
         excess: Which limit the child exceeded.
         late: Whether the child has taken too long.
-        begun: Whether the child has taken it up.
+        begun: When the child took it up, 0 before.
+        quick: Whether the child traced its models soon after that.
         ahead: Whether the child had executed an older text before.
     """
 
@@ -77,7 +82,8 @@ class Job:
     timer: Timer | None = None
     excess: str = ""
     late: bool = False
-    begun: bool = False
+    begun: float = 0.0
+    quick: bool = False
     ahead: bool = False
     lost: dict[str, TargetReport] = field(default_factory=dict)
 
@@ -88,7 +94,7 @@ class _Prepared:
 
     Attributes:
         ready: Whether it can take a request.
-        rehearses: Whether it was ready, and traces the models ahead.
+        rehearses: Whether it has built the models, and traces them ahead.
     """
 
     child: Child
@@ -191,7 +197,7 @@ class DocumentTemplate:
             child, self._prepared, job.ahead = prepared.child, None, True
         else:
             child, self._spare, job.ahead = self._spare or self._fork(), None, False
-        job.child, job.phase, job.guess, job.excess, job.late, job.begun = child, None, False, "", False, False
+        job.child, job.phase, job.guess, job.excess, job.late, job.begun = child, None, False, "", False, 0.0
         self._built = frozenset()
         # A child that was not forked ahead has to warm up first; its time runs from when it says so.
         job.timer = self._loop.after(_WARMING + seconds + GRACE, lambda: self._overdue(job))
@@ -236,9 +242,8 @@ class DocumentTemplate:
         elif self._prepared is not None and self._prepared.child is child:
             if frame.kind is Kind.READY:
                 self._prepared.ready = True
-            elif frame.kind is Kind.BUSY:
-                self._prepared.ready, self._prepared.rehearses = False, True
-                self._guard(self._prepared)
+            elif frame.kind is Kind.REHEARSAL:
+                self._prepared.rehearses = True
         if job is not None and job.child is child:
             self._told(job, child, frame)
 
@@ -252,13 +257,14 @@ class DocumentTemplate:
         """Take what the child that works on a job says of it."""
         match frame.kind:
             case Kind.STARTED if job.timer is not None:
-                job.begun = True
+                job.begun = time.monotonic()
                 job.timer.cancel()
                 seconds = job.left.limits.seconds
                 job.timer = self._loop.after(seconds, lambda: self._is_late(job))
             case Kind.PHASE:
                 job.phase, job.guess = int(frame.payload.rstrip(b"?")), frame.payload.endswith(b"?")
             case Kind.EARLY:
+                job.quick = time.monotonic() - job.begun < _QUICK
                 self._send(Kind.EARLY, job, frame.payload)
             case Kind.BUILT:
                 self._built = frozenset(frame.payload.decode().split("\n")) - {""}
@@ -270,7 +276,8 @@ class DocumentTemplate:
             case Kind.ANSWER:
                 if job.request.early:
                     # A person edits this text, and what they do next is mostly close to it.
-                    self._last = handlers.Last(job.left, self._built, self._rehearse) if self._built else None
+                    rehearse = self._rehearse and job.quick
+                    self._last = handlers.Last(job.left, self._built, rehearse) if self._built else None
                 self._finish(job)
                 self._answer(job, frame.payload, child.printed())
             case _:

@@ -24,7 +24,7 @@ from fxworker.building import Built, search_for
 from fxworker.loading import Loaded
 from fxworker.wire import Construct, TraceTarget
 
-NOT_OF_INPUTS: Final = NotImplementedError.__name__
+NOT_OF_INPUTS: Final = (NotImplementedError.__name__, ModuleNotFoundError.__name__)
 """What no inputs can mend, nor other arguments; with a fault of the code itself inputs are found (``usable``)."""
 
 _SECONDS: Final = 1.5

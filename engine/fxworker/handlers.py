@@ -46,27 +46,24 @@ _LATE_MILLISECONDS = 10.0
 always, which its kernels do when they are called first, and which may take longer than everything else."""
 
 
-_MOMENT: Final = 0.25
-"""Seconds without a request after which models are traced ahead: a person who types on is faster than that."""
-
-
 @dataclass(frozen=True, slots=True)
 class Last:
     """A request that was answered, the targets for which models were built, and whether to trace these ahead."""
 
     request: TraceRequest
     built: frozenset[str]
-    rehearse: bool = True
+    rehearse: bool
 
 
 def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> None:
     """Take one request, answer it, and say what saves the next one work.
 
-    With `last` the text of that request is executed and its models are built ahead, and the process says when it is
-    ready; it declines a request to which that is of no use. When nobody asks for a moment it traces the models, too.
+    With `last` the text of that request is executed, its models are built ahead and mostly traced, and the process
+    says when it is ready; it declines a request to which that is of no use.
     """
     # This process was forked ahead of need: it touches now the memory that a trace will touch.
-    warm_up()
+    if last is None or not last.rehearse:
+        warm_up()
     prepared: Prepared | None = None
     if last is not None:
         prepared = _worked_ahead(ends, last, document)
@@ -136,12 +133,11 @@ def _worked_ahead(ends: Ends, last: Last, document: Document) -> Prepared | None
     prepared = _prepared(last, document)
     if prepared is None:
         return None
-    ends.send(Frame(Kind.READY))
-    if last.rehearse and not ends.is_told(_MOMENT):
-        ends.send(Frame(Kind.BUSY))
+    if last.rehearse:
+        ends.send(Frame(Kind.REHEARSAL))
         if not _rehearsed(last, document, prepared):
             return None
-        ends.send(Frame(Kind.READY))
+    ends.send(Frame(Kind.READY))
     return prepared
 
 

@@ -15,7 +15,8 @@ from torch import nn
 
 from fxworker.arguments import Search
 from fxworker.costs import cost_of, lightened
-from fxworker.loading import Loaded, compiled
+from fxworker.executing import compiled
+from fxworker.loading import Loaded
 from fxworker.statements import Definition, assigned_by
 from fxworker.wire import LOCALS, TraceTarget
 

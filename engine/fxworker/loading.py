@@ -5,8 +5,6 @@ left behind, with what their files were then. `load` executes the file's slice o
 that raises is a problem, and everything that does not depend on it goes on.
 """
 
-import __future__
-
 import ast
 import contextlib
 import linecache
@@ -15,26 +13,25 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from fxengine.classification import moments_of
-from fxengine.errors import kept_in
 from fxengine.module_snapshot import seed_everything
 from fxengine.syntax import know_tree, tree_of
-from fxworker.absent import importing, is_still_absent
+from fxworker.absent import give_starred, importing, is_still_absent
 from fxworker.blackbox import passing
 from fxworker.command_lines import no_required_arguments
 from fxworker.compiling import without_numba
-from fxworker.meta import OnMeta
+from fxworker.executing import Failure, Missing, compiled, execute, refusals, run_on_meta, with_flags
 from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.packages import Place, absent_of, import_named, modules_since, newest_module, place_of
 from fxworker.reparsing import Parsed, parsed
-from fxworker.slicing import Refused, Slice, consequences, imports_of, names_in, preparing, slice_of
+from fxworker.slicing import Slice, imports_of, names_in, preparing, slice_of
 from fxworker.statements import Definition, Statement
 from fxworker.wire import Overlay, ProfileRequest, TraceRequest, TraceTarget, digest, program_of
 
@@ -42,43 +39,6 @@ Source = TraceRequest | ProfileRequest
 
 _NO_PROGRAM: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What parsing and compiling raise for a text that is no program."""
-
-
-class NotExecutedError(Exception):
-    """A statement that is needed was not executed. Never raised: it stands where an error would."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.cost)
-        self.refused = refused
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A statement that raised; `statement` is None for a text that is no program, and for what was not executed.
-
-    `uses` are the names that definitions look up and that are not known for it.
-    """
-
-    error: BaseException
-    statement: Statement | None
-    uses: tuple[Refused, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """An import of something that is not installed.
-
-    `needed` says that models of the file may need it: the import was repeated with something that stands in for it.
-    """
-
-    node: ast.stmt
-    name: str
-    error: ModuleNotFoundError | None = None
-
-    @property
-    def needed(self) -> bool:
-        """Whether models of the file may need it."""
-        return self.error is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +125,16 @@ class Loaded:
         lines = linecache.getlines(str(self.module.__file__))
         return digest("".join("".join(lines[one.node.lineno - 1 : one.node.end_lineno]) for one in used))
 
+    def guesses(self, qualname: str) -> dict[str, str]:
+        """Return what was assumed of names that a target's definition depends on."""
+        assumed = {name: value for each in self.failures for name, value in each.assumed.items()}
+        waiting, seen = {qualname.partition(".")[0]} if assumed else set[str](), set[str]()
+        while waiting:
+            seen |= waiting
+            needed = (each.now | each.later for each in self.slice.statements if each.binds & waiting)
+            waiting = set[str]().union(*needed) - seen
+        return {name: value for name, value in assumed.items() if name in seen}
+
     @property
     def mentions(self) -> Mapping[str, frozenset[str]]:
         """The names that each definition looks up."""
@@ -175,6 +145,15 @@ class Loaded:
     def namespace(self) -> dict[str, Any]:
         """The module's globals."""
         return self.module.__dict__
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """The code of a statement, the flags that it was compiled with, and what the compiler warned of."""
+
+    flags: int
+    code: types.CodeType
+    warned: tuple[warnings.WarningMessage, ...]
 
 
 @dataclass(eq=False)
@@ -201,7 +180,7 @@ class Document:
     _imported_before: bool = False
     _parsed: Parsed | None = None
     _statements: dict[ast.stmt, Statement] = field(default_factory=dict)
-    _codes: "WeakKeyDictionary[Statement, tuple[int, types.CodeType]]" = field(default_factory=WeakKeyDictionary)
+    _codes: "WeakKeyDictionary[Statement, _Compiled]" = field(default_factory=WeakKeyDictionary)
 
     @classmethod
     def of(cls, request: Source) -> "Document":
@@ -286,16 +265,18 @@ class Document:
             SyntaxError: It cannot be compiled; the other errors of `_NO_PROGRAM` are possible, too.
         """
         known = self._codes.get(statement)
-        if known is not None and known[0] == flags:
-            return known[1]
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            code = compiled(statement.node, self.path, flags)
-        if told:
-            # The person is told at each trace, by the process that traces.
-            return compiled(statement.node, self.path, flags)
-        self._codes[statement] = flags, code
-        return code
+        if known is None or known.flags != flags:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                known = _Compiled(flags, compiled(statement.node, self.path, flags), tuple(told))
+            self._codes[statement] = known
+        return known.code
+
+    def warn_of(self, statements: Iterable[Statement]) -> None:
+        """Warn of what the compiler found in statements. The person is told at each trace, by whoever traces."""
+        for statement in statements:
+            for each in self._codes[statement].warned:
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
     def import_late(self, names: Iterable[str]) -> None:
         """Import modules that an earlier trace had to import itself."""
@@ -337,12 +318,13 @@ class Document:
             BaseException: What it raises.
         """
         code = self.code(statement, flags)
+        self.warn_of([statement])
         try:
-            missing = importing(lambda: _run(code, statement, namespace))
+            missing = importing(lambda: run_on_meta(code, statement, namespace))
         except SystemExit:
             # A parser misses arguments that only a command line gives; what has defaults is known without.
             with no_required_arguments():
-                missing = importing(lambda: _run(code, statement, namespace))
+                missing = importing(lambda: run_on_meta(code, statement, namespace))
         except Exception:
             if statement.unadorned is None or not self._imported_before:
                 raise
@@ -409,22 +391,16 @@ def load(request: Source, document: Document) -> Loaded:
     assert tree is not None
     sys.modules[document.name] = module
     module.__doc__ = ast.get_docstring(tree, clean=False)
-    failures, broken, lacking = _execute(slice_, document, module.__dict__)
-    failures = (*_refusals(slice_), *failures)
-    missing = (*lacking, *_unneeded(slice_))
-    return Loaded(module, tree, failures, missing, broken, slice_)
+    done = execute(slice_, document.path, document.run, module.__dict__)
+    give_starred(module.__dict__, tree)
+    return Loaded(module, tree, done.failures, (*done.missing, *_unneeded(slice_)), done.broken, slice_)
 
 
 def kept(loaded: Loaded, slice_: Slice) -> Loaded:
     """Return what was executed as the slice of another text, in which it does the same and fails nowhere."""
     tree = tree_of(str(loaded.module.__file__))
     loaded.module.__doc__ = ast.get_docstring(tree, clean=False) if tree is not None else None
-    return Loaded(loaded.module, tree, _refusals(slice_), _unneeded(slice_), slice_.lost, slice_)
-
-
-def _refusals(slice_: Slice) -> tuple[Failure, ...]:
-    """Return what definitions need of statements that are not executed."""
-    return tuple(Failure(NotExecutedError(each), None) for each in slice_.refused)
+    return Loaded(loaded.module, tree, refusals(slice_), _unneeded(slice_), slice_.lost, slice_)
 
 
 def _unneeded(slice_: Slice) -> tuple[Missing, ...]:
@@ -472,61 +448,6 @@ def import_key(request: Source) -> str:
         return ""
     nodes = [*imports_of(slice_.statements), *(each.node for each in preparing(slice_.statements))]
     return digest("\n".join(map(ast.dump, nodes)))
-
-
-def with_flags(slice_: Slice) -> Iterator[tuple[Statement, int]]:
-    """Yield the statements of a slice, each with the flags that it is compiled with."""
-    flags = 0  # Of the future statements, none but this one is still to come.
-    for statement in slice_.statements:
-        if isinstance(statement.node, ast.ImportFrom) and statement.node.module == "__future__":
-            flags = __future__.annotations.compiler_flag if "annotations" in statement.binds else 0
-        yield statement, flags
-
-
-def compiled(node: ast.stmt, path: str, flags: int = 0) -> types.CodeType:
-    """Return a statement of a file compiled.
-
-    Raises:
-        SyntaxError: It cannot be; the other errors of `_NO_PROGRAM` are possible, too.
-    """
-    return compile(ast.Module([node], []), path, "exec", flags=flags, dont_inherit=True)
-
-
-def _execute(
-    slice_: Slice, document: Document, namespace: dict[str, Any]
-) -> tuple[tuple[Failure, ...], frozenset[str], tuple[Missing, ...]]:
-    failures: list[Failure] = []
-    missing: list[Missing] = []
-    broken = set(slice_.lost)
-    for statement, flags in with_flags(slice_):
-        if statement.now & broken:
-            broken |= statement.binds
-            continue
-        passing(statement.node.lineno)
-        try:
-            lacking = document.run(statement, flags, namespace)
-        except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.
-            broken |= statement.binds
-            lacks = kept_in(error, NameError, "name") if isinstance(error, NameError) else None
-            if lacks is None or lacks not in broken - statement.binds:
-                failures.append(Failure(error, statement, consequences(statement, slice_.statements)))
-        else:
-            broken -= statement.binds
-            silent = statement.node in slice_.silent
-            missing += (Missing(statement.node, str(each.name), None if silent else each) for each in lacking)
-    return tuple(failures), frozenset(broken), tuple(missing)
-
-
-def _run(code: types.CodeType, statement: Statement, namespace: dict[str, Any]) -> None:
-    """Execute a statement; one that computes something makes its models on the meta device, if they allow it."""
-    if not isinstance(statement.node, ast.Assign | ast.AnnAssign | ast.Expr | ast.With | ast.For):
-        exec(code, namespace)  # noqa: S102 — This is what a worker is for.
-        return
-    try:
-        with OnMeta(values_on_cpu=True):
-            exec(code, namespace)  # noqa: S102 — As above.
-    except Exception:  # noqa: BLE001 — User code that needs real values says so in any way; it gets them.
-        exec(code, namespace)  # noqa: S102 — As above.
 
 
 def _passed(error: BaseException) -> set[str]:

@@ -15,7 +15,8 @@ from typing import Any, Final
 from fxworker.absent import importing
 from fxworker.command_lines import no_required_arguments
 from fxworker.conventions import is_configuration
-from fxworker.loading import Loaded, compiled, with_flags
+from fxworker.executing import compiled, with_flags
+from fxworker.loading import Loaded
 from fxworker.slicing import slice_of
 
 _MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")

@@ -6,10 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import torch
+from torch import nn
+
 from fxengine._lazy_graph_module import (
     _LazyGraphModule as LazyGraphModule,  # pyright: ignore[reportPrivateUsage] — torch.fx's name for it.
 )
+from fxengine.capturing import capture
 from fxengine.exploration import Diagnosis, diagnose
+from fxengine.graph_module import GraphModule
 from fxengine.inputs import infer_inputs
 from fxengine.profiling import (
     ProfileOptions,
@@ -20,6 +25,7 @@ from fxengine.profiling import (
     to_markdown,
     to_trace,
 )
+from fxengine.profiling.measuring import arguments_on
 from fxworker import sandbox
 from fxworker.building import Unbuilt, build, scope_of
 from fxworker.feeding import arguments_of
@@ -48,10 +54,10 @@ def measure(request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
         return failed(request, reporter.not_built(request.target, built))
     on_progress(0.05, "tracing")
     diagnosis = diagnose(built.root, user_paths=(document.path,))
-    if not diagnosis.complete:
-        return failed(request, *(reporter.tracing_problem(each, name) for each in diagnosis.problems))
     try:
         result = _profiled(request, built.root, diagnosis, loaded, on_progress)
+        if result is None:
+            return failed(request, *(reporter.tracing_problem(each, name) for each in diagnosis.problems))
     except Exception as error:  # noqa: BLE001 — The user's model runs here, on real data.
         return failed(request, reporter.not_run(request.target, error))
     return replace(
@@ -75,10 +81,14 @@ def failed(request: ProfileRequest, *problems: Problem) -> ProfileReport:
 
 def _profiled(
     request: ProfileRequest, root: Any, diagnosis: Diagnosis, loaded: Loaded, on_progress: OnProgress
-) -> ProfileResult:
+) -> ProfileResult | None:
+    """Return the profile of a model; None where neither a trace nor a capture gave a graph."""
     inputs, kwargs = _inputs(request, root, diagnosis, loaded)
+    graph_module = _graph_of(request, root, diagnosis, inputs, kwargs or {})
+    if graph_module is None:
+        return None
     return profile(
-        LazyGraphModule(diagnosis.root, diagnosis.graph),  # Run node by node, so it needs no code.
+        graph_module,
         root,
         inputs,
         kwargs=kwargs,
@@ -87,6 +97,18 @@ def _profiled(
         progress=lambda fraction, message: on_progress(0.1 + 0.9 * fraction, message),
         previous=result_from_dict(json.loads(request.previous)) if request.previous else None,
     )
+
+
+def _graph_of(
+    request: ProfileRequest, root: Any, diagnosis: Diagnosis, inputs: Any, kwargs: dict[str, Any]
+) -> GraphModule | None:
+    """Return the graph of a model: the trace, or, where something stops that, the capture for these inputs."""
+    if diagnosis.complete:
+        return LazyGraphModule(diagnosis.root, diagnosis.graph)  # Run node by node, so it needs no code.
+    place = torch.device(request.device)  # What is asked of devices is decided by where the model will run.
+    if isinstance(root, nn.Module):
+        root.to(place)
+    return capture(root, arguments_on(place, inputs, kwargs), user_paths=(request.path,)).graph_module
 
 
 def _inputs(

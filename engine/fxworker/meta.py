@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -33,6 +34,10 @@ _FILLED: Final = frozenset(
     }
 )
 """Constructors of tensors whose values matter to nobody who builds a model."""
+
+_COUNTING: Final = frozenset({torch.ones, torch.zeros, torch.full})
+_FEW: Final = 16
+"""Of these, integers and truth values of which there are no more are counts, positions and flags, not weights."""
 
 _VALUED: Final = frozenset(
     {
@@ -78,13 +83,14 @@ class OnMeta(TorchFunctionMode):
     """Makes tensors on the meta device, whatever device is asked for, and lets them stay there.
 
     With `values_on_cpu` only tensors that are filled uniformly or at random go there; those that carry values, such as
-    `torch.linspace`, are real ones on the CPU.
+    `torch.linspace` or a counter, are real ones on the CPU.
     """
 
     def __init__(self, *, values_on_cpu: bool = False) -> None:
         super().__init__()
         self._to_meta = _FILLED if values_on_cpu else _FILLED | _VALUED
         self._to_cpu = _VALUED if values_on_cpu else frozenset[Any]()
+        self._may_count = _COUNTING if values_on_cpu else frozenset[Any]()
 
     def __torch_function__(
         self,
@@ -97,6 +103,10 @@ class OnMeta(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func in self._to_meta:
             kwargs["device"] = "meta"
+            # What is filled has floats, unless it is said otherwise.
+            said = "dtype" in kwargs or func is torch.full
+            if said and func in self._may_count and _counts(func(*args, **kwargs)):
+                kwargs["device"] = "cpu"
         elif func in self._to_cpu:
             kwargs["device"] = "cpu"
         elif func in _UNCHANGING and args and args[0].is_meta:
@@ -108,7 +118,25 @@ class OnMeta(TorchFunctionMode):
             args = (args[0], *(each for each in args[1:] if not isinstance(each, str | int | torch.device)))
             if len(args) == 1 and not kwargs:
                 return args[0]
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except RuntimeError:
+            if {each.is_meta for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)} != {
+                True,
+                False,
+            }:
+                raise
+        # What is computed of a tensor without values has none either, whatever the others have.
+        moved = functools.partial(tree_map_only, torch.Tensor, _without_values)
+        return func(*moved(args), **moved(kwargs))
+
+
+def _counts(tensor: torch.Tensor) -> bool:
+    return tensor.numel() <= _FEW and not tensor.is_floating_point() and not tensor.is_complex()
+
+
+def _without_values(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to("meta")
 
 
 @functools.cache

@@ -4,18 +4,13 @@ Both are comments that are inserted above the statement, as `orders` reads them.
 """
 
 import ast
-import re
 from collections.abc import Iterator
-from typing import Final
 
 from fxengine.syntax import tree_of
-from fxworker.conventions import usual_values
+from fxworker.assuming import value_of
 from fxworker.orders import RUN
 from fxworker.reparsing import first_line
 from fxworker.wire import Edit, Fix, Location, Span
-
-_DEVICE: Final = re.compile(r"(?i)dev(ice)?")
-_NOTHING: Final = "None"
 
 
 def offers(path: str, text: str, name: str, binder: ast.stmt, statement: ast.stmt | None) -> Iterator[Fix]:
@@ -29,7 +24,7 @@ def offers(path: str, text: str, name: str, binder: ast.stmt, statement: ast.stm
         statement: The statement that is not executed, None where it was and failed.
     """
     if _assigns_only(binder, name):
-        value = _value(name, path)
+        value = value_of(name, binder, tree_of(path))
         yield _inserted(path, text, f"{name} = {value}", binder, f"Say what {name} is: # fx: {name} = {value}")
     if statement is not None:
         title = f"Execute line {statement.lineno} all the same: # fx: {RUN}"
@@ -45,34 +40,6 @@ def _assigns_only(node: ast.stmt, name: str) -> bool:
             return _assigns_only(inner, name)
         case _:
             return False
-
-
-def _value(name: str, path: str) -> str:
-    """Return what a name may be, as what is asked of it in a file and its own words tell."""
-    keys: dict[str, str] = {}
-    is_measured = False
-    tree = tree_of(path)
-    for node in ast.walk(tree) if tree is not None else ():
-        match node:
-            case (
-                ast.Subscript(value=ast.Name(id=asked), slice=ast.Constant(value=str(key)))
-                | ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=asked), attr="get"), args=[ast.Constant(value=str(key)), *_]
-                )
-            ) if asked == name:
-                keys[key] = _usual(key)
-            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=asked)]) if asked == name:
-                is_measured = True
-            case _:
-                pass
-    if keys:
-        return f"{{{', '.join(f'{key!r}: {value}' for key, value in keys.items())}}}"
-    value = _usual(name)
-    return f"range({value})" if is_measured and value.isdecimal() else value
-
-
-def _usual(name: str) -> str:
-    return next(iter(usual_values(name)), "'cpu'" if _DEVICE.fullmatch(name) else _NOTHING)
 
 
 def _inserted(path: str, text: str, order: str, node: ast.stmt, title: str) -> Fix:

@@ -35,6 +35,10 @@ class AbsentWeights(dict[Any, Any]):
         return self
 
 
+# What Python calls them where code asks for what they have not.
+AbsentWeights.__name__ = "weights that are absent"
+
+
 @functools.cache
 def go_offline() -> None:
     """Let nothing be downloaded in this process, for good. Libraries that ask for an offline mode at import get it."""

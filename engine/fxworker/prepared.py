@@ -6,17 +6,17 @@ of it is not guessed from their names but seen: the code that runs is noted whil
 what has been done is not taken; another child begins from nothing.
 """
 
-import contextlib
 import gc
-import sys
-import threading
 import types
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fxengine.bytecode import constants_named
 from fxworker.building import Built, build
-from fxworker.loading import Document, Hint, Loaded, kept, load, with_flags
+from fxworker.executed import watched
+from fxworker.executing import with_flags
+from fxworker.loading import Document, Hint, Loaded, kept, load
 from fxworker.slicing import Slice
 from fxworker.subjects import Subject
 from fxworker.wire import TraceRequest, TraceTarget
@@ -35,6 +35,9 @@ _SHAPE: Final = (
 )
 """What two code objects must have in common, besides their parameters' names, for one to take the other's place."""
 
+_TOLD: Final = frozenset({"__firstlineno__", "__static_attributes__"})
+"""What classes tell of their text, from CPython 3.13 on: nothing of what they do depends on it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -44,8 +47,7 @@ class Prepared:
         loaded: The file's module.
         built: The models of the targets that were built, each with its target.
         functions: The functions that were made from the file, by the identity of their code.
-        ran: The code that ran, by its identity.
-        codes: What keeps those identities from being given to others.
+        ran: The code that ran, by its identity; the document keeps it.
     """
 
     document: Document
@@ -53,7 +55,6 @@ class Prepared:
     built: dict[str, tuple[TraceTarget, Subject]]
     functions: dict[int, list[types.FunctionType]]
     ran: frozenset[int]
-    codes: tuple[types.CodeType, ...]
 
     def taken(self, request: TraceRequest) -> Loaded | None:
         """Return the module with the code of another text, None where the text has to be executed for that.
@@ -68,6 +69,9 @@ class Prepared:
         for old, new in pairs:
             if not self._replaced(old, new):
                 return None
+        self.document.warn_of(
+            new for old, new in zip(self.loaded.slice.statements, slice_.statements, strict=True) if old is not new
+        )
         return kept(self.loaded, slice_)
 
     def model(self, target: TraceTarget) -> Subject | None:
@@ -117,7 +121,7 @@ def prepare(request: TraceRequest, document: Document, names: frozenset[str]) ->
         BaseException: Whatever user code raises where nobody expects it.
     """
     gc.freeze()  # What is made from here on is what there is to be looked at.
-    with _noted_code(document.path) as ran:
+    with watched() as has_run:
         loaded = load(request, document)
         if loaded.tree is None or loaded.failures or loaded.broken or any(each.needed for each in loaded.missing):
             return None
@@ -129,37 +133,22 @@ def prepare(request: TraceRequest, document: Document, names: frozenset[str]) ->
                 if not isinstance(found, Built):
                     return None
                 built[target.qualname] = target, Subject.of(found)
+        codes = _all_codes(document, loaded.slice)
+        ran = frozenset(id(each) for each in codes if has_run(each))
     functions: dict[int, list[types.FunctionType]] = {}
     for each in gc.get_objects():
         if type(each) is types.FunctionType and each.__code__.co_filename == document.path:
             functions.setdefault(id(each.__code__), []).append(each)
     gc.freeze()
-    every = [each.__code__ for same in functions.values() for each in same]
-    return Prepared(document, loaded, built, functions, frozenset(ran), (*every, *ran.values()))
+    return Prepared(document, loaded, built, functions, ran)
 
 
-@contextlib.contextmanager
-def _noted_code(path: str) -> Generator[dict[int, types.CodeType]]:
-    """Note the code of a file that runs, by its identity.
-
-    Raises:
-        ValueError: User code has a hook of its own, so that what ran is not known.
-    """
-    ran: dict[int, types.CodeType] = {}
-
-    def note(frame: types.FrameType, _event: str, _argument: Any) -> None:
-        if frame.f_code.co_filename == path:
-            ran[id(frame.f_code)] = frame.f_code
-
-    sys.settrace(note)
-    threading.settrace(note)
-    try:
-        yield ran
-        if sys.gettrace() is not note:
-            raise ValueError("somebody else traces")
-    finally:
-        sys.settrace(None)
-        threading.settrace(None)  # pyright: ignore[reportArgumentType] — It takes None, as sys.settrace does.
+def _all_codes(document: Document, slice_: Slice) -> list[types.CodeType]:
+    """Return the code of the statements of a slice, and of all functions and classes in it."""
+    codes = [document.code(statement, flags) for statement, flags in with_flags(slice_)]
+    for code in codes:  # It grows meanwhile.
+        codes += _codes_in(code)
+    return codes
 
 
 def _inner(old: types.CodeType, new: types.CodeType) -> Iterator[tuple[types.CodeType, types.CodeType]]:
@@ -202,8 +191,12 @@ def _is_signature_kept(old: types.CodeType, new: types.CodeType) -> bool:
 
 
 def _constants(code: types.CodeType) -> list[str]:
-    """Return the constants of some code, told apart as Python does: 1, 1.0 and True are three."""
-    return ["code" if isinstance(each, types.CodeType) else f"{type(each)} {each!r}" for each in code.co_consts]
+    """Return the constants of some code that matter, told apart as Python does: 1, 1.0 and True are three."""
+    told = constants_named(code, _TOLD)
+    return [
+        "code" if isinstance(each, types.CodeType) else "told" if index in told else f"{type(each)} {each!r}"
+        for index, each in enumerate(code.co_consts)
+    ]
 
 
 def _codes_in(code: types.CodeType) -> list[types.CodeType]:

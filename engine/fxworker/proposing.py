@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from torch import nn
 
+from fxworker.absent import is_stand_in
 from fxworker.choices import (
     Choice,
     Group,
@@ -156,6 +157,8 @@ class Proposals:
             # It is annotated with what stands for any object, or with a class that gives attributes by itself.
             found.append(_namespace(slot.use))
         found += _of_holder(owner, slot)
+        if _is_section(path, slot) and isinstance(owner, Group) and owner.style == "namespace":
+            found.append(_namespace(slot.use))
         found += [*(ARRAYS if slot.use.array else ()), *near, *_of_owner(choice, path, slot.name)]
         found += [Group("function")] if slot.gives in _PLAIN_KINDS and slot.is_called else []
         found += self._of_unread(slot)
@@ -337,7 +340,7 @@ class Proposals:
     def _shortened(self, expression: str) -> str:
         """Return the member of an enumeration as the file would name it, another expression as it is."""
         around, _, member = expression.rpartition(".")
-        cls = next((name for name, full in self._enumerations.items() if around == full), "")
+        cls = next((name for name, full in self._enumerations.items() if around and around == full), "")
         return f"{cls}.{member}" if cls else expression
 
     def _is_far(self, group: Group) -> bool:
@@ -394,6 +397,14 @@ def _told_apart(path: str, slot: Slot) -> Iterator[Value]:
         yield repr(f"{slot.name}{item[1]}")
 
 
+def _is_section(path: str, slot: Slot) -> bool:
+    """Whether a value is a part of a configuration, of which data is read alone: `config.encoder.width`."""
+    around = owner_of(path)[0]
+    is_inside = any(is_configuration(each) for each in around.split("."))
+    is_data = slot.use.kinds.keys() <= {"object", "flag"} and not any(hasattr(nn.Module, each) for each in slot.fields)
+    return is_inside and slot.kind == "object" and bool(slot.fields) and is_data
+
+
 def _of_holder(owner: Value | None, slot: Slot) -> Iterator[Value]:
     """Yield what a field may be because of what it is a field of."""
     if not isinstance(owner, Group):
@@ -425,9 +436,9 @@ def _owner_of_parameter(cls: Any, name: str) -> Any:
 
 
 def _is_wanted(parameter: inspect.Parameter) -> bool:
-    """Whether a parameter has no default, or the one that says in configurations that it is missing."""
+    """Whether a parameter has no default, one of a missing package, or that which says that it is missing."""
     default = parameter.default
-    return default is parameter.empty or (isinstance(default, str) and default == _MISSING)
+    return default is parameter.empty or is_stand_in(default) or (isinstance(default, str) and default == _MISSING)
 
 
 def _namespace(use: Use) -> Group:

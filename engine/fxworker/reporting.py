@@ -30,7 +30,7 @@ from fxengine.syntax import Span as SyntaxSpan
 from fxengine.syntax import definition_of, nodes_around, parameter_span
 from fxworker import sandbox, spans
 from fxworker.building import Unbuilt
-from fxworker.loading import Failure, Missing, NotExecutedError
+from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedError
 from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
 from fxworker.reparsing import first_line
@@ -149,7 +149,9 @@ class Reporter:
         """Return the problem of a statement that raised when the file was executed."""
         error = failure.error
         if isinstance(error, NotExecutedError):
-            return self._not_executed(error.refused)
+            return self._not_executed(error.refused, failure)
+        if isinstance(error, NotAssignedError):
+            return self._not_assigned(error.refused, failure)
         if failure.statement is None:
             return self._unreadable(error)
         frames = user_frames(error)
@@ -161,7 +163,7 @@ class Reporter:
             ImportFailed,
             described(error),
             location,
-            explanation="the models below that need it were not traced",
+            explanation=_instead(failure, "the models below that need it were not traced"),
             original=described(error),
             related=self._elsewhere(error, frames),
         )
@@ -171,7 +173,7 @@ class Reporter:
         uses = tuple(Related(self._at(each.use), f"`{each.name}` depends on it") for each in failure.uses)
         return replace(_explained(problem, error), fixes=fixes, related=(*problem.related, *uses))
 
-    def _not_executed(self, refused: Refused) -> Problem:
+    def _not_executed(self, refused: Refused, failure: Failure) -> Problem:
         """Return the problem of something that a definition needs of a statement that is not executed."""
         statement, name = self._at(refused.statement), refused.name
         how = "is assigned by" if refused.binder is refused.statement else "depends on"
@@ -181,11 +183,23 @@ class Reporter:
                 f"`{name}` {how} line {statement.span.line}, which is not executed since {refused.cost}",
                 self._at(refused.use),
                 severity="warning",
-                explanation="models that need it while they are built were not traced",
+                explanation=_instead(failure, "models that need it while they are built were not traced"),
                 hint=f"say what it is above the assignment, `# fx: {name} = …`, or execute it: `# fx: run`",
                 related=[Related(statement, f"not executed: {refused.cost}")],
             ),
             fixes=tuple(offers(self.path, self.text, name, refused.binder, refused.statement)),
+        )
+
+    def _not_assigned(self, refused: Refused, failure: Failure) -> Problem:
+        """Return the problem of something that a definition needs, and that is assigned in branches not taken."""
+        line = refused.statement.lineno
+        return self.problem(
+            ImportFailed,
+            f"`{refused.name}` depends on line {line}, and none of the branches that are taken there assigns it",
+            self._at(refused.use),
+            severity="information",
+            explanation=_instead(failure, ""),
+            related=[Related(self._at(refused.statement), "not assigned here")],
         )
 
     def _unreadable(self, error: BaseException) -> Problem:
@@ -204,7 +218,8 @@ class Reporter:
                 ImportFailed,
                 described(error),
                 self._at(missing.node),
-                explanation="the models that do not need it while they are built were traced without it",
+                explanation="models were traced without it: its base classes are taken for `nn.Module`, and what a"
+                " model makes of it for single steps of the graph, whose shapes are not known",
                 original=described(error),
                 related=self._elsewhere(error, user_frames(error)),
             )
@@ -448,6 +463,12 @@ class Reporter:
 def user_frames(error: BaseException) -> list[SourceFrame]:
     """Return the user frames that an exception passed, outermost first."""
     return [each.source for each in moments_of(error.__traceback__) if is_user_file(each.path)]
+
+
+def _instead(failure: Failure, otherwise: str) -> str:
+    """Return with what models were built in place of what a failure left unknown, or what became of them otherwise."""
+    said = ", ".join(f"`{name} = {value}`" for name, value in failure.assumed.items())
+    return f"models that need it while they are built get {said}, a guess" if said else otherwise
 
 
 def _explained(problem: Problem, error: BaseException) -> Problem:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from fxengine.hierarchy import modules_of
 from fxworker.wire import ModuleFacts, Problem, Status, Timings
@@ -27,7 +28,7 @@ def facts_of(root: Any) -> ModuleFacts | None:
     if not isinstance(root, nn.Module):
         return None
     every = (tensor for module in modules_of(root) for tensor in module._parameters.values() if tensor is not None)
-    parameters = {id(tensor): tensor for tensor in every}.values()
+    parameters = {id(tensor): tensor for tensor in every if not is_lazy(tensor)}.values()
     count = sum(each.numel() for each in parameters)
     size = sum(each.numel() * each.element_size() for each in parameters)
     return ModuleFacts(type(root).__qualname__, count, size, None)

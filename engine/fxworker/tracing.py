@@ -18,6 +18,7 @@ from fxengine.codegen import node_lines
 from fxengine.errors import kept_in
 from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxworker import sample, sandbox
+from fxworker.absent import lacks_base
 from fxworker.blackbox import passing
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, misbuilt
 from fxworker.capturing import captured_with
@@ -335,6 +336,9 @@ class _Session:
         """Return what is told of a target that could not be built, and note what need not be tried again."""
         if unbuilt.other or self._is_told(unbuilt.error):
             return ()
+        if not unbuilt.missing and self.loaded.guesses(target.qualname):
+            # What was assumed need not be what it is meant for, and is told already.
+            return ()
         problem = self.reporter.not_built(target, unbuilt)
         if unbuilt.unknown:
             hint = self._hint(target)
@@ -409,6 +413,7 @@ class _Session:
 
     def _problems(self, target: TraceTarget, built: Built, diagnosis: Diagnosis) -> tuple[Problem, ...]:
         found: list[Problem] = []
+        guesses = self.loaded.guesses(target.qualname)
         for each in (*diagnosis.problems, *diagnosis.silent):
             if self._is_told(each.exception):
                 continue
@@ -416,7 +421,7 @@ class _Session:
             found.append(
                 self.reporter.not_built(target, unbuilt)
                 if unbuilt is not None
-                else doubted(self.reporter.tracing_problem(each, target.qualname), each.exception, built)
+                else doubted(self.reporter.tracing_problem(each, target.qualname), each.exception, built, guesses)
             )
         return self.reporter.merged(found)
 
@@ -444,6 +449,8 @@ class _Session:
 
     def _is_told(self, error: BaseException | None) -> bool:
         """Whether an error only says that a name or a package is missing, and the import of it is a problem already."""
+        if isinstance(error, AttributeError) and lacks_base(kept_in(error, AttributeError, "obj")):
+            return True
         if isinstance(error, ModuleNotFoundError):
             name = kept_in(error, ImportError, "name")
             return any(each.needed and each.name == name for each in self.loaded.missing)

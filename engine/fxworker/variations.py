@@ -36,6 +36,16 @@ def with_sizes(now: Value, got: int, wanted: int) -> Iterator[str]:
                 yield repr(scaled)
 
 
+def made_odd(now: Value) -> Iterator[str]:
+    """Yield an expression with an odd number in the place of each that is even, if there is one."""
+    found = literal(now) if isinstance(now, str) else None
+    given: list[Any] = list(found) if isinstance(found, list | tuple) else [found]
+    numbers = [each for each in given if type(each) is int and each > 0]
+    odd = [each + 1 - each % 2 for each in numbers]
+    if len(numbers) == len(given) and odd != numbers:
+        yield repr(type(found)(odd) if isinstance(found, list | tuple) else odd[0])
+
+
 def type_name(value: Value) -> str:
     """Return the name of the type that an expression has, "" where it does not show."""
     if isinstance(value, Group):

@@ -511,6 +511,16 @@ class EnvironmentReport:
     problem: str = ""
     sandbox: tuple[str, ...] = ()
 
+    def lacks(self, device: str) -> str:
+        """Return in words that there is no such device, "" if there is one or none is known.
+
+        A kind alone stands for the first device of it.
+        """
+        known = {*self.devices, *(f"{each}:0" for each in self.devices), *(each.split(":")[0] for each in self.devices)}
+        if not known or device in known:
+            return ""
+        return f"there is no device {device}; torch sees {', '.join(self.devices)}"
+
 
 Request: TypeAlias = TraceRequest | ProfileRequest | CancelRequest
 Response: TypeAlias = EarlyReport | TraceReport | ProfileReport | Progress | EnvironmentReport

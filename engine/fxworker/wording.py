@@ -50,6 +50,9 @@ _ONE_NUMBER: Final = re.compile(
 )
 """What torch says of a tensor that should have been a number."""
 
+_READ_AS_NUMBER: Final = re.compile(r"invalid literal for int\(\)|could not convert string to float")
+"""What Python says of a text that should have had a number in it."""
+
 _UNTYPED: Final = re.compile(r"Could not infer dtype of (\w+)")
 
 _LIST: Final = re.compile(r"[(\[{]([^()\[\]{}]+)[)\]}]")
@@ -90,6 +93,11 @@ def no_number_in(text: str) -> str:
     return untyped[1] if untyped is not None else "Tensor" if _ONE_NUMBER.search(text) else ""
 
 
+def is_read_as_number(text: str) -> bool:
+    """Whether a message says that a text was taken for a number."""
+    return _READ_AS_NUMBER.search(text) is not None
+
+
 def missing_in(text: str) -> tuple[str, ...]:
     """Return the arguments that a message of a constructor's own says it misses: `the argument k is missing`."""
     found = (each for match in _MISSING.finditer(text) for each in match.groups() if each)
@@ -127,6 +135,8 @@ def _options(listed: str) -> list[str]:
 
 def numbers(text: str) -> list[str]:
     """Return the small numbers that a message names, as in `must be between 1 and 7`."""
+    if "negative dimension" in text:
+        return []  # That is what it got.
     found = [each for each in dict.fromkeys(re.findall(r"(?<![\w.])\d{1,3}(?![\w.])", text)) if each != "0"]
     if "divisible" in text or "multiple" in text:
         found += ["1", "64", "8", "4"]

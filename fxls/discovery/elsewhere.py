@@ -1,8 +1,8 @@
 """Calls of a class in other files of its workspace: tests, scripts, notebooks' exports, the README.
 
-An index says which files call which capitalised name. It is made by looking for `Name(` in their text alone, once, and
-brought up to date by the files' times. Only files that call a class which is asked about are parsed. A call counts if
-what it needs is known in the class's own module, where it will be evaluated.
+An index says which files call which capitalised name. It is made by looking for `Name(`, and for `dict(type="Name"`,
+in their text alone, once, and brought up to date by the files' times. Only files that call a class which is asked about
+are parsed. A call counts if what it needs is known in the class's own module, where it will be evaluated.
 """
 
 import ast
@@ -23,6 +23,9 @@ from fxls.discovery.syntax import example_code, parse
 from fxworker.wire import Construct, Inputs
 
 _CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
+_DESCRIBED: Final = re.compile(r"""\btype(?:=|["']: ?)["'](?:\w+\.)*([A-Z]\w*)["']""")
+"""What `dict(type="Net")` is an instance of: the entry of a registry, whose name is the same in every file."""
+
 _TEST: Final = re.compile(r"(^|/)(tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$)")
 _SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "venv", "env", "__pycache__"})
 _MOST_FILES: Final = 4000
@@ -68,7 +71,7 @@ class Calls:
                 break
             times[path] = at
             same = self._times.get(path) == at
-            names[path] = self._names[path] if same else frozenset(_CALL.findall(_text(path)))
+            names[path] = self._names[path] if same else _called_in(_text(path))
         callers: dict[str, list[str]] = {}
         for path, called in names.items():
             for name in called:
@@ -126,6 +129,10 @@ class Calls:
         return self._sites[key]
 
 
+def _called_in(text: str) -> frozenset[str]:
+    return frozenset((*_CALL.findall(text), *_DESCRIBED.findall(text)))
+
+
 def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
     found = Sites({}, {}, [], [], set())
     if path.endswith(".md"):
@@ -136,7 +143,8 @@ def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
     for body in bodies:
         tree = ast.Module(body, [])
         names = names_of(tree)
-        if _means(names, name, definition):
+        is_entry = name not in names.full and name in _DESCRIBED.findall(text)
+        if is_entry or _means(names, name, definition):
             sites = sites_of(Source(path, text, tree, names), frozenset({name}), {})
             for mine, theirs in ((found.constructs, sites.constructs), (found.inputs, sites.inputs)):
                 mine.setdefault(name, []).extend(theirs.get(name, []))  # pyright: ignore[reportArgumentType] — Alike.

@@ -16,7 +16,15 @@ from fxls.discovery.closing import Bound, Scope, closed, is_literal, without_dev
 from fxls.discovery.index import ModelVariable
 from fxls.discovery.loops import first_taken, item_of
 from fxls.discovery.names import Names, blocks_of, every_statement
-from fxls.discovery.syntax import FunctionNode, docstring_of, dotted, example_code, is_main_guard, span_of
+from fxls.discovery.syntax import (
+    FunctionNode,
+    docstring_of,
+    dotted,
+    example_code,
+    is_main_guard,
+    items_of,
+    span_of,
+)
 from fxworker.wire import LOCALS, Construct, Inputs, Location, Span, TraceTarget
 
 _WRAPPERS: Final = frozenset({
@@ -119,6 +127,7 @@ class _Walk:
         self._factories = factories
         self._functions: list[tuple[FunctionNode, bool]] = []
         self._in_example = False
+        self._described: list[tuple[str, Construct]] = []
         self.sites = Sites({}, {}, [], [], set())
 
     def module(self, tree: ast.Module) -> None:
@@ -137,6 +146,10 @@ class _Walk:
         self._in_example = False
         for node, _ in (each for each in functions if each[1]):
             self._function(node, scope)
+        # What is described may get more arguments from what builds it: a call that is written out says more.
+        for cls, construct in self._described:
+            known = self.sites.constructs.setdefault(cls, [])
+            known += [construct] * (len(known) < _MOST)
 
     def _examples(self, tree: ast.Module, scope: Scope) -> None:
         """Walk the code in the file's docstrings."""
@@ -261,6 +274,8 @@ class _Walk:
                 bound = scope.lookup(node.id)
                 if bound is not None and bound.model:
                     self._mention(node, bound.model)
+            elif isinstance(node, ast.Call | ast.Dict) and (described := self._describing(node, scope)):
+                self._described.append(described)
             elif isinstance(node, ast.Call):
                 self._call(node, scope)
             elif isinstance(node, ast.NamedExpr):
@@ -287,6 +302,19 @@ class _Walk:
         model = self._model_of(call.func, scope)
         if model:
             self._fed(model, call, call.args, call.keywords, scope)
+
+    def _describing(self, node: ast.Call | ast.Dict, scope: Scope) -> tuple[str, Construct] | None:
+        """Return the class that a dictionary describes an instance of, and the call: `dict(type="Net", depth=3)`."""
+        items = items_of(node)
+        named = items.pop("type", None)
+        text = named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else ""
+        cls = self._class_named(text.rpartition(".")[2] or dotted(named or node), scope)
+        values = {name: closed(value, scope) for name, value in items.items()} if cls else {}
+        if not cls or None in values.values():
+            return None
+        keywords = [ast.keyword(name, value) for name, value in values.items() if value is not None]
+        call = ast.Call(ast.Name(cls.rpartition(LOCALS)[2], ast.Load()), [], keywords)
+        return cls, Construct(ast.unparse(call), "call", self._location(node))
 
     def _class_named(self, name: str, scope: Scope) -> str:
         """Return the class that can be traced which a name means, "" for anything else."""
@@ -373,8 +401,8 @@ class _Walk:
         if not self._in_example:
             self.sites.variables.append(ModelVariable(name.id, span_of(name), model))
 
-    def _location(self, call: ast.Call) -> Location:
-        span = span_of(call)
+    def _location(self, node: ast.expr) -> Location:
+        span = span_of(node)
         # The columns of an example are not those of the file: its line is named from the beginning.
         return Location(self._path, Span(span.line, 0, span.line, 0) if self._in_example else span)
 

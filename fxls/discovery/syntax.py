@@ -197,3 +197,19 @@ def _byte_column(line: str, characters: int) -> int:
 
 def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
+
+
+def items_of(node: ast.Call | ast.Dict) -> dict[str, ast.expr]:
+    """Return the items of a dictionary that is written out, with a literal or with `dict`; none where not all are."""
+    if isinstance(node, ast.Dict):
+        keys = [each.value if isinstance(each, ast.Constant) else None for each in node.keys]
+        return (
+            {str(key): value for key, value in zip(keys, node.values, strict=True)} if all(map(_is_name, keys)) else {}
+        )
+    if dotted(node.func) != "dict" or node.args or any(each.arg is None for each in node.keywords):
+        return {}
+    return {each.arg: each.value for each in node.keywords if each.arg is not None}
+
+
+def _is_name(key: object) -> bool:
+    return isinstance(key, str) and key.isidentifier()

@@ -259,20 +259,12 @@ def _definition(source: Source, function: FunctionNode, text: str) -> Edit:
 
 def _imported(source: Source, torch: str) -> Iterator[Edit]:
     """Yield the import of `torch.fx` where the file has none."""
-    first: ast.stmt | None = None
-    for node in source.tree.body:
-        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-        if "torch.fx" in names or (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch.fx")):
-            return
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module == "torch"
-            and any(each.name == "fx" for each in node.names)
-        ):
-            return
-        if first is None and any(each.partition(".")[0] == "torch" for each in names):
-            first = node
-    if first is not None and torch == "torch":
+    imports = [each for each in source.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
+    if torch != "torch" or _loads_fx(imports):
+        return
+    plain = (each for each in imports if isinstance(each, ast.Import))
+    first = next((each for each in plain if any(one.name.partition(".")[0] == "torch" for one in each.names)), None)
+    if first is not None:
         end = "\r\n" if "\r\n" in source.mapper.text else "\n"
         place = span_of(first)
         at = Span(place.end_line, place.end_column, place.end_line, place.end_column)
@@ -280,5 +272,11 @@ def _imported(source: Source, torch: str) -> Iterator[Edit]:
 
 
 def _loads_fx(imports: list[ast.Import | ast.ImportFrom]) -> bool:
-    names = [each.name for node in imports if isinstance(node, ast.Import) for each in node.names]
-    return "torch.fx" in names
+    """Whether imports load `torch.fx`, under whatever name."""
+    names = [
+        f"{node.module}.{each.name}." if isinstance(node, ast.ImportFrom) else f"{each.name}."
+        for node in imports
+        for each in node.names
+        if not (isinstance(node, ast.ImportFrom) and node.level)
+    ]
+    return any(each.startswith("torch.fx.") for each in names)

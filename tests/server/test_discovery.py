@@ -562,3 +562,15 @@ def test_batches_that_only_a_run_gives_are_not_known(loop):
 )
 def test_arguments_that_are_spread_or_looked_up(call, expected):
     assert inputs(LOADER % call) == [("call", expected)]
+
+
+def test_a_dictionary_that_names_a_class_describes_an_instance():
+    text = NET + (
+        "class Part(nn.Module):\n    def forward(self, x): return x\n"
+        "model = dict(type='Net', dim=3, part={'type': 'Part', 'width': 4})\n"
+        "other = dict(type=Net, dim=5)\nunknown = dict(type='Else', a=1), dict(model, type='Net'), dict(kind='Net')\n"
+        "def test():\n    Net(1)\n"
+    )
+    described = "Net(dim=3, part={'type': 'Part', 'width': 4})"
+    assert constructs(text) == [("call", "Net(1)"), ("call", described), ("call", "Net(dim=5)")]
+    assert constructs(text, "Part") == [("call", "Part(width=4)")]

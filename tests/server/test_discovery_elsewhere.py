@@ -121,3 +121,10 @@ def test_hidden_folders_and_environments_are_passed_over(workspace):
         (folder / name / "use.py").write_text("from pkg.net import Net\nnet = Net(1, 1)\n")
     (folder / "mine" / "pyvenv.cfg").write_text("")
     assert found(folder) == ([], [])
+
+
+def test_a_configuration_describes_what_a_registry_builds(workspace):
+    folder = workspace(
+        configs__base_py="model = dict(type='pkg.Net', width=7, depth=dict(a=2))\nother = {'type': 'Other'}\n"
+    )
+    assert found(folder) == (["Net(width=7, depth=dict(a=2))"], [])

@@ -164,6 +164,14 @@ def test_a_function_is_registered_where_it_is_called() -> None:
     )
 
 
+def test_what_loads_torch_fx_in_another_way_is_not_imported_again() -> None:
+    text = "import torch\nfrom torch import fx\nfrom helpers import clip\n\n\ndef forward(x):\n    return clip(x)\n"
+    source = Source.of("a.py", text)
+    assert source is not None
+    (proposal,) = proposals(source, Problem("FX304", "warning", "", Location("a.py", Span(7, 11, 7, 18))))
+    assert "import torch.fx" not in changed(source.mapper, proposal)[0]
+
+
 def test_what_has_no_other_form_gets_no_proposal() -> None:
     line = "        return F.dropout(x, x.size(0), self.training)"
     text = f"{HEAD}\nclass Net(nn.Module):\n    def forward(self, x):\n{line}\n"

@@ -1,14 +1,19 @@
 """Packages that are not installed, and what can be built all the same."""
 
+import ast
 import importlib
 import importlib.metadata
 import sys
+from functools import partial
 
 import pytest
 import torch
 
+import fxengine
 from fxworker import absent
-from fxworker.absent import importing, is_stand_in, is_still_absent
+from fxworker.absent import give_starred, importing, is_stand_in, is_still_absent
+from fxworker.arguments import Search
+from fxworker.building import attempt
 
 
 @pytest.fixture(autouse=True)
@@ -196,3 +201,165 @@ def test_a_part_of_the_projects_own_packages_may_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ModuleNotFoundError, match=r"own\.two"):
         imported(tmp_path, "import own.one\nimport own.two\n")
+
+
+def test_what_is_called_for_nothing_that_is_kept_does_nothing(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import trunc\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        trunc(self, std=0.02)\n        trunc(*[self])\n        self.made = True\n"
+        "    def used(self): return trunc(self)\n"
+        "    def kept(self): x = trunc(self)\n"
+        "    def forward(self, x):\n        trunc(x, x)\n        return x\n",
+    )
+    net = module.Net()
+    assert net.made
+    for method in (net.used, net.kept, lambda: net(1)):
+        with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+            method()
+
+
+def test_a_base_that_is_called_a_module_is_torchs(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nimport no_such_thing as nt\n"
+        "class Net(nt.LightningModule):\n"
+        "    def __init__(self, width):\n        super().__init__(width=width)\n"
+        "        self.save_hyperparameters()\n        self.fc = torch.nn.Linear(width, 2)\n"
+        "    def forward(self, x):\n        self.log('x', 1)\n        return self.fc(x)\n"
+        "    def rate(self): return self.hparams.rate\n"
+        "class Data(nt.LightningDataModule): pass\n",
+    )
+    net = module.Net(4)
+    assert net(torch.ones(3, 4)).shape == (3, 2)
+    assert not hasattr(net, "trainer")
+    assert not issubclass(module.Data, torch.nn.Module)
+
+
+def test_a_default_that_is_not_there_is_to_be_given(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from dataclasses import dataclass\nimport torch\nfrom no_such_thing import MISSING\n"
+        "@dataclass\nclass HeadConfig:\n    num_classes: int = MISSING\n    bias: bool = True\n"
+        "class Head(torch.nn.Module):\n"
+        "    def __init__(self, cfg: HeadConfig):\n"
+        "        super().__init__()\n        self.fc = torch.nn.Linear(4, cfg.num_classes + 1)\n",
+    )
+    expression, _ = Search("Head", module.Head, vars(module), partial(attempt, real=False)).run()
+    assert expression == "Head(cfg=HeadConfig(num_classes=10))"
+
+
+def test_what_a_constructor_makes_of_it_is_a_part_without_a_forward(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import copy\nimport torch\nfrom no_such_thing import Conv, build_norm, get_world_size, make_encoder\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, width):\n        super().__init__()\n"
+        "        self.conv = copy.deepcopy(Conv(3, width, 3))\n"
+        "        self.norm_name, norm = build_norm(dict(type='BN'), width)\n"
+        "        self.add_module(self.norm_name, norm)\n"
+        "        self.encoder = make_encoder()\n"
+        "        self.fc = torch.nn.Linear(self.encoder.num_features, width // get_world_size())\n"
+        "    def forward(self, x): return self.fc(self.norm(self.conv(x)))\n",
+    )
+    net = module.Net(8)
+    assert [(name, type(each).__name__) for name, each in net.named_children()] == [
+        ("conv", "Conv"), ("norm", "build_norm"), ("encoder", "make_encoder"), ("fc", "Linear"),
+    ]  # fmt: skip
+    assert net.fc.out_features == 8
+    graph = fxengine.Tracer().trace(net)
+    assert [str(each.target) for each in graph.nodes if each.op == "call_module"] == ["conv", "norm", "fc"]
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        net(torch.ones(1, 3, 8, 8))
+
+
+def test_what_is_made_another_form_of_data_is_that_data(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import EasyDict, Conf\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, options, widths):\n        super().__init__()\n"
+        "        self.options = EasyDict(options)\n        self.widths = Conf.to_container(widths, resolve=True)\n"
+        "    def forward(self, x): return x\n",
+    )
+    net = module.Net({"inner": {"depth": 3}}, [1, 2])
+    assert (net.options.inner.depth, net.widths) == (3, [1, 2])
+    with pytest.raises(AttributeError, match="width"):
+        _ = net.options.width
+
+
+def test_a_base_of_a_class_with_a_forward_is_torchs(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import MessagePassing, Base\n"
+        "class Conv(MessagePassing):\n    def forward(self, x): return x\n"
+        "class Decorator(Base):\n    def run(self): return 1\n",
+    )
+    assert issubclass(module.Conv, torch.nn.Module)
+    assert module.Conv()(3) == 3
+    assert not issubclass(module.Decorator, torch.nn.Module)
+
+
+def test_a_base_may_spare_its_classes_the_call_of_the_constructor_and_keep_the_arguments(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import Module\n"
+        "class Net(Module):\n"
+        "    def __init__(self, width, depth=2, **more):\n"
+        "        self.fc = torch.nn.Linear(self.hparams.width, self.hparams['num_classes'])\n"
+        "        self.depth = self.hparams.depth + self.hparams.extra\n"
+        "    def forward(self, x): return self.fc(x)\n",
+    )
+    net = module.Net(4, extra=5)
+    assert (net(torch.ones(3, 4)).shape, net.depth) == ((3, 10), 7)
+
+
+def test_everything_of_it_is_whatever_is_asked_for(tmp_path):
+    (tmp_path / "imports.py").write_text("import torch\nfrom no_such_thing.all import *\n")
+    (tmp_path / "layers.py").write_text(
+        "from imports import *\nclass Layer(Module):\n    def forward(self, x): return x\n"
+    )
+    text = "from imports import *\nfrom layers import *\n@register\nclass Net(Layer):\n    pass\n"
+    module, missing = imported(tmp_path, text)
+    assert missing == ["no_such_thing"]
+    assert isinstance(module.Net(), torch.nn.Module)
+    tree = ast.parse("def f(x, y=register):\n    z = [other(x) for _ in thing]\n    return len(z)")
+    give_starred(vars(module), tree)
+    assert is_stand_in(module.other)
+    assert is_stand_in(module.thing)
+    assert not {"x", "y", "z", "_", "len"} & vars(module).keys()
+
+
+def test_what_it_makes_decorate_leaves_things_as_they_are(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from no_such_thing import decorator, delegates\n"
+        "class Checked:\n"
+        "    @decorator(enabled=True)\n"
+        "    def wrapper(self, wrapped, instance, args, kwargs): return wrapped(*args, **kwargs)\n"
+        "    def __call__(self, wrapped): return self.wrapper(wrapped)\n"
+        "@Checked()\ndef f(x): return x + 1\n"
+        "@delegates(Checked.__call__)\ndef g(x): return x + 2\n"
+        "name = decorator.__name__\n",
+    )
+    assert (module.f(1), module.g(1), module.name) == (2, 3, "decorator")
+
+
+def test_what_decorates_a_constructor_constructs(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import functools\nimport torch\nfrom no_such_thing import warn, Loss\n"
+        "def reviewed(function):\n"
+        "    @functools.wraps(function)\n"
+        "    def inner(*args, **kwargs):\n        warn('under review')\n        return function(*args, **kwargs)\n"
+        "    return inner\n"
+        "class Net(torch.nn.Module):\n"
+        "    @reviewed\n    def __init__(self):\n        super().__init__()\n        self.loss = Loss()\n"
+        "    @reviewed\n    def forward(self, x): return x\n",
+    )
+    net = module.Net()
+    assert type(net.loss).__name__ == "Loss"
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        net(1)

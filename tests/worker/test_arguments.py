@@ -216,6 +216,8 @@ def test_what_was_tried_is_known_when_nothing_fits():
         ("dropout", "0.1"),
         ("vocab_size", "1000"),
         ("kernel_size", "3"),
+        ("moving_avg_window_size", "25"),
+        ("num_of_vertices", "16"),
         ("ndim", "2"),
         ("use_bias", "True"),
         ("norm_layer", "torch.nn.LayerNorm"),

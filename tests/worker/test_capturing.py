@@ -1,5 +1,7 @@
 """Models that no trace gets through, captured with their inputs; shapes that do not fit, with where they come from."""
 
+import sys
+
 from tests.worker.harness import marked, of, only_problem
 
 WINDOWS = """import torch
@@ -52,7 +54,9 @@ def test_a_model_that_no_trace_gets_through_is_captured_with_its_inputs(worker, 
     }
     guards = {guard.expression: (guard.value, guard.location) for guard in net.guards}
     assert guards["x.shape[0]"][0] == "3"
-    assert marked(WINDOWS, guards["x.shape[0]"][1]) == "[self.fc(row) for row in x]"
+    # From CPython 3.12 on a comprehension is no function of its own, and what it iterates has a place.
+    site = "x" if sys.version_info >= (3, 12) else "[self.fc(row) for row in x]"
+    assert marked(WINDOWS, guards["x.shape[0]"][1]) == site
 
 
 def test_a_model_that_traces_needs_no_capture(worker, model):

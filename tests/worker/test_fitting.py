@@ -66,6 +66,37 @@ class Stages(nn.Module):
         return self.layers[3](self.layers[2](x))
 """
 
+SMOOTHED = """import torch
+from torch import nn
+
+
+class Smoothed(nn.Module):
+    def __init__(self, dim, box_size):
+        super().__init__()
+        self.mean = nn.AvgPool1d(box_size, 1, padding=(box_size - 1) // 2)
+        self.mix = nn.Conv1d(dim, dim, 2, 2)
+
+    def forward(self, x):
+        x = self.mix(x)
+        return torch.stack([x, self.mean(x)])
+"""
+
+HEADS = """import torch
+from torch import nn
+
+
+class Heads(nn.Module):
+    def __init__(self, num_heads, head_dim):
+        super().__init__()
+        self.num_heads, self.head_dim = num_heads, head_dim
+        self.values = nn.Linear(64, num_heads * head_dim)
+        self.weight = nn.Parameter(torch.ones(6, head_dim, head_dim))
+
+    def forward(self, x):
+        values = self.values(x).unflatten(-1, (self.num_heads, self.head_dim))
+        return torch.einsum("bhi,hij->bhj", values, self.weight)
+"""
+
 CALLED = """import torch
 from torch import nn
 
@@ -105,6 +136,18 @@ def test_what_stands_in_for_a_module_takes_what_it_is_called_with(worker, model)
 def test_lists_that_have_something_for_each_layer_get_longer_together(worker, model):
     (target,) = worker.trace(model(STAGES)).targets
     assert "depths=[2, 2, 2, 2], num_heads=[4, 4, 4, 4]" in target.construct.expression
+    assert target.inputs is not None
+
+
+def test_sides_that_are_off_by_one_become_odd(worker, model):
+    (target,) = worker.trace(model(SMOOTHED)).targets
+    assert target.construct.expression == "Smoothed(dim=64, box_size=65)"
+    assert target.inputs is not None
+
+
+def test_sizes_that_a_sum_over_products_names_change_the_arguments(worker, model):
+    (target,) = worker.trace(model(HEADS)).targets
+    assert target.construct.expression == "Heads(num_heads=6, head_dim=16)"
     assert target.inputs is not None
 
 

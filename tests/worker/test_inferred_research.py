@@ -612,3 +612,39 @@ def test_no_number_is_given_for_a_file():
     assert searched(Reading).run() is None
     assert GIVEN
     assert not any(isinstance(each, int) for each in GIVEN)
+
+
+class Stage(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(3, each, options.encoder.kernel_size) for each in options.encoder.widths)
+        self.head = nn.Linear(options.decoder.width, options.decoder.num_classes)
+
+
+class Encoder(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.fc = nn.Linear(options.width, 2)
+
+
+def test_a_section_of_a_configuration_is_no_module():
+    expression, root = Search("Stage", Stage, globals(), partial(attempt, real=False)).run()
+    assert "Encoder(" not in expression
+    assert "encoder=SimpleNamespace(" in expression
+    assert len(root.layers) == 2
+
+
+class Together(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        widths, depths = options["widths"], options["depths"]
+        assert len(widths) == len(depths)
+        assert max(options.get("indices", (0, 1, 2, 3))) < len(depths)
+        self.layers = nn.ModuleList(nn.Linear(width, 2) for width in widths)
+
+
+def test_lists_of_one_owner_get_another_length_together():
+    search = Search("Together", Together, globals(), partial(attempt, real=False))
+    _, root = search.run()
+    assert len(root.layers) == 4
+    assert search.trials <= 4

@@ -64,3 +64,19 @@ def test_connections_are_refused_at_once(worker, model):
     assert net.status == "complete"
     assert "True" in net.code
     assert time.monotonic() - started < 10
+
+
+def test_what_absent_weights_lack_is_said_in_words(worker, model):
+    text = """
+from torch import load, nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, load("/no/such/weights.pt").width)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert "'weights that are absent' object has no attribute 'width'" in problem.message

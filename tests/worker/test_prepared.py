@@ -128,13 +128,21 @@ def place(tmp_path, monkeypatch):
     sys.modules.pop("prepared_net", None)
 
 
-def ready(path, text=NET):
-    first = request(path, text)
+def opened(first):
     document = Document.of(first)
     document.enter(first)
     document.import_ahead(first)
-    _, built = traced(first, document)
+    return document
+
+
+def ready(path, text=NET):
+    first = request(path, text)
+    traced_before = opened(first)
+    _, built = traced(first, traced_before)
     assert built == {"Net"}
+    # A template, which forks the processes that trace, has executed nothing itself.
+    document = opened(first)
+    document.hints = traced_before.hints
     prepared = prepare(first, document, built)
     assert prepared is not None
     assert is_rehearsed(first, document, prepared)
@@ -187,11 +195,21 @@ def test_a_text_that_fails_is_not_prepared(place, fault):
     assert prepare(request(place, NET.replace(*fault)), document, frozenset({"Net"})) is None
 
 
-def test_a_text_that_traces_itself_is_not_prepared(place):
-    document, _ = ready(place)
+def test_a_text_that_traces_itself_is_prepared_all_the_same(place):
     text = NET.replace("    return 3", "    import sys\n\n    sys.settrace(None)\n    return 3")
-    with pytest.raises(ValueError, match="somebody else"):
-        prepare(request(place, text), document, frozenset({"Net"}))
+    _, prepared = ready(place, text)
+    assert prepared.taken(request(place, text.replace("return 3", "return 2"))) is None
+
+
+def test_what_the_compiler_warns_of_is_put_in_place_too(place):
+    text = NET.replace("return self.layer(x)", "return self.layer(x) if 3 is 3 else x")
+    document, prepared = ready(place, text)
+    edited = request(place, text.replace("self.layer(x) if", "self.layer(x).relu() if"))
+    with pytest.warns(SyntaxWarning, match="is"):
+        loaded = prepared.taken(edited)
+    assert loaded is not None
+    report, _ = traced(edited, document, prepared, loaded)
+    assert "relu" in of(report, "Net").code
 
 
 def test_what_a_model_of_another_construction_was_built_for_is_not_used(place):
@@ -301,6 +319,28 @@ def test_a_model_that_cannot_be_rehearsed_is_built_ahead_all_the_same(worker, tm
         return net.timings.build < 300
 
     assert sum(map(built_ahead, range(6))) >= 2
+
+
+def test_a_model_that_is_traced_quickly_is_rehearsed_at_once(worker, tmp_path):
+    path, traces = tmp_path / "net.py", tmp_path / "traces"
+    text = NET.replace("        for block", f"        open({str(traces)!r}, 'a').write('.')\n        for block")
+    assert worker.edit(path, text).status == "complete"
+    assert changes(traces.stat, 20.0)
+
+
+def test_a_model_that_is_traced_slowly_is_not_rehearsed(worker, tmp_path):
+    path, traces = tmp_path / "net.py", tmp_path / "traces"
+    slow = f"        open({str(traces)!r}, 'a').write('.')\n        __import__('time').sleep(0.6)\n        for block"
+    assert worker.edit(path, NET.replace("        for block", slow)).status == "complete"
+    assert not changes(traces.stat, 4.0)
+
+
+def changes(look, seconds):
+    """Whether what a function returns becomes something else within a time."""
+    before, end = look(), time.monotonic() + seconds
+    while look() == before and time.monotonic() < end:
+        time.sleep(0.05)
+    return look() != before
 
 
 def test_nothing_is_printed_by_a_rehearsal(worker, tmp_path):

@@ -6,10 +6,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from fxworker.wire import (
     LATER,
     Construct,
     EarlyReport,
+    EnvironmentReport,
     Inputs,
     Limits,
     Overlay,
@@ -18,7 +21,7 @@ from fxworker.wire import (
     TraceTarget,
     digest,
 )
-from tests.worker.harness import Worker, all_problems, marked, of, only_problem
+from tests.worker.harness import Worker, marked, of, only_problem
 
 NET = """\
 import torch
@@ -309,14 +312,16 @@ class Other(nn.Module):
         self.x = nsm.Thing()
 
     def forward(self, x):
-        return x
+        return self.x(x).relu()
 """
     )
     report = worker.trace(model(text))
-    problem = next(each for each in all_problems(report) if each.code == "FX101")
+    problem = only_problem(report)
+    assert (problem.code, problem.severity) == ("FX101", "error")
     assert marked(text, problem.location) == "import no_such_module_of_ours as nsm"
     assert of(report, "Net").status == "complete"
-    assert of(report, "Other").status == "not traced"
+    other = of(report, "Other")
+    assert (other.status, [each.name for each in other.nodes]) == ("complete", ["x", "x_1", "relu", "output"])
 
 
 def test_a_missing_import_that_no_model_needs_is_a_warning(worker, model):
@@ -565,11 +570,33 @@ def test_a_profile_tells_how_far_it_is_and_what_it_found(worker, model):
     assert again.status == "complete"
 
 
-def test_a_profile_of_what_cannot_be_traced_says_why(worker, model):
-    text = NET.replace("        return y.relu()\n", "        return y if y.sum() > 0 else x\n")
+@pytest.mark.parametrize(
+    ("end", "names"),
+    [
+        ("return y.relu() if len(y) > 1 else y", ["fc", "relu"]),
+        ("return y.relu() if y.sum() > 0 else y", ["fc", "sum_1", "gt", "_rest0"]),
+    ],
+    ids=["decided by shapes", "decided by data"],
+)
+def test_a_model_that_only_its_inputs_capture_is_measured_too(worker, model, end, names):
+    _, report = worker.profile(model(NET.replace("return y.relu()", end)), "Net")
+    assert report.status == "complete", report.problems
+    assert [row.name for row in report.rows] == names
+    assert {row.location.span.line for row in report.rows if row.location is not None} == {11, 12}
+
+
+def test_a_device_is_known_by_its_number_or_by_its_kind():
+    environment = EnvironmentReport("", "", "", ("cpu", "cuda:0", "cuda:1", "mps"))
+    assert not any(map(environment.lacks, ("cpu", "cuda", "cuda:1", "mps", "mps:0")))
+    assert environment.lacks("cuda:2") == "there is no device cuda:2; torch sees cpu, cuda:0, cuda:1, mps"
+    assert environment.lacks("xpu")
+
+
+def test_a_profile_of_what_nothing_captures_says_why(worker, model):
+    text = NET.replace("        return y.relu()\n", "        return y.no_such_method(int(y.sum()))\n")
     _, report = worker.profile(model(text), "Net")
     assert report.status == "failed"
-    assert [problem.code for problem in report.problems] == ["FX001"]
+    assert report.problems
 
 
 BRANCHED = NET.replace("return y.relu()", "return y if y.sum() > 0 else torch.zeros(3) + y")
@@ -626,3 +653,31 @@ def test_the_worker_starts_by_path_from_any_folder(tmp_path):
     )
     assert b"EnvironmentReport" in ended.stdout
     assert ended.stdout.count(b"\n") == 1
+
+
+QUEUE = """\
+import torch
+from torch import nn
+
+
+class Queue(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(64, 4))
+        self.register_buffer("pointer", torch.zeros(1, dtype=torch.long))
+        self.register_buffer("full", torch.full((), False))
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        at = int(self.pointer)
+        if not self.full:
+            x = x + self.keys[at]
+        return self.fc(x)
+"""
+
+
+def test_counters_and_flags_have_values_while_weights_have_none(worker, model):
+    queue = of(worker.trace(model(QUEUE)), "Queue")
+    assert queue.status == "complete"
+    assert not queue.problems
+    assert "_tensor_constant0" in queue.code

@@ -1,0 +1,114 @@
+"""What the code does that calls something, or derives from it: whether it decorates, keeps, unpacks or constructs."""
+
+import ast
+import dis
+import functools
+import inspect
+import linecache
+import opcode
+import types
+import warnings
+from functools import lru_cache
+from typing import Any, Final
+
+from torch import nn
+
+_UNPACKING: Final = opcode.opmap["UNPACK_SEQUENCE"]
+
+_SELF_AND_WRAPPED: Final = 2
+"""With how many arguments a method is called that decorates."""
+
+
+def undecorated(value: Any) -> Any:
+    """Return what a definition is without a decorator: itself, and a wrapper leaves what it wraps as it is too.
+
+    A wrapper is a function of what is called and of what it is called with: `f(wrapped, instance, args, kwargs)`.
+    """
+    if not inspect.isfunction(value) or tuple(inspect.signature(value).parameters)[-2:] != ("args", "kwargs"):
+        return value
+    if value.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return value
+
+    @functools.wraps(value)
+    def undecorated(*args: Any, **kwargs: Any) -> Any:
+        """Return what is decorated, where a wrapper is called with nothing else than that."""
+        is_decorated = bool(args) and len(args) <= _SELF_AND_WRAPPED and not kwargs and callable(args[-1])
+        return args[-1] if is_decorated else value(*args, **kwargs)
+
+    return undecorated
+
+
+def is_decorated(value: Any, frame: types.FrameType) -> bool:
+    """Whether what a frame calls something with is a definition that it decorates: it has no name yet there."""
+    if isinstance(value, type) and value.__module__ != frame.f_globals.get("__name__"):
+        return False
+    if not isinstance(value, type | types.FunctionType | staticmethod | classmethod):
+        return False
+    first, *rest = value.__qualname__.rpartition("<locals>.")[2].split(".")
+    found = frame.f_locals.get(first, frame.f_globals.get(first))
+    for each in rest:
+        found = inspect.getattr_static(found, each, None)
+    return found is not value
+
+
+def is_dropped(frame: types.FrameType) -> bool:
+    """Whether a frame keeps nothing of what it calls right now."""
+    instructions = dis.get_instructions(frame.f_code)
+    at = next((each for each in instructions if each.offset == frame.f_lasti), None)
+    following = next(instructions, None)
+    return at is not None and following is not None and following.opname == "POP_TOP"
+
+
+def is_constructing(frame: types.FrameType | None) -> bool:
+    """Whether a frame runs while a model is constructed; what it calls later may write into what it is given."""
+    while frame is not None:
+        if _is_constructor(frame):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_constructor(frame: types.FrameType) -> bool:
+    """Whether a frame is that of a model's constructor, or of what decorates one."""
+    code, values = frame.f_code, frame.f_locals
+    if code.co_name == "__init__":
+        return isinstance(values.get("self"), nn.Module)
+    if not any(getattr(values.get(each), "__name__", "") == "__init__" for each in code.co_freevars):
+        return False
+    # Mostly that takes whatever comes.
+    first = values.get(code.co_varnames[0]) if code.co_varnames else None
+    return isinstance(first[0] if type(first) is tuple and first else first, nn.Module)
+
+
+def wanted_by(frame: types.FrameType) -> int:
+    """Return into how many variables a frame unpacks what it iterates right now, 0 where it does something else."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at + 1] if at >= 0 and code[at] == _UNPACKING else 0
+
+
+def defines_forward(frame: types.FrameType) -> bool:
+    """Whether a frame defines a class right now that has a `forward` of its own."""
+    text = "".join(linecache.getlines(frame.f_code.co_filename))
+    return any(first <= frame.f_lineno <= last for first, last in _heads_of_models(text))
+
+
+@lru_cache(maxsize=64)
+def _heads_of_models(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the lines, from and to, of the heads of classes that have a `forward` which is a method."""
+    found: list[tuple[int, int]] = []
+    for node in ast.walk(parsed(text)):
+        for each in node.body if isinstance(node, ast.ClassDef) else ():
+            if isinstance(each, ast.FunctionDef) and each.name == "forward" and not each.decorator_list:
+                assert isinstance(node, ast.ClassDef)
+                found.append((min(one.lineno for one in (node, *node.decorator_list)), node.body[0].lineno))
+    return tuple(found)
+
+
+def parsed(text: str) -> ast.Module:
+    """Return the tree of a text, an empty one where it has none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return ast.Module([], [])

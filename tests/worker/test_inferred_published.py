@@ -1,0 +1,108 @@
+"""Arguments of models as people publish them, with what their files have besides: values, texts, missing packages."""
+
+import enum
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+
+
+class Streams(nn.Module):
+    def __init__(self, width, kind=None):
+        super().__init__()
+        self.rates = [each.item() for each in torch.linspace(0, 0.1, 2)]
+        self.alpha = nn.Parameter(torch.cat((torch.zeros(4, 1), torch.eye(4)), dim=1))
+        self.fc = nn.Linear(width, width)
+        if kind not in {"soft", "hard"}:
+            raise ValueError("kind must be 'soft' or 'hard'")
+
+
+class Valued(nn.Module):
+    def __init__(self, width, kind=None):
+        super().__init__()
+        self.offset = int(torch.randint(4, (1,)).item())
+        if kind not in {"soft", "hard"}:
+            raise ValueError("kind must be 'soft' or 'hard'")
+        self.fc = nn.Linear(width, width)
+
+
+class Kernels(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        sizes = list(map(int, args.kernel_sizes.split(",")))
+        self.convs = nn.ModuleList(nn.Conv1d(args.width, args.width, size) for size in sizes)
+
+
+class Fetched(nn.Module):
+    def __init__(self, width: int = 4):
+        super().__init__()
+        raise ModuleNotFoundError("No module named 'package_of_nobody'", name="package_of_nobody")
+
+
+class Own(nn.Module):
+    def __init__(self, width: int = 4):
+        super().__init__()
+        self.fc = nn.Linear(width, 2)
+
+
+class Probe(nn.Module):
+    def __init__(self, backbone: Fetched | Own):
+        super().__init__()
+        self.backbone = backbone
+
+
+KINDS = enum.Enum("Kind", ["SOFT", "HARD"])  # Nothing leads to it by the name that it has.
+
+
+class Masked(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.chunked = cfg.mask_type == "chunk"
+        self.fc = nn.Linear(cfg.feature_dim, 2)
+
+
+class Words(nn.Module):
+    def __init__(self, width: int, vocab_size: int = -1):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, width)
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (Streams, "Streams(width=64, kind='soft')"),
+        (Valued, "Valued(width=64, kind='soft')"),
+        (Kernels, "Kernels(args=SimpleNamespace(kernel_sizes='4', width=64))"),
+        (Words, "Words(width=64, vocab_size=1000)"),
+        (Masked, "Masked(cfg=SimpleNamespace(mask_type='chunk', feature_dim=64))"),
+        (Probe, "Probe(backbone=Own())"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_they_are_found(cls, expression):
+    search = Search(cls.__name__, cls, {**globals(), "SimpleNamespace": SimpleNamespace}, partial(attempt, real=False))
+    result = search.run()
+    assert result is not None, (search.tried, search.error)
+    assert result[0] == expression
+
+
+def test_what_is_computed_of_values_and_of_none_has_none():
+    model = attempt(lambda: Streams(8, "soft"), real=False)
+    assert (model.alpha.shape, model.alpha.is_meta) == ((4, 5), True)
+    assert len(model.rates) == 2
+
+
+def made_by_another(width):
+    return nn.Linear(width, name_of_nobody)  # noqa: F821 — What is to be found out.
+
+
+def test_a_function_that_lacks_a_name_is_called_once():
+    scope = {**globals(), "SimpleNamespace": SimpleNamespace}
+    search = Search("made_by_another", made_by_another, scope, partial(attempt, real=False))
+    assert search.run() is None
+    assert search.trials == 1
