@@ -56,7 +56,7 @@ _Handler = Callable[..., Awaitable[_Result]]
 
 
 class _Protocol(LanguageServerProtocol):
-    """The framework's protocol without its own copy of the documents and its way to end the process.
+    """The framework's protocol without its own copy of the documents.
 
     A method that is overridden without `lsp_method` is no built-in feature any more: our handler alone gets it. For
     commands this is so because the framework's way of calling them does not survive that one is cancelled.
@@ -68,9 +68,18 @@ class _Protocol(LanguageServerProtocol):
 
     def lsp_text_document__did_close(self, params: Any) -> None: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
-    def lsp_exit(self, *args: Any) -> None: ...  # pyright: ignore[reportIncompatibleMethodOverride]
-
     def lsp_workspace__execute_command(self, params: Any) -> None: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    def _execute_handler(self, msg_id: Any, *args: Any, **kwargs: Any) -> None:
+        super()._execute_handler(msg_id, *args, **kwargs)
+        running = self._request_futures.get(msg_id)
+        if running is not None:
+            # The framework keeps what became of a notification for good.
+            running.add_done_callback(functools.partial(self._done, msg_id))
+
+    def _done(self, msg_id: Any, future: Any) -> None:
+        if self._request_futures.get(msg_id) is future:
+            del self._request_futures[msg_id]
 
     def _send_response(self, msg_id: Any, result: Any = None, error: Any = None) -> None:
         super()._send_response(msg_id, result, error)
@@ -149,6 +158,10 @@ class FxServer(LanguageServer):
 
     def _handle(self, message: Any) -> None:
         number = message.get("id") if "method" in message else None
+        if number is None and message.get("method") == lsp.EXIT:
+            # The framework ends what still runs when `shutdown` is done: an `exit` that came right behind it, too.
+            self.exit()
+            return
         if number is not None and message["method"] in _NOTIFICATIONS:
             # Who asks is answered, also where there is nothing to ask.
             fault = Malformed(INVALID_REQUEST, f"`{message['method']}` is no request", number)
@@ -228,11 +241,6 @@ async def _initialized(ls: FxServer, params: lsp.InitializedParams) -> None:
 async def _shutdown(ls: FxServer, params: None) -> None:
     del params
     await ls.end()
-
-
-async def _exit(ls: FxServer, params: None) -> None:
-    del params
-    ls.exit()
 
 
 # Documents.
@@ -394,7 +402,6 @@ _FEATURES: Final[dict[str, tuple[_Handler[Any], Any]]] = {
     lsp.INITIALIZE: (_initialize, None),
     lsp.INITIALIZED: (_initialized, None),
     lsp.SHUTDOWN: (_shutdown, None),
-    lsp.EXIT: (_exit, None),
     lsp.TEXT_DOCUMENT_DID_OPEN: (_did_open, None),
     lsp.TEXT_DOCUMENT_DID_CHANGE: (_did_change, None),
     lsp.TEXT_DOCUMENT_DID_SAVE: (_did_save, lsp.SaveOptions(include_text=False)),
