@@ -18,6 +18,7 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from fxengine.hierarchy import modules_of
+from fxengine.lazy_modules import lazy_among
 from fxengine.shape_rules import RULES, answer, check_types
 
 __all__ = ["ShapesOnly", "needs_data", "to_meta"]
@@ -99,6 +100,12 @@ class ShapesOnly(TorchFunctionMode):
         self._twins: dict[int, tuple[Tensor, Tensor]] = {}
         self._overwritten: set[int] = set()
         self._state = _state_of(module) if module is not None else frozenset[int]()
+        self._lazy = lazy_among(modules_of(module)) if module is not None else []
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        for each in self._lazy:
+            each.restore()
 
     def __torch_function__(
         self,

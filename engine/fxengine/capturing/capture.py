@@ -219,6 +219,8 @@ class _Capturing:
         for tensor in self._variable.values():
             self._recording.values.hold(tensor).constant = False
         called = _call_of(root) if is_module else self._function
+        if isinstance(root, nn.Module):
+            self._recording.first_run(root, args, kwargs)
         output = tracer.capture(called, (root, *args) if is_module else args, kwargs, site)
         swallowed = self._recording.swallowed()
         if swallowed is not None:  # Eager mode would not have gone the way that the code went then.

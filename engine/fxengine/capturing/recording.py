@@ -29,6 +29,7 @@ from fxengine.capturing.spelling import spelled
 from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number, is_loaded
 from fxengine.capturing.values import Values
 from fxengine.immutable_collections import immutable_dict
+from fxengine.lazy_modules import first_run
 from fxengine.shapes_only import needs_data
 from fxengine.source import is_engine_file
 
@@ -300,6 +301,10 @@ class Recording(TorchFunctionMode):
                 values.append("call_function", torch._assert, (node, message), _NO_KWARGS, "_assert", (node,))
 
     # Leaves.
+
+    def first_run(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Let a lazy module that waits for its first run have what it gets there: that is no part of the graph."""
+        self._run_quietly(first_run, (module, args, kwargs), _NO_KWARGS)
 
     def leaf(
         self, module: nn.Module, path: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch._ops import HigherOrderOperator, OpOverload
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils import _pytree as pytree
 
 from fxengine.capturing.objects import argument_of, is_record
@@ -173,6 +174,8 @@ class CaptureTracer(Tracer):
 
     def _intercept_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what the tracer has to do at a call of a module."""
+        if isinstance(module, LazyModuleMixin):
+            self.recording.first_run(module, args, kwargs)
         if self.recording.quiet:
             return call_as_torch_does(module, *args, **kwargs)
         leaf = self._leaves.get(type(module))
