@@ -32,7 +32,7 @@ from fxworker.limits import GRACE, ask_where, bound, bring_down, watch
 from fxworker.loading import Document, Hint
 from fxworker.loop import Loop, Timer, drain
 from fxworker.postmortem import End
-from fxworker.wire import Limits, TargetReport, TraceReport, TraceRequest, decode, encode
+from fxworker.wire import EarlyReport, Limits, TargetReport, TraceReport, TraceRequest, decode, encode
 
 _WARMING: Final = 5.0
 """Seconds that a child may take before it takes up a request."""
@@ -70,6 +70,7 @@ class Job:
         begun: When the child took it up, 0 before.
         quick: Whether the child traced its models soon after that.
         ahead: Whether the child had executed an older text before.
+        known: What a child has said of the targets before it knew all, a line.
     """
 
     request: TraceRequest
@@ -85,6 +86,7 @@ class Job:
     begun: float = 0.0
     quick: bool = False
     ahead: bool = False
+    known: bytes = b""
     lost: dict[str, TargetReport] = field(default_factory=dict)
 
 
@@ -265,7 +267,9 @@ class DocumentTemplate:
                 job.phase, job.guess = int(frame.payload.rstrip(b"?")), frame.payload.endswith(b"?")
             case Kind.EARLY:
                 job.quick = time.monotonic() - job.begun < _QUICK
-                self._send(Kind.EARLY, job, frame.payload)
+                job.known = frame.payload
+                if job.request.early:
+                    self._send(Kind.EARLY, job, frame.payload)
             case Kind.BUILT:
                 self._built = frozenset(frame.payload.decode().split("\n")) - {""}
             case Kind.DECLINED:
@@ -338,17 +342,18 @@ class DocumentTemplate:
             return
         target = job.left.targets[job.phase]
         others = job.left.targets
+        limit = job.request.limits.seconds
+        seconds = min(limit, job.started + 2 * limit - time.monotonic())
         if job.guess:
             # No fault of the file: once more, and without guessing. The waiting child does not know that yet.
             self._document.fear(job.request, target.qualname)
             self._drop_spares()
-        else:
-            job.lost[target.qualname] = postmortem.target_report(job.request, target, end)
+        if not job.guess or seconds < _SHORTEST:
+            known = _known(job) if job.guess else None
+            job.lost[target.qualname] = postmortem.target_report(job.request, target, end, known)
             others = tuple(each for each in others if each.qualname != target.qualname)
-        limit = job.request.limits.seconds
-        seconds = min(limit, job.started + 2 * limit - time.monotonic())
         if not others or seconds < _SHORTEST:
-            self._conclude(job, postmortem.superseded(job.request))
+            self._conclude(job, postmortem.unfinished(job.request, _known(job)))
             return
         limits = replace(job.request.limits, seconds=seconds)
         job.left = replace(job.request, targets=others, limits=limits)
@@ -453,6 +458,12 @@ def _parse_ahead(paths: Iterable[str]) -> None:
     for path in paths:
         with contextlib.suppress(Exception):  # What it raised in the trace itself.
             tree_of(path)
+
+
+def _known(job: Job) -> TraceReport | None:
+    """Return what a child has said of a job before it knew all."""
+    early = decode(job.known) if job.known else None
+    return early.report if isinstance(early, EarlyReport) else None
 
 
 def _with_lost(report: TraceReport, job: Job) -> TraceReport:

@@ -164,7 +164,7 @@ def _traced(
         ends.send(Frame(Kind.PHASE, b"%d%s" % (index, b"?" if guess else b"")))
 
     def on_traced(report: TraceReport, built: frozenset[str]) -> None:
-        if request.early and built:
+        if built:
             ends.send(Frame(Kind.EARLY, encode(EarlyReport(request.id, report))))
         ends.send(Frame(Kind.BUILT, "\n".join(built).encode()))
 

@@ -5,7 +5,7 @@ Nothing here runs user code; the process that it ran in is gone.
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fxworker import spans
@@ -60,10 +60,35 @@ def file_report(request: TraceRequest, end: End) -> TraceReport:
     return TraceReport(request.id, request.path, digest(request.text), "not traced", targets, (problem,))
 
 
-def target_report(request: TraceRequest, target: TraceTarget, end: End) -> TargetReport:
-    """Return what is told of the target that was being traced."""
+def unfinished(request: TraceRequest, known: TraceReport | None) -> TraceReport:
+    """Return the answer when the time is over: what was known before, and of each target at least that it is there."""
+    reports = {each.qualname: each for each in known.targets} if known is not None else {}
+    targets = tuple(
+        reports.get(each.qualname) or TargetReport(each.qualname, each.kind, each.name, "not traced")
+        for each in request.targets
+    )
+    return replace(known or superseded(request), id=request.id, targets=targets)
+
+
+def target_report(
+    request: TraceRequest, target: TraceTarget, end: End, known: TraceReport | None = None
+) -> TargetReport:
+    """Return what is told of the target that was worked on.
+
+    Args:
+        request: What was asked.
+        target: The target.
+        end: How that ended.
+        known: What was known before, where it ended while something was only guessed: that holds still.
+    """
     problem = _problem(request, end, target)
-    return TargetReport(target.qualname, target.kind, target.name, "not traced", problems=(problem,))
+    report = next((each for each in known.targets if each.qualname == target.qualname), None) if known else None
+    if report is None:
+        return TargetReport(target.qualname, target.kind, target.name, "not traced", problems=(problem,))
+    message = f"`{target.qualname}` is shown without shapes: looking for inputs {_how(end)}"
+    location = Location(request.path, target.name)
+    problem = replace(problem, severity="information", message=message, location=location, related=())
+    return replace(report, problems=(*report.problems, problem))
 
 
 def profile_report(request: ProfileRequest, end: End) -> ProfileReport:
@@ -79,19 +104,22 @@ def _problem(request: TraceRequest | ProfileRequest, end: End, target: TraceTarg
     around = (*stack, *end.record.main)
     own = next((entry for entry in around if _same(entry.path, request.path)), None)
     what = "importing" if target is None else f"building or tracing `{target.qualname}`"
+    code, hint, message = (TIMED_OUT if end.timed_out else DIED), "", _how(end)
     if end.timed_out:
-        code, message = TIMED_OUT, f"did not finish within {end.seconds:g} s"
         hint = "the trace was ended here; if it needs longer, raise `fxls.trace.timeout`"
     elif end.excess:
-        code, message = DIED, f"was ended: it used {end.excess}"
         hint = "if it needs that many, raise the limit: `fxls.trace.processes`, `fxls.trace.memory`"
-    else:
-        code, message, hint = DIED, f"ended the process: {_cause(end)}", ""
     message = f"{what}: this {message}" if own is not None else f"{what} {message}"
     location = Location(request.path, _span(request, own, target, end.record.at))
     related = _related(stack, own)
     name = target.qualname if target is not None else ""
     return Problem(code, "error", message, location, hint=hint, target=name, related=related)
+
+
+def _how(end: End) -> str:
+    if end.timed_out:
+        return f"did not finish within {end.seconds:g} s"
+    return f"was ended: it used {end.excess}" if end.excess else f"ended the process: {_cause(end)}"
 
 
 def _span(request: TraceRequest | ProfileRequest, own: Entry | None, target: TraceTarget | None, at: int) -> Span:

@@ -34,7 +34,7 @@ from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedEr
 from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
 from fxworker.reparsing import first_line
-from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit
+from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit, TimedOut
 from fxworker.slicing import Refused
 from fxworker.wire import (
     Edit,
@@ -454,6 +454,17 @@ class Reporter:
         if not frames or frames[-1].path == self.path or not os.path.isabs(frames[-1].path):
             return ()
         return (Related(self.frame(frames[-1]).location, f"raised here, in `{frames[-1].function}`"),)
+
+    def out_of_time(self, target: TraceTarget, message: str) -> Problem:
+        """Return the problem of targets, this and maybe others, for which not everything could be done in time."""
+        return self.problem(
+            TimedOut,
+            message,
+            Location(self.path, target.name),
+            severity="information",
+            target=target.qualname,
+            hint="if it needs longer, raise `fxls.trace.timeout`",
+        )
 
     def untraced(self, target: TraceTarget, problems: Iterable[Problem] = ()) -> TargetReport:
         """Return the report of a target without a graph."""

@@ -4,6 +4,8 @@ Whatever the user's code raises is a problem in the report. The process is throw
 user code left behind (patches, threads, children) has to be cleaned up here.
 """
 
+import math
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -102,6 +104,7 @@ def trace(
         load_ms,
         prepared,
         Dependence(request, loaded, document),
+        until=time.monotonic() + _GUESSING * request.limits.seconds - load_ms / 1000,
     )
     if loaded.tree is not None:
         session.diagnose_all()
@@ -109,7 +112,11 @@ def trace(
             on_traced(session.report(), frozenset(each.target.qualname for each in session.traces))
         session.describe_all()
     document.hints = session.found
-    return replace(session.report(), dependencies=document.dependencies(loaded.failures))
+    return replace(
+        session.report(),
+        problems=(*problems, *session.left_alone()),
+        dependencies=document.dependencies(loaded.failures),
+    )
 
 
 def rehearse(request: TraceRequest, document: Document, prepared: Prepared) -> None:
@@ -152,6 +159,9 @@ def warm_up_more() -> None:
     torch.randn(1, device="meta")
 
 
+_GUESSING: Final = 0.6
+"""The part of the time for a request after which nothing is guessed any more: what is known by then is to be told."""
+
 _FITTING: Final = 4.0
 _FITTING_EACH: Final = 1.5
 """Seconds for finding arguments such that there are inputs: of all models of a request, and of one."""
@@ -188,6 +198,10 @@ class _Session:
 
     Models that were built with made-up arguments which no inputs fit may be found others for. Then all is done once
     more with these, as it will be at the next request: what such a model contains may have changed too.
+
+    Attributes:
+        until: When guessing ends; the next request goes on with it.
+        late: The targets for which something would have been guessed after that.
     """
 
     request: TraceRequest
@@ -205,6 +219,8 @@ class _Session:
     traces: list[_Traced] = field(default_factory=list[_Traced])
     fitted: dict[str, Hint] = field(default_factory=dict[str, Hint])
     fitting_s: float = 0.0
+    until: float = math.inf
+    late: set[str] = field(default_factory=set[str])
 
     def report(self) -> TraceReport:
         """Return what is known by now."""
@@ -221,6 +237,18 @@ class _Session:
             denied=sandbox.denied(),
         )
 
+    def left_alone(self) -> tuple[Problem, ...]:
+        """Return what is told of traced models for which there was no time to look for inputs."""
+        left = [each.target for each in self.traces if each.target.qualname in self.late]
+        if not left:
+            return ()
+        names = ", ".join(f"`{each.qualname}`" for each in left)
+        return (self.reporter.out_of_time(left[0], f"{names}: {self._no_time('inputs')}"),)
+
+    def _no_time(self, what: str) -> str:
+        seconds = self.request.limits.seconds
+        return f"no time was left to look for {what}, as a trace may take {seconds:g} s; the next one goes on with it"
+
     def diagnose_all(self) -> None:
         """Trace every target and report its problems. Those that contain others come first."""
         mentions = {**self.loaded.mentions, **mentions_of(self.request.targets, self.loaded)}
@@ -232,7 +260,9 @@ class _Session:
         """Complete the reports of the targets that were traced."""
         self.fitting_s = _FITTING
         self._describe_all()
-        if self.fitted:
+        if self.fitted and time.monotonic() > self.until:
+            self.found |= self.fitted
+        elif self.fitted:
             self.hints, self.fitting_s = {**self.hints, **self.found, **self.fitted}, 0.0
             for kept in (self.enclosed, self.reports, self.found, self.traces):
                 kept.clear()
@@ -340,6 +370,8 @@ class _Session:
             # What was assumed need not be what it is meant for, and is told already.
             return ()
         problem = self.reporter.not_built(target, unbuilt)
+        if target.qualname in self.late:
+            return (replace(problem, explanation=self._no_time("arguments")),)
         if unbuilt.unknown:
             hint = self._hint(target)
             definition = self.loaded.definition(target.qualname)
@@ -359,6 +391,9 @@ class _Session:
         """Feed a traced model, and note what the next trace may begin with."""
         definition = self.loaded.definition(target.qualname)
         fed = feeder.feed()
+        if target.qualname in self.late:
+            self.found[target.qualname] = self._hint(target)
+            return fed
         construct, inputs = built.construct, fed.inputs
         unknown = fed.unknown or Unknown((), "", "")
         self.found[target.qualname] = Hint(
@@ -378,7 +413,7 @@ class _Session:
         if fed.in_vain is None or not traced.built.is_made_up:
             return
         target = traced.target
-        if self.fitting_s <= 0:
+        if self.fitting_s <= 0 or time.monotonic() > self.until:
             # There is no time left for it; it is looked at again the next time.
             self.found[target.qualname] = replace(self.found[target.qualname], unfed="")
             return
@@ -399,6 +434,9 @@ class _Session:
         hint = self._hint(target)
         definition = self.loaded.definition(target.qualname)
         if definition and definition == hint.feared:
+            return False
+        if time.monotonic() > self.until:
+            self.late.add(target.qualname)
             return False
         self.on_target(self.request.targets.index(target), True)
         return True

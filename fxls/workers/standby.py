@@ -19,7 +19,7 @@ from fxls.workers.client import OnEarly, OnProgress
 from fxls.workers.process import Listener, WorkerProcess
 from fxls.workers.python_env import PythonEnv
 from fxworker.blackbox import BlackBox, Record
-from fxworker.postmortem import End, file_report, profile_report, target_report
+from fxworker.postmortem import End, file_report, profile_report, target_report, unfinished
 from fxworker.wire import (
     EarlyReport,
     EnvironmentReport,
@@ -53,12 +53,16 @@ _TAKEN: Final = "taken"
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How a process ended that gave no answer: the target that it was at, if it guessed, and if it had begun at all."""
+    """How a process ended that gave no answer: the target that it was at, if it guessed, and if it had begun at all.
+
+    `known` is what it had said before it knew all.
+    """
 
     end: End
     phase: int | None
     guess: bool
     taken: bool
+    known: TraceReport | None = None
 
 
 class StandbyWorker:
@@ -108,11 +112,12 @@ class StandbyWorker:
             if answer.phase is None or answer.phase >= len(left.targets):
                 return file_report(request, answer.end)
             target = left.targets[answer.phase]
-            lost[target.qualname] = target_report(request, target, answer.end)
+            known = answer.known if answer.guess else None
+            lost[target.qualname] = target_report(request, target, answer.end, known)
             targets = tuple(each for each in left.targets if each is not target)
             seconds = min(request.limits.seconds, until - loop.time())
             if not targets or seconds < _SHORTEST:
-                return _with_lost(nothing, request, lost)
+                return _with_lost(unfinished(request, answer.known), request, lost)
             left = replace(left, targets=targets, limits=replace(request.limits, seconds=seconds))
 
     async def profile(self, request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
@@ -183,6 +188,7 @@ class _Standby:
         self._phase: int | None = None
         self._guess = False
         self._taken = False
+        self._known: TraceReport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._started = loop.create_task(self._begin(env, start), name="fxls standby worker")
 
@@ -235,8 +241,10 @@ class _Standby:
         match message:
             case EnvironmentReport() if not self.environment.done():
                 self.environment.set_result(message)
-            case EarlyReport() if self._on_early is not None and not self._outcome.done():
-                self._on_early(message.report)
+            case EarlyReport() if not self._outcome.done():
+                self._known = message.report
+                if self._on_early is not None:
+                    self._on_early(message.report)
             case Progress() if isinstance(self._request, TraceRequest):
                 self._at(message.message)
             case Progress(message=text):
@@ -291,7 +299,7 @@ class _Standby:
 
     def _settle(self, end: End) -> None:
         if not self._outcome.done():
-            self._outcome.set_result(_Ended(end, self._phase, self._guess, self._taken))
+            self._outcome.set_result(_Ended(end, self._phase, self._guess, self._taken, self._known))
 
     def _record(self) -> Record:
         try:

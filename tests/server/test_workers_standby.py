@@ -101,6 +101,16 @@ async def test_a_hang_is_told_on_its_line_and_hides_no_other_model(client, uri):
     assert [each["status"] for each in report["targets"]] == ["not traced", "complete"]
 
 
+async def test_a_guess_that_hangs_takes_nothing_from_what_is_known(client, uri):
+    stuck = HEAD + "        if type(x).__name__ != 'Proxy':\n            sum(range(10**12))\n        return x.relu()\n"
+    client.open(uri, stuck + OTHER)
+    await client.until(lambda: any(each["diagnostics"] for each in client.published(uri, 1)), 120)
+    found = await client.diagnostics(uri, 1)
+    assert [(each["code"], each["severity"]) for each in found] == [("FX104", 3)]
+    report = await client.request("fxls/report", {"uri": uri})
+    assert [each["status"] for each in report["targets"]] == ["complete", "complete"]
+
+
 @pytest.mark.parametrize("code", ["os._exit(3)", "os.kill(os.getpid(), 9)", "os.abort()"])
 async def test_a_death_is_told_on_its_line(client, uri, code):
     client.open(uri, HEAD + f"        {code}\n        return x\n")
