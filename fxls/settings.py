@@ -60,7 +60,8 @@ class Settings:
                 "interpreter",
                 "strings",
                 'The command that starts the Python with your torch, as a list: `["/path/to/python"]`. '
-                "Empty: the active environment, then `.venv` or `venv` in the folder, then `python` on the PATH.",
+                "Empty: the active environment, then `.venv` or `venv` in the folder, then the server's own Python if "
+                "it has a torch, then `python` on the PATH.",
                 scope="machine-overridable",
             )
         },

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from fxls.settings import Settings
@@ -46,9 +47,9 @@ def find_python(
     """Return the Python for a file: the first that exists.
 
     The order is: the command that is configured; the active environment (`VIRTUAL_ENV`, then `CONDA_PREFIX`); a
-    `.venv`, `venv` or `env` in the workspace folder, then beside the file and in its parents up to the folder; a
-    `python` on the PATH; the interpreter that the server itself runs on. A configured command that does not exist is
-    a problem, never passed over in silence.
+    `.venv`, `venv` or `env` in the workspace folder, then beside the file and in its parents up to the folder; the
+    interpreter that the server itself runs on, if there is a torch beside it; a `python` on the PATH; the server's
+    own in any case. A configured command that does not exist is a problem, never passed over in silence.
     """
     if configured:
         return _configured(tuple(configured), folder, environ)
@@ -56,11 +57,14 @@ def find_python(
         python = _python_of(prefix)
         if python is not None:
             return PythonEnv((python,), found)
+    own = PythonEnv((sys.executable,), "the server's own")
+    if _is_beside_torch():
+        return own
     for name in ("python3", "python"):
         python = shutil.which(name, path=environ.get("PATH"))
         if python is not None:
             return PythonEnv((python,), "on the PATH")
-    return PythonEnv((sys.executable,), "the server's own")
+    return own
 
 
 def environment_of(path: str, folder: str | None, settings: Settings) -> PythonEnv:
@@ -72,6 +76,11 @@ def environment_of(path: str, folder: str | None, settings: Settings) -> PythonE
 def environment_in(folder: str, settings: Settings) -> PythonEnv:
     """Return the Python for the files of a workspace folder that have none nearer to them."""
     return environment_of(os.path.join(folder, "*"), folder, settings)  # noqa: PTH118 — The name of no file.
+
+
+def _is_beside_torch() -> bool:
+    """Whether the server was installed into an environment of models; nothing is imported to find that out."""
+    return find_spec("torch") is not None
 
 
 def _configured(command: tuple[str, ...], folder: str | None, environ: Mapping[str, str]) -> PythonEnv:

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from fxls.workers import python_env
 from fxls.workers.python_env import find_python
 
 
@@ -77,7 +78,13 @@ def test_an_environment_above_the_workspace_is_not_used(workspace, tmp_path):
     assert find(workspace, PATH="")[0] == sys.executable
 
 
-def test_then_the_path_and_last_the_server_itself(workspace, tmp_path):
+def test_then_the_server_itself_if_it_was_installed_beside_a_torch(workspace, tmp_path):
+    environment(tmp_path / "somewhere")
+    assert find(workspace, PATH=str(tmp_path / "somewhere" / "bin")) == (sys.executable, "the server's own", "")
+
+
+def test_then_the_path_and_last_the_server_itself(workspace, tmp_path, monkeypatch):
+    monkeypatch.setattr(python_env, "_is_beside_torch", lambda: False)
     python = environment(tmp_path / "somewhere")
     assert find(workspace, PATH=str(tmp_path / "somewhere" / "bin")) == (python, "on the PATH", "")
     assert find(workspace, PATH=str(tmp_path / "nowhere")) == (sys.executable, "the server's own", "")
