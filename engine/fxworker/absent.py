@@ -30,7 +30,8 @@ from fxengine.syntax import tree_of
 from fxworker.callers import defines_forward, is_constructing, is_decorated, is_dropped, parsed, undecorated, wanted_by
 from fxworker.compiling import leave_unscripted
 from fxworker.conventions import is_configuration
-from fxworker.parts import Options, Part, arguments_of, converted, number_of, part
+from fxworker.parts import Part, part
+from fxworker.records import CALLED, Options, arguments_of, contained, converted, is_record, number_of, recorded
 
 _VERSION: Final = "999.0.0"
 """Code that asks for a version asks for one that is new enough."""
@@ -230,7 +231,9 @@ def _place_of(name: str) -> Sequence[str] | None:
 def is_stand_in(value: Any) -> bool:
     """Whether a value came out of a package that is not installed."""
     kind = type(value)
-    return kind in {_Absent, _AbsentModule} or (isinstance(value, type) and issubclass(value, _AbsentBase))
+    return kind in {_Absent, _AbsentModule} or (
+        isinstance(value, type) and issubclass(value, _AbsentBase) and not is_record(value)
+    )
 
 
 def _unguarded() -> types.TracebackType | None:
@@ -307,11 +310,16 @@ class _AbsentModule(types.ModuleType):
 
 
 class _AbsentBase:
-    """What a class has as its base that derives from something absent: it can be defined, not instantiated."""
+    """What a class has as its base that derives from something absent: it can be defined, not instantiated.
+
+    One that has annotated fields and no constructor is data, and made of these.
+    """
 
     _absent = ""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Any:
+        if is_record(cls):
+            return super().__new__(cls)
         if _STAND_INS.permissive:
             return _Absent(cls._absent)
         if is_constructing(sys._getframe(1)):
@@ -320,13 +328,14 @@ class _AbsentBase:
 
     def __init_subclass__(cls, **_kwargs: Any) -> None:
         super().__init_subclass__()
+        recorded(cls)
 
 
 class _AbsentModel(nn.Module):
     """What a class has as its base that derives from something absent which stands for a module: torch's own.
 
     What the class calls of the base for nothing that is kept, as `self.save_hyperparameters()`, does nothing, and what
-    it reads that is called as a configuration has the arguments of the constructor.
+    it reads that is called as a configuration has the arguments of the constructor, as its variables were by then.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -342,20 +351,23 @@ class _AbsentModel(nn.Module):
 
     def __getattr__(self, name: str) -> Any:
         if name in _called_for_nothing(type(self)) and name not in self.__dict__.get("_modules", ()):
-            return _do_nothing
+            return self._keep_arguments
         if is_configuration(name) and "_given" in self.__dict__:
             # What a base keeps of the arguments.
             return self.__dict__.setdefault(name, Options(self.__dict__["_given"]))
         return super().__getattr__(name)
 
+    def _keep_arguments(self, *_args: Any, **_kwargs: Any) -> None:
+        """Stand for a method of the base, which may look at what the constructor made of its arguments."""
+        variables = sys._getframe(1).f_locals
+        if variables.get("self") is self:
+            given = self.__dict__["_given"]
+            given.update((name, variables[name]) for name in given if name in variables)
+
 
 def lacks_base(value: Any) -> bool:
     """Whether what a value has not may be what a base that is absent has."""
     return isinstance(value, _AbsentModel)
-
-
-def _do_nothing(*_args: Any, **_kwargs: Any) -> None:
-    """Stand for a method of a base that is absent."""
 
 
 @lru_cache(maxsize=256)
@@ -385,13 +397,17 @@ class _Absent:
         return _attribute(self.__dict__["_path"], name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if (made := contained(self.__dict__["_path"], args, kwargs)) is not None:
+            return made
         if not _STAND_INS.permissive:
             if not is_constructing(sys._getframe(1)):
                 _refuse(self.__dict__["_path"])
             return self if is_dropped(sys._getframe(1)) else _given(self.__dict__["_path"], args, kwargs)
         if len(args) == 1 and not kwargs and is_decorated(args[0], sys._getframe(1)):
             return undecorated(args[0])
-        return self
+        made = _Absent(self.__dict__["_path"])
+        made.__dict__[CALLED] = (args, kwargs)
+        return made
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         path = self.__dict__["_path"]

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from torch import nn
 
+from fxworker.records import recorded
+
 _UNPACKING: Final = opcode.opmap["UNPACK_SEQUENCE"]
 
 _SELF_AND_WRAPPED: Final = 2
@@ -22,8 +24,11 @@ _SELF_AND_WRAPPED: Final = 2
 def undecorated(value: Any) -> Any:
     """Return what a definition is without a decorator: itself, and a wrapper leaves what it wraps as it is too.
 
-    A wrapper is a function of what is called and of what it is called with: `f(wrapped, instance, args, kwargs)`.
+    A class of nothing but annotated fields is made a record. A wrapper is a function of what is called and of what it
+    is called with: `f(wrapped, instance, args, kwargs)`.
     """
+    if isinstance(value, type) and value.__base__ is object:
+        recorded(value)
     if not inspect.isfunction(value) or tuple(inspect.signature(value).parameters)[-2:] != ("args", "kwargs"):
         return value
     if value.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):

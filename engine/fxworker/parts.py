@@ -5,7 +5,6 @@ the graph; what it gives is not known, so no input is found for such a model.
 """
 
 import dis
-import inspect
 import re
 import sys
 import types
@@ -13,17 +12,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NoReturn
 
-from torch import Tensor, nn
+from torch import nn
 
-from fxworker.choices import is_number, literal
-from fxworker.conventions import usual_values
+from fxworker.callers import is_constructing
+from fxworker.records import number_of
 
-_CONVERTING: Final = re.compile(
-    r"to_(container|object|dict|list|primitive|tuple)|create|\w*[dD]ict(Config)?|\w*Box|Munch"
-)
-"""What is called that gives data in another form."""
-_PROCESSES: Final = re.compile(r"(get_)?(\w+_)?world_?size")
-_PROCESS: Final = re.compile(r"(get_)?(\w+_)?rank")
 _NAME: Final = re.compile(r"(?:_|self\.)*((?:\w*?_)?name)")
 """What a variable is called that holds a name."""
 
@@ -49,6 +42,14 @@ class Part(nn.Module):
         own = self.__dict__
         return _unpacked(sys._getframe(1), lambda: part(own["_path"], own["_missing"], own["_attribute"]))
 
+    def __getitem__(self, key: Any) -> Any:
+        # What a model is made of is asked for while it is constructed; what its forward takes out has no place in it.
+        if not is_constructing(sys._getframe(1)):
+            self.forward()
+        own = self.__dict__
+        found = number_of(key) if isinstance(key, str) else None
+        return part(own["_path"], own["_missing"], own["_attribute"]) if found is None else found
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in self._modules or "_attribute" not in self.__dict__:
             return super().__getattr__(name)
@@ -72,30 +73,6 @@ def _kind_of(name: str) -> type[Part]:
     return type(name, (Part,), {"__module__": Part.__module__})
 
 
-def converted(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the data that a call gives in another form, with items that are attributes too; None for another call."""
-    if not _CONVERTING.fullmatch(path.rpartition(".")[2]):
-        return None
-    if not args and kwargs:
-        return Record(kwargs)
-    is_data = len(args) == 1 and not isinstance(args[0], nn.Module | Tensor) and not callable(args[0])
-    if not is_data or not all(isinstance(each, bool) for each in kwargs.values()):
-        return None
-    data: Any = args[0]
-    return Record(data) if type(data) is dict else data
-
-
-def number_of(path: str) -> int | float | None:
-    """Return the number that something of a name usually is, None where it is none."""
-    name = path.rpartition(".")[2]
-    if _PROCESSES.fullmatch(name):
-        return 1
-    if _PROCESS.fullmatch(name):
-        return 0
-    found = next(iter(usual_values(name.removeprefix("get_"))), "")
-    return literal(found) if is_number(found) else None
-
-
 def _unpacked(frame: types.FrameType, make: Callable[[], Part]) -> Iterator[Any]:
     """Yield what a frame unpacks right now from what a call gave: parts, and names for them where it wants names."""
     instructions = iter([each for each in dis.get_instructions(frame.f_code) if each.offset >= frame.f_lasti])
@@ -110,45 +87,3 @@ def _unpacked(frame: types.FrameType, make: Callable[[], Part]) -> Iterator[Any]
     for each in targets[:count]:
         named = _NAME.fullmatch(str(each))
         yield (named[1].removesuffix("_name") if named is not None else make())
-
-
-class Record(dict[str, Any]):
-    """A mapping whose items are attributes too."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in self:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        value = self[name]
-        return Record(value) if type(value) is dict else value
-
-
-class Options(Record):
-    """What a base keeps of the arguments of a constructor; what was not among them is what is usual for its name."""
-
-    def __getattr__(self, name: str) -> Any:
-        found = number_of(name) if name not in self else None
-        return super().__getattr__(name) if found is None else found
-
-    def __missing__(self, name: str) -> Any:
-        found = number_of(name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-
-def arguments_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a constructor by their names, defaults among them; none where they do not fit."""
-    constructor = inspect.getattr_static(cls, "__init__", None)
-    if not inspect.isfunction(constructor):
-        return {}
-    signature = inspect.signature(constructor)
-    try:
-        bound = signature.bind(None, *args, **kwargs)
-    except TypeError:
-        return {}
-    bound.apply_defaults()
-    _, *found = bound.arguments.items()
-    several = {name for name, each in signature.parameters.items() if each.kind is each.VAR_KEYWORD}
-    return {
-        key: value for name, given in found for key, value in (given.items() if name in several else [(name, given)])
-    }

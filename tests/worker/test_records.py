@@ -1,0 +1,151 @@
+"""Configurations and records of packages that are not installed, which are data all the same."""
+
+import importlib
+import inspect
+import sys
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from fxworker import absent
+from fxworker.absent import importing, is_stand_in
+from fxworker.arguments import Search
+from fxworker.building import attempt
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(torch.jit, "script", torch.jit.script)
+    before = set(sys.modules)
+    yield
+    absent._STAND_INS.names.clear()
+    absent._STAND_INS.found.clear()
+    sys.meta_path[:] = [each for each in sys.meta_path if each is not absent._STAND_INS]
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def imported(tmp_path, text):
+    (tmp_path / "project_file.py").write_text(text)
+    importing(lambda: importlib.import_module("project_file"))
+    return sys.modules["project_file"]
+
+
+def test_a_configuration_keeps_what_is_put_into_it(tmp_path):
+    module = imported(
+        tmp_path,
+        "import no_such_thing\nfrom no_such_thing.config import CfgNode as CN\n"
+        "def small():\n"
+        "    config = no_such_thing.ConfigDict()\n    config.width = 8\n"
+        "    config.inner = no_such_thing.ConfigDict({'depth': 2, 'sizes': {'patch': 4}})\n"
+        "    config.inner.heads = 4\n    config.inner.sizes.window = 7\n    return config\n"
+        "SMALL = small()\n"
+        "_C = CN()\n_C.MODEL = CN()\n_C.MODEL.DIM = 3\n_C.freeze()\n"
+        "def fresh():\n    found = _C.clone()\n    found.merge_from_file('x.yaml')\n    found.MODEL.DIM += 1\n"
+        "    return found\n",
+    )
+    assert module.SMALL == {"width": 8, "inner": {"depth": 2, "sizes": {"patch": 4, "window": 7}, "heads": 4}}
+    assert module.small().inner["heads"] == 4  # Also when nothing is imported any more.
+    assert (module.fresh().MODEL.DIM, module._C.MODEL.DIM) == (4, 3)
+    with pytest.raises(AttributeError, match="height"):
+        _ = module.SMALL.height
+
+
+def test_configurations_are_merged(tmp_path):
+    module = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import merge_dict, Conf\n"
+        "class Net(torch.nn.Module):\n"
+        "    DEFAULTS = {'width': 4, 'inner': {'depth': 2, 'heads': 1}}\n"
+        "    def __init__(self, options=None):\n        super().__init__()\n"
+        "        options = merge_dict(self.DEFAULTS, options)\n        options['rate'] = 8\n"
+        "        self.options = Conf.merge(options, {'inner': {'heads': 3}})\n"
+        "    def forward(self, x): return x\n",
+    )
+    found = module.Net().options
+    assert (found.width, found.rate, found.inner) == (4, 8, {"depth": 2, "heads": 3})
+    assert module.Net.DEFAULTS["inner"]["heads"] == 1
+    assert module.Net({"width": 5}).options.width == 5
+
+
+def test_a_base_keeps_the_arguments_as_they_are_when_it_is_told(tmp_path):
+    module = imported(
+        tmp_path,
+        "import no_such_thing as nt\n"
+        "class Net(nt.LightningModule):\n"
+        "    def __init__(self, inner=None, **rest):\n        super().__init__()\n"
+        "        inner = inner or {'width': 3}\n        self.save_hyperparameters()\n"
+        "        self.width = self.hparams.inner['width']\n"
+        "    def forward(self, x): return x\n",
+    )
+    assert module.Net(other=1).width == 3
+
+
+def test_what_is_taken_out_of_a_part_is_one(tmp_path):
+    module = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import build_backbone, Head\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, names=('a', 'b')):\n        super().__init__()\n"
+        "        self.backbone = build_backbone(names)\n"
+        "        shapes = self.backbone.output_shape()\n"
+        "        self.fc = torch.nn.ModuleList([torch.nn.Linear(shapes[each].channels, 2) for each in names])\n"
+        "        self.out = torch.nn.Linear(shapes['hidden_dim'], 2)\n"
+        "    def forward(self, x): return self.backbone[0](x)\n",
+    )
+    net = module.Net()
+    assert [each.in_features for each in (*net.fc, net.out)] == [64, 64, 64]
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        net(1)
+
+
+def test_a_class_of_annotated_fields_is_made_of_them(tmp_path):
+    module = imported(
+        tmp_path,
+        "from typing import ClassVar\nimport torch\nfrom no_such_thing import BaseModel, Field, define\n"
+        "class Config(BaseModel):\n"
+        "    kind: ClassVar[str] = 'a'\n"
+        "    base: int = Field(..., ge=1)\n    mults: tuple = (1, 2)\n"
+        "    names: list = Field(default_factory=list)\n    depth: int = Field(3, le=9)\n"
+        "@define\nclass Other:\n    width: int\n    heads: int = 2\n"
+        "class Plain(BaseModel):\n    pass\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, config: Config, other: Other):\n        super().__init__()\n"
+        "        self.fc = torch.nn.Linear(config.base * config.depth, other.width)\n"
+        "        assert isinstance(config, Config) and isinstance(other, Other)\n",
+    )
+    config = module.Config(base=4, depth=5)
+    assert vars(config) == {"base": 4, "mults": (1, 2), "names": [], "depth": 5}
+    assert config.names is not module.Config(base=4).names
+    assert list(inspect.signature(module.Config).parameters) == ["base", "mults", "names", "depth"]
+    with pytest.raises(TypeError, match="missing 1 required keyword-only arguments: 'base'"):
+        module.Config()
+    assert vars(module.Other(8)) == {"width": 8, "heads": 2}
+    assert not is_stand_in(module.Config)
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        module.Plain()
+    expression, _ = Search("Net", module.Net, vars(module), partial(attempt, real=False)).run()
+    assert expression == "Net(config=Config(base=64), other=Other(width=64))"
+
+
+def test_a_dataclass_with_an_absent_base_is_a_record(tmp_path):
+    module = imported(
+        tmp_path,
+        "from dataclasses import dataclass\nfrom no_such_thing import Base, II\n"
+        "@dataclass\nclass Config(Base):\n    rate: float = II('task.rate')\n    depth: int = 2\n",
+    )
+    assert module.Config(rate=1.0).depth == 2
+
+
+def test_an_object_that_holds_data_is_made_a_mapping(tmp_path):
+    module = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import OmegaConf\n"
+        "class Inner(torch.nn.Module):\n    def __init__(self, width, depth=1):\n        super().__init__()\n"
+        "class Net(torch.nn.Module):\n    def __init__(self, config):\n        super().__init__()\n"
+        "        self.inner = Inner(**OmegaConf.to_container(config.inner, resolve=True))\n",
+    )
+    assert isinstance(module.Net(SimpleNamespace(inner=SimpleNamespace(width=3))).inner, module.Inner)
