@@ -116,6 +116,7 @@ def trace(
         session.report(),
         problems=(*problems, *session.left_alone()),
         dependencies=document.dependencies(loaded.failures),
+        unfinished=bool(session.late),
     )
 
 
@@ -159,7 +160,7 @@ def warm_up_more() -> None:
     torch.randn(1, device="meta")
 
 
-_GUESSING: Final = 0.6
+_GUESSING: Final = 0.75
 """The part of the time for a request after which nothing is guessed any more: what is known by then is to be told."""
 
 _FITTING: Final = 4.0

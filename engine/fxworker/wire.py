@@ -401,7 +401,8 @@ class TraceReport:
 
     `problems` are those of the whole file (import failed, timed out, the worker died); `dependencies` are the files
     below the roots that executing the file imported; `output` is the tail of what user code printed; `denied` is what
-    the sandbox has kept the file from, so that it failed.
+    the sandbox has kept the file from, so that it failed. One that is `unfinished` had no time to look for everything:
+    the answer to the same request, asked again, goes on with it.
     """
 
     id: int
@@ -414,6 +415,7 @@ class TraceReport:
     timings: Timings = Timings()
     output: str = ""
     denied: str = ""
+    unfinished: bool = False
 
 
 @dataclass(frozen=True, slots=True)

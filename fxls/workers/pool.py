@@ -44,6 +44,9 @@ _PATIENCE: Final = 20.0
 _PHASES: Final = 5
 """How often a request's limit may be used up: twice by importing, once by executing, twice by all its targets."""
 
+_ROUNDS: Final = 3
+"""How often a request is made in all while there was no time to look for everything: each goes on where one ended."""
+
 _START_PATIENCE: Final = 120.0
 """Seconds that importing torch may take."""
 
@@ -135,7 +138,14 @@ class PooledWorker:
         environment = await template.described()
         if environment.problem:
             return _dead_trace(request, environment.problem)
-        return await template.trace(replace(request, id=next(self._ids), early=on_early is not None), on_early)
+        for _ in range(_ROUNDS - 1):
+            report = await template.trace(self._numbered(request, on_early), on_early)
+            if not report.unfinished:
+                return report
+        return await template.trace(self._numbered(request, on_early), on_early)
+
+    def _numbered(self, request: TraceRequest, on_early: OnEarly | None) -> TraceRequest:
+        return replace(request, id=next(self._ids), early=on_early is not None)
 
     async def profile(self, request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
         """Return the measurements of one model, made in a process of their own. Cancelling ends it at once."""

@@ -5,6 +5,7 @@
     # fake: garbage            write something that is no message
     # fake: problem            report FX001 on this line
     # fake: sluggish           profile for 20 s
+    # fake: unfinished 1       the first such trace had no time to look for everything
     # fake: imports PATH       report that the file depends on PATH, and FX001 on this line if that says `fake: problem`
 
 The environment variable FXLS_FAKE_LOG names a file to which it appends what it is asked.
@@ -28,6 +29,7 @@ _spec.loader.exec_module(wire)
 _TOLD = re.compile(r"#\s*fake:\s*(\w+)\s*(.*)")
 _lock = threading.Lock()
 _cancelled: dict[int, threading.Event] = {}
+_unfinished: list[int] = []
 
 
 def main() -> None:
@@ -61,7 +63,7 @@ def main() -> None:
 
 
 def trace(request) -> None:
-    problems, dependencies = [], []
+    problems, dependencies, unfinished = [], [], False
     for number, line in enumerate(request.text.splitlines(), 1):
         told = _TOLD.search(line)
         if told is None:
@@ -76,6 +78,9 @@ def trace(request) -> None:
                     os.write(1, b"{}\n")
             case "problem":
                 problems.append(problem(request, number))
+            case "unfinished":
+                _unfinished.append(request.id)
+                unfinished = len(_unfinished) <= int(told[2])
             case "imports":
                 dependencies.append(told[2].strip())
                 if "fake: problem" in Path(dependencies[-1]).read_text("utf-8"):
@@ -102,6 +107,7 @@ def trace(request) -> None:
             tuple(targets),
             tuple(problems),
             tuple(dependencies),
+            unfinished=unfinished,
         )
     )
 

@@ -64,6 +64,14 @@ def gone(pid):
     return state.exists() and state.read_text().split()[2] == "Z"
 
 
+@pytest.mark.parametrize(("unfinished", "asked"), [(0, 1), (1, 2), (9, 3)])
+async def test_what_there_was_no_time_for_is_asked_for_again(worker, log, unfinished, asked):
+    report = await worker.trace(request(f"# fake: unfinished {unfinished}"))
+
+    assert report.unfinished is (unfinished > 2)
+    assert len(await log.wait_for("trace", asked)) == asked
+
+
 async def test_the_environment_is_what_the_worker_says(worker):
     report = await worker.environment()
     assert (report.torch, report.devices, report.problem) == ("2.13.0", ("cpu",), "")

@@ -75,6 +75,7 @@ def test_what_there_was_no_time_for_is_said_and_done_the_next_time(traced, monke
     (unbuilt,) = of(report, "Sized").problems
     assert unbuilt.code == "FX103"
     assert "no time was left to look for arguments" in unbuilt.explanation
+    assert (report.unfinished, fed.unfinished) == (True, False)
     assert fed.problems == ()
     assert of(fed, "Net").inputs is not None
     assert of(fed, "Sized").status == "complete"
