@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def trace(request) -> None:
-    problems, dependencies, unfinished = [], [], False
+    problems, dependencies = [], []
     for number, line in enumerate(request.text.splitlines(), 1):
         told = _TOLD.search(line)
         if told is None:
@@ -78,9 +78,6 @@ def trace(request) -> None:
                     os.write(1, b"{}\n")
             case "problem":
                 problems.append(problem(request, number))
-            case "unfinished":
-                _unfinished.append(request.id)
-                unfinished = len(_unfinished) <= int(told[2])
             case "imports":
                 dependencies.append(told[2].strip())
                 if "fake: problem" in Path(dependencies[-1]).read_text("utf-8"):
@@ -107,9 +104,17 @@ def trace(request) -> None:
             tuple(targets),
             tuple(problems),
             tuple(dependencies),
-            unfinished=unfinished,
+            unfinished=is_unfinished(request),
         )
     )
+
+
+def is_unfinished(request) -> bool:
+    told = re.search(r"# fake: unfinished (\d+)", request.text)
+    if told is None:
+        return False
+    _unfinished.append(request.id)
+    return len(_unfinished) <= int(told[1])
 
 
 def problem(request, number):
