@@ -180,7 +180,7 @@ def _constants(visits: Sequence[tuple[str, dict[str, Any]]]) -> dict[Any, str]:
 
     There are mostly none, which the types of all values together tell.
     """
-    values = chain.from_iterable([_own_values(attributes) for _, attributes in visits])
+    values = chain.from_iterable([own_values(attributes) for _, attributes in visits])
     if not any(issubclass(kind, CONSTANT_TYPES) for kind in set(map(type, values)) - _NEVER_CONSTANT):
         return {}
     return {
@@ -191,7 +191,7 @@ def _constants(visits: Sequence[tuple[str, dict[str, Any]]]) -> dict[Any, str]:
     }
 
 
-def _own_values(attributes: dict[str, Any]) -> Iterator[object]:
+def own_values(attributes: dict[str, Any]) -> Iterator[object]:
     """The values of the attributes that not every module has, and nothing else is touched."""
     values = reversed(attributes.values())
     if next(iter(attributes), None) != _FIRST_ATTRIBUTE:

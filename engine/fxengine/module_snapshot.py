@@ -27,6 +27,9 @@ _SEED: Final = 0
 _MOST_KEPT: Final = 1 << 16
 """The most elements that a buffer has whose data are kept."""
 
+_FRESH: Final = 624
+"""Where numpy's generator is that nobody has drawn from yet."""
+
 MISSING: Final = object()
 """Stands for the value of an attribute that does not exist."""
 
@@ -71,18 +74,36 @@ class Snapshot:
         self._root = root
 
     def restore(self, changed: "Sequence[Changed] | None" = None) -> None:
-        """Put everything back; `changed` are the modules that differ, if that is known."""
+        """Put everything back; `changed` are the modules that differ, the root apart, if that is known."""
         for module, kept in self.changed() if changed is None else changed:
             kept.restore(module)
+        if changed is not None and isinstance(self._root, nn.Module):
+            self._modules[self._root].restore(self._root)
         _restore_random_state(self._random)
 
     def changed(self) -> "list[Changed]":
         """The modules in which anything is different now."""
         return [(module, kept) for module, kept in self._modules.items() if kept.has_changed(module)]
 
+    def tensors(self) -> Iterator[torch.Tensor]:
+        """Yield the tensors that the model had: parameters, buffers, and those in attributes and containers."""
+        for kept in self._modules.values():
+            yield from kept.tensors()
+
     def has_drawn(self) -> bool:
         """Whether a random generator of torch's, Python's or numpy's is not where it was."""
         return not _is_same_state(self._random, _random_state())
+
+    def drawn(self) -> tuple[bool, bool]:
+        """Whether torch's random generator is not where it was, and whether Python's or numpy's is not."""
+        ours_before, python_before, numpys_before = self._random
+        ours, python, numpys = now = _random_state()
+        if numpys_before is None and numpys is not None:
+            # Meanwhile numpy has made its generator, which is where no number was drawn of it yet, or beyond.
+            elsewhere = python != python_before or numpys[2] != _FRESH
+        else:
+            elsewhere = not _is_same_state(self._random, (ours_before, *now[1:]))
+        return not torch.equal(ours, ours_before), elsewhere
 
     def changes(self, changed: "Sequence[Changed]") -> tuple[Change, ...]:
         """What is different in modules, in no particular order. A tracer's own constants in the root do not count."""
@@ -147,6 +168,13 @@ class _Kept:
                 with torch.no_grad():
                     tensor.resize_(data.shape).copy_(data)
         self.versions = [(tensor, _version(tensor) or 0) for tensor, _ in self.versions]
+
+    def tensors(self) -> Iterator[torch.Tensor]:
+        """Yield the tensors that were there."""
+        for content in (self.attributes, *(content for _, content in self.containers)):
+            for value in content.values() if isinstance(content, dict) else content:
+                if isinstance(value, torch.Tensor):
+                    yield value
 
     def has_changed(self, module: nn.Module) -> bool:
         """Whether anything in the module is different."""

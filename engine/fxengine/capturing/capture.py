@@ -1,5 +1,6 @@
 """`capture`: a model and inputs in, a graph module with its guards out."""
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -12,8 +13,11 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.capturing.arguments import Leaf, Parameters, leaves_of, replaced
+from fxengine.capturing.former import Former
 from fxengine.capturing.guards import InputGuard, fact_of, in_order
 from fxengine.capturing.held import Place
+from fxengine.capturing.next_runs import Left, StateDependent, difference, left_behind, patch_draws, path_of, problem_of
+from fxengine.capturing.outside import Outside
 from fxengine.capturing.recording import Recording
 from fxengine.capturing.rest import Rest
 from fxengine.capturing.surroundings import patch_surroundings
@@ -28,7 +32,7 @@ from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.immutable_collections import immutable_dict
 from fxengine.interception import call_as_torch_does, intercept_modules
-from fxengine.module_snapshot import Snapshot
+from fxengine.module_snapshot import Change, Changed, Snapshot
 from fxengine.node import Node
 from fxengine.patching import Patches
 from fxengine.running import running_tracer
@@ -117,11 +121,12 @@ def capture(
         again = run.result()
     if again.problems:
         return found
-    if not run.variable:
+    if not run.variable and not run.has_drawn:
         return again
-    # What each run changes is no constant, which is known only now.
-    last = _Capturing(root, args, kwargs, user_paths, may_load=may_load, variable=run.variable, known=known).result()
-    return again if last.problems else last
+    # What each run changes, or draws, is no constant, which is known only now.
+    return _Capturing(
+        root, args, kwargs, user_paths, may_load=may_load, variable=run.variable, known=known, looks_after=run.has_drawn
+    ).result()
 
 
 class _Capturing:
@@ -130,6 +135,7 @@ class _Capturing:
     Attributes:
         assigned: The buffers by name to which the code assigned others of the same kind.
         tables: The inputs, as bits, whose numbers were wanted where the capture stopped, and may be taken for known.
+        has_drawn: Whether random numbers were drawn that became constants, and nobody looked after it.
     """
 
     def __init__(
@@ -142,10 +148,15 @@ class _Capturing:
         may_load: bool,
         variable: Mapping[str, Tensor] | None = None,
         known: int = 0,
+        looks_after: bool = False,
     ) -> None:
         self.assigned: dict[str, Tensor] = {}
+        self._by_leaves: dict[str, Tensor] = {}
         self.tables = 0
+        self.has_drawn = False
+        self._looks_after = looks_after
         self._known = known
+        self._may_load = may_load
         self._variable = variable or {}
         self._root = root
         self._describer = Describer(root, "forward", user_paths)
@@ -154,8 +165,10 @@ class _Capturing:
         self._kwargs = kwargs
         self._tracer = CaptureTracer()
         self._recording = self._tracer.recording = Recording(
-            self._tracer, _device_of(root, args, kwargs), may_load=may_load
+            self._tracer, _device_of(root, args, kwargs), may_load=may_load, looks_after=looks_after
         )
+        self._changed: list[Changed] | None = None
+        self._changes: tuple[Change, ...] | None = None
         self._leaves: list[Leaf] = []
         self._parameters: Parameters | None = None
 
@@ -166,12 +179,49 @@ class _Capturing:
 
     def result(self) -> Capture:
         """Run the model."""
-        tracer = self._tracer
-        snapshot = Snapshot(self._root)
-        tracer._enter_root(self._root)
-        tracer._records_plainly = True
+        snapshot, outside = Snapshot(self._root), Outside(self._root)
+        initial = functools.cache(lambda: frozenset((*map(id, snapshot.tensors()), *outside.tensors)))
         problems: tuple[TracingProblem, ...] = ()
         module = rest = None
+        try:
+            error = self._attempt(snapshot, outside, initial)
+            changes = snapshot.changes(snapshot.changed()) if self._changes is None else self._changes
+            repeated = {**self._by_leaves, **(self.assigned if self._variable else {})}
+            left = left_behind(snapshot, outside, self._tracer, changes, repeated)
+            self.has_drawn = left.drawn and not self._looks_after
+            if error is not None:
+                problems = (self._problem(error),)
+                if isinstance(error, DataDependent):
+                    self.tables = tables_among(self._leaves, error.sources)
+            elif left and not (self.variable and not self._variable) and not self.has_drawn:
+                problems = self._differences(left, initial(), repeated)
+                self._changed = None  # What was run once more has gone on from there.
+            if problems and isinstance(problems[0].exception, DataDependent | StateDependent):
+                rest = self._rest(self._parameters, problems[0], left)
+            elif problems:
+                _close(self._tracer.graph)
+            if not problems or rest is not None:
+                module = self._graph_module()
+        finally:
+            snapshot.restore(self._changed)
+            outside.restore()
+        signature = None if self._parameters is None else self._parameters.signature
+        return Capture(module, self._tracer.graph, self._guards(), problems, rest, signature)
+
+    def _attempt(
+        self,
+        snapshot: Snapshot,
+        outside: Outside,
+        initial: Callable[[], frozenset[int]],
+        draw: float | None = None,
+    ) -> BaseException | None:
+        """Run the model, and return what ends that before its end."""
+        tracer = self._tracer
+        tracer._enter_root(self._root)
+        tracer._records_plainly = True
+        tracer.know(outside.tensors)
+        self._recording.generators = outside.generators
+        self._recording.values.initial = initial
         token = running_tracer.set(tracer)
         try:
             # What is scripted is not compiled: there is no data for it.
@@ -179,24 +229,42 @@ class _Capturing:
                 tracer._patches = patches
                 intercept_modules(patches)
                 patch_surroundings(patches)
-                self._run()
-            module = self._graph_module()
+                if draw is not None:
+                    patch_draws(patches, draw)
+                self._run(snapshot)
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's code raises whatever it likes.
-            error = self._dependence(raised)
-            problems = (self._problem(error),)
-            if isinstance(error, DataDependent):
-                self.tables = tables_among(self._leaves, error.sources)
-            if isinstance(error, DataDependent) and self._parameters is not None:
-                rest = self._rest(self._parameters, problems[0])
-                module = self._graph_module()
-            else:
-                _close(tracer.graph)
+            return self._dependence(raised)
         finally:
             tracer._patches = None
             running_tracer.reset(token)
-            snapshot.restore()
-        signature = None if self._parameters is None else self._parameters.signature
-        return Capture(module, tracer.graph, self._guards(), problems, rest, signature)
+        return None
+
+    def _differences(
+        self, left: Left, initial: frozenset[int], repeated: Mapping[str, Tensor]
+    ) -> tuple[TracingProblem, ...]:
+        """What later runs do otherwise, as problems; in place of those `repeated` a run of the graph has no others."""
+        outside = Outside(self._root)
+        for path, tensor in repeated.items():
+            owner, _, attribute = path.rpartition(".")
+            _put(self._tracer.root.get_submodule(owner), attribute, tensor)
+
+        def capture_next(former: Former, draw: float | None) -> tuple[CaptureTracer, TracingProblem | None]:
+            following = _Capturing(
+                self._root,
+                self._args,
+                self._kwargs,
+                self._describer.user_paths,
+                may_load=self._may_load,
+                variable=self._variable,
+                known=self._known,
+                looks_after=self._looks_after,
+            )
+            following._recording.values.former = former
+            error = following._attempt(Snapshot(self._root), outside, lambda: initial, draw)
+            return following._tracer, None if error is None else following._problem(error)
+
+        found = difference(left, self._tracer, initial, capture_next)
+        return () if found is None else (problem_of(left, found, self._describer),)
 
     def _dependence(self, error: BaseException) -> BaseException:
         """The error itself, or what it comes from: code wanted to see a number that only data can tell."""
@@ -209,13 +277,12 @@ class _Capturing:
         found.sources = unknown.sources
         return found
 
-    def _run(self) -> None:
+    def _run(self, snapshot: Snapshot) -> None:
         tracer, root = self._tracer, self._root
         is_module = isinstance(root, nn.Module)
         site = ModuleSite("", type(root) if is_module else None, None, ())
         tracer._site = site
         args, kwargs = self._inputs(site)
-        buffers = list(root.named_buffers()) if isinstance(root, nn.Module) else []
         for tensor in self._variable.values():
             self._recording.values.hold(tensor).constant = False
         called = _call_of(root) if is_module else self._function
@@ -226,19 +293,25 @@ class _Capturing:
         if swallowed is not None:  # Eager mode would not have gone the way that the code went then.
             raise swallowed
         tracer._site = site
-        if isinstance(root, nn.Module):
-            self._write_back(buffers, dict(root.named_buffers()))
+        self._changed = snapshot.changed()
+        self._changes = snapshot.changes(self._changed)
+        self._write_back(self._changes)
         self._recording.end()
         tracer.create_node("output", "output", (tracer.create_arg(output),), {})
 
-    def _write_back(self, buffers: Iterable[tuple[str, Tensor]], now: Mapping[str, Tensor]) -> None:
-        """Let the graph change the buffers to which the code has assigned, so that the next run reads that."""
+    def _write_back(self, changes: Iterable[Change]) -> None:
+        """Let the graph change the tensors in whose place the code has put others, so that the next run reads that."""
         values = self._recording.values
-        for name, before in buffers:
-            after = now.get(name, before)
-            if after is before or after.shape != before.shape or after.dtype is not before.dtype:
+        for change in changes:
+            before, after, name = change.before, change.after, path_of(change)
+            if not isinstance(before, Tensor) or not isinstance(after, Tensor) or isinstance(before, nn.Parameter):
+                continue
+            if after is before or after.shape != before.shape or after.dtype is not before.dtype or before.grad_fn:
                 continue
             if values.stands_for(after, before):  # A leaf has assigned to it, and does so in each run.
+                self._by_leaves[name] = before
+                continue
+            if change.name not in change.module._buffers and not values.is_variable(after):
                 continue
             self.assigned[name] = before
             if name in self._variable:
@@ -273,27 +346,31 @@ class _Capturing:
         bound.arguments.update(given)
         return bound.args, bound.kwargs
 
-    def _rest(self, parameters: Parameters, stopped: TracingProblem) -> Node:
+    def _rest(self, parameters: Parameters | None, stopped: TracingProblem, left: Left) -> Node | None:
         """Let the graph end with a call of the model's own code, for what depends on data from that problem on."""
+        if parameters is None:
+            return None
         tracer, graph = self._tracer, self._tracer.graph
         tracer._site = ModuleSite("", type(self._root), None, ())
-        finished = self._still_true(tracer.finished, set(tracer.adopted))
-        if self._recording.values.changed:
+        others = {*tracer.adopted, *left.module_paths}
+        finished = self._still_true(tracer.finished, others)
+        if self._recording.values.changed or left.is_outside or isinstance(stopped.exception, StateDependent):
             # What was changed already must not be changed twice, nor numbers be drawn twice.
             finished = []
             for node in reversed([node for node in graph.nodes if node.op != "placeholder"]):
                 graph.erase_node(node)
-        last = next(reversed(graph.nodes))
+        made = set(graph.nodes)
         results = [tracer.create_arg(each.result) for each in finished]
-        self._recording.end()
+        if made.difference(node for node in graph.nodes if node.op == "placeholder"):
+            self._recording.end()
         inputs = {str(node.target).lstrip("*"): node for node in graph.nodes if node.op == "placeholder"}
         given = {name: inputs[name] for name in parameters.bound.arguments}
         path = tracer.get_fresh_qualname("_rest")
         tracer.root.add_module(path, Rest(self._root, [each.path for each in finished]))
         rest = tracer.create_node("call_module", path, (given, results), {})
-        while last is not rest:
-            last = last.next
-            last.origin = Origin(stopped.frames, stopped.module_path, stopped.module_type)
+        for node in graph.nodes:
+            if node not in made:
+                node.origin = Origin(stopped.frames, stopped.module_path, stopped.module_type)
         graph.output(rest)
         return rest
 
@@ -385,6 +462,14 @@ def _eagerly() -> AbstractContextManager[object]:
     if "torch._dynamo" not in sys.modules:
         return nullcontext()
     return torch.compiler.set_stance("force_eager")
+
+
+def _put(module: nn.Module, name: str, tensor: Tensor) -> None:
+    """Give a module a tensor where it has one of that name, registered or not."""
+    attributes = vars(module)
+    for kept in (attributes["_buffers"], attributes):
+        if name in kept:
+            kept[name] = tensor
 
 
 def _close(graph: Graph) -> None:

@@ -14,8 +14,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
+from fxengine.capturing.drawing import RANDOM
 from fxengine.capturing.evaluation import mutates
-from fxengine.capturing.questions import RANDOM
 from fxengine.node import Node, map_arg
 
 __all__ = ["computed"]

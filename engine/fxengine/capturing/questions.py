@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-__all__ = ["DATA", "DETACHED", "METADATA", "PIECES", "PLACES", "RANDOM", "SHAPE", "Kind", "asked_of_shape"]
+__all__ = ["DATA", "DETACHED", "METADATA", "PIECES", "PLACES", "SHAPE", "Kind", "asked_of_shape", "functions"]
 
 Kind: TypeAlias = Literal["shape", "dtype", "device", "layout", "requires_grad", ""]
 """What a graph is specialised on where the answer decides something; empty for what the same code always answers."""
 
 
-def _functions(names: str, *owners: Any) -> list[Callable[..., Any]]:
+def functions(names: str, *owners: Any) -> list[Callable[..., Any]]:
     """The functions, methods and getters of these names, as far as this version of torch has them."""
     found = [getattr(owner, name, None) for owner in owners for name in names.split()]
     return [each if callable(each) else each.__get__ for each in found if each is not None]
@@ -23,40 +23,40 @@ def _functions(names: str, *owners: Any) -> list[Callable[..., Any]]:
 
 METADATA: Final[dict[Callable[..., Any], Kind]] = {
     **dict.fromkeys(
-        _functions("shape ndim size dim ndimension numel nelement __len__ nbytes is_same_size", Tensor), "shape"
+        functions("shape ndim size dim ndimension numel nelement __len__ nbytes is_same_size", Tensor), "shape"
     ),
-    **dict.fromkeys(_functions("stride is_contiguous storage_offset is_non_overlapping_and_dense", Tensor), "shape"),
-    **dict.fromkeys(_functions("numel", torch), "shape"),
+    **dict.fromkeys(functions("stride is_contiguous storage_offset is_non_overlapping_and_dense", Tensor), "shape"),
+    **dict.fromkeys(functions("numel", torch), "shape"),
     **dict.fromkeys(
-        _functions("dtype is_floating_point is_complex is_signed element_size itemsize is_quantized", Tensor), "dtype"
+        functions("dtype is_floating_point is_complex is_signed element_size itemsize is_quantized", Tensor), "dtype"
     ),
-    **dict.fromkeys(_functions("is_floating_point is_complex is_signed", torch), "dtype"),
-    **dict.fromkeys(_functions("layout is_sparse is_nested is_sparse_csr is_mkldnn", Tensor), "layout"),
-    **dict.fromkeys(_functions("requires_grad is_leaf grad_fn", Tensor), "requires_grad"),
+    **dict.fromkeys(functions("is_floating_point is_complex is_signed", torch), "dtype"),
+    **dict.fromkeys(functions("layout is_sparse is_nested is_sparse_csr is_mkldnn", Tensor), "layout"),
+    **dict.fromkeys(functions("requires_grad is_leaf grad_fn", Tensor), "requires_grad"),
     **dict.fromkeys(
-        _functions(
+        functions(
             "grad names _version _base is_inference is_conj is_neg is_shared is_pinned has_names __hash__ data_ptr "
             "__repr__ __str__ output_nr is_set_to __dir__ retains_grad _is_view untyped_storage",
             Tensor,
         ),
         "",
     ),
-    **dict.fromkeys(_functions("is_conj is_neg is_inference", torch), ""),
-    **dict.fromkeys(_functions("result_type", torch), "dtype"),
+    **dict.fromkeys(functions("is_conj is_neg is_inference", torch), ""),
+    **dict.fromkeys(functions("result_type", torch), "dtype"),
 }
 """Questions that a tensor without data answers as any other does."""
 
-SHAPE: Final = _functions("shape", Tensor)[0]
+SHAPE: Final = functions("shape", Tensor)[0]
 """The question for all sizes, of which the code may then read one."""
 
 PIECES: Final[Mapping[Callable[..., Any], int]] = {
-    **dict.fromkeys(_functions("unbind", Tensor, torch), 1),
-    **dict.fromkeys(_functions("split", Tensor, torch), 2),
+    **dict.fromkeys(functions("unbind", Tensor, torch), 1),
+    **dict.fromkeys(functions("split", Tensor, torch), 2),
 }
 """Functions that return as many tensors as a size says, with the place of the argument that names the dimension."""
 
-_LENGTH: Final = frozenset(_functions("__len__", Tensor))
-_RANK: Final = frozenset(_functions("ndim dim ndimension", Tensor))
+_LENGTH: Final = frozenset(functions("__len__", Tensor))
+_RANK: Final = frozenset(functions("ndim dim ndimension", Tensor))
 
 
 def asked_of_shape(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
@@ -90,33 +90,19 @@ PLACES: Final[dict[Callable[..., Any], Callable[[torch.device], Any]]] = {
         "is_maia": lambda _: False,
         "get_device": lambda device: -1 if device.type == "cpu" else device.index or 0,
     }.items()
-    for getter in _functions(name, Tensor)
+    for getter in functions(name, Tensor)
 }
 """Questions about where a tensor lies, and the answers for a device: a tensor without data lies nowhere."""
 
 DATA: Final[frozenset[Callable[..., Any]]] = frozenset(
-    _functions(
+    functions(
         "item tolist __bool__ __int__ __float__ __complex__ __index__ __contains__ __array__ numpy __format__ equal "
         "allclose is_nonzero nonzero argwhere masked_select unique unique_consecutive __reduce_ex__ __dlpack__",
         Tensor,
     )
-    + _functions("equal allclose is_nonzero nonzero argwhere masked_select unique unique_consecutive", torch)
+    + functions("equal allclose is_nonzero nonzero argwhere masked_select unique unique_consecutive", torch)
 )
 """Questions that only data can answer."""
 
-DETACHED: Final[frozenset[Callable[..., Any]]] = frozenset(_functions("data detach", Tensor))
+DETACHED: Final[frozenset[Callable[..., Any]]] = frozenset(functions("data detach", Tensor))
 """Functions that return the same data without their history."""
-
-RANDOM: Final[frozenset[Callable[..., Any]]] = frozenset(
-    _functions(
-        "rand randn randint randperm rand_like randn_like randint_like normal bernoulli poisson multinomial binomial "
-        "_standard_gamma _sample_dirichlet",
-        torch,
-    )
-    + _functions(
-        "normal_ uniform_ bernoulli_ random_ exponential_ geometric_ log_normal_ cauchy_ bernoulli multinomial", Tensor
-    )
-    + _functions("normal_ uniform_ kaiming_uniform_", nn.init)
-    + _functions("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout", nn.functional)
-)
-"""Functions whose results differ from call to call, whatever they are given."""

@@ -18,13 +18,14 @@ from torch._functorch.autograd_function import custom_function_call
 from torch.overrides import TorchFunctionMode
 
 from fxengine.bytecode import passing_value
+from fxengine.capturing.drawing import RANDOM, carried_out
 from fxengine.capturing.evaluation import PACKING, READS_DATA, changed_by, evaluate, mutates
 from fxengine.capturing.guards import sizes_read
 from fxengine.capturing.held import Place
 from fxengine.capturing.known import computed
 from fxengine.capturing.modules import MODULE_RULES
 from fxengine.capturing.objects import with_tensors
-from fxengine.capturing.questions import DATA, DETACHED, METADATA, PIECES, PLACES, RANDOM, SHAPE, asked_of_shape
+from fxengine.capturing.questions import DATA, DETACHED, METADATA, PIECES, PLACES, SHAPE, asked_of_shape
 from fxengine.capturing.spelling import spelled
 from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number, is_loaded
 from fxengine.capturing.values import Values
@@ -51,23 +52,29 @@ class Recording(TorchFunctionMode):
         quiet: How many leaves are running: what they call is carried out and not recorded.
         in_vmap: Whether a `vmap` runs that does not work on constants only.
         in_functional_call: How many calls of modules run that were given other parameters.
+        generators: The generators of random numbers that go on from run to run, by identity.
         refusals: What was raised where code wanted data, each with the calls of modules that had returned by then.
     """
 
-    def __init__(self, tracer: "CaptureTracer", device: torch.device, *, may_load: bool = True) -> None:
+    def __init__(
+        self, tracer: "CaptureTracer", device: torch.device, *, may_load: bool = True, looks_after: bool = False
+    ) -> None:
         """Record with `tracer`; `device` is where all tensors without data seem to lie.
 
-        With `may_load` what only data can tell may be a value, whatever torch has to load for that.
+        With `may_load` what only data can tell may be a value, whatever torch has to load for that. With `looks_after`
+        each call that is carried out is checked for having drawn random numbers.
         """
         super().__init__()
         self.values = Values(tracer, device)
         self.quiet = 0
         self.in_vmap = False
         self.in_functional_call = 0
+        self.generators: Mapping[int, torch.Generator] = {}
         self.refusals: list[tuple[DataDependent, list[Finished]]] = []
         self._tracer = tracer
         self._device = device
         self._may_load = may_load
+        self._looks_after = looks_after
         self._asked: dict[tuple[Any, ...], Trail] = {}
 
     def __torch_function__(
@@ -97,8 +104,17 @@ class Recording(TorchFunctionMode):
             return self._record(func, args, kwargs)
         if func in DETACHED and self.values.is_state(args[0]):  # What changes one of the two changes the other.
             return args[0]
+        return self._carry_out(func, args, kwargs)
+
+    def _carry_out(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Carry out a call for real: what it makes is a constant, unless it was drawn."""
         self.values.read(args)
-        result = func(*args, **kwargs)
+        if self._looks_after:
+            result, has_drawn = carried_out(func, args, kwargs)
+            if has_drawn:
+                return self._record(func, args, kwargs, draws=True)
+        else:
+            result = func(*args, **kwargs)
         if func in _FACTORIES and type(result) is Tensor:
             self.values.remember(result, func, args, kwargs)
         return result
@@ -210,32 +226,46 @@ class Recording(TorchFunctionMode):
     def _is_recorded(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if self.values.is_symbolic(args) or (kwargs and self.values.is_symbolic(kwargs.values())):
             return True
-        if func in RANDOM and kwargs.get("generator") is None and kwargs.get("training", True):
+        if func in RANDOM and kwargs.get("training", True) and self._lasts(kwargs.get("generator")):
             return True
         if func in _SIZED and _elements(args, kwargs) > _MOST_ELEMENTS:
             return True
         # A change of what belongs to the model is for the graph to make, each time it runs.
         return self._changes_state(func, args, kwargs)
 
+    def _lasts(self, generator: torch.Generator | None) -> bool:
+        """Whether a generator goes on from run to run; one that the code has made draws the same in each."""
+        return generator is None or id(generator) in self.generators
+
     def _changes_state(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Whether a call changes what belongs to the model."""
         return any(self.values.is_part_of_state(each) for each in changed_by(func, args, kwargs))
 
-    def _record(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Carry out a call without data and append its node."""
+    def _record(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, draws: bool = False
+    ) -> Any:
+        """Carry out a call without data and append its node; with `draws` what it draws is no constant."""
+        draws = draws or func in RANDOM
         if func in PIECES and args:
             self._note("shape", func, args, kwargs)
         for target in changed_by(func, args, kwargs):
             self.values.make_variable(target)
-        self.values.changed |= func in RANDOM or func is torch.autograd.grad
+        self.values.changed |= draws or func is torch.autograd.grad
         node_args, node_kwargs, values, named, used, sources = self.values.arguments(args, kwargs)
-        if (func in RANDOM or func in _SIZED) and not any(isinstance(value, Tensor) for value in values):
+        if (draws or func in _SIZED) and not any(isinstance(value, Tensor) for value in values):
             named = {**named, "device": "meta"}
+        generator = kwargs.get("generator")
+        if isinstance(generator, torch.Generator):
+            if not self._lasts(generator):
+                raise self.refused("a generator that is made in each run draws for a tensor that depends on the inputs")
+            named = {name: value for name, value in named.items() if name != "generator"}
         if func in READS_DATA:
             values = self.values.with_data(values, args, READS_DATA[func])
         result = self._computed(func, values, named, sources)
         opcode, target, node_args, label = spelled(func, node_args, node_kwargs)
         node = self.values.append(opcode, target, node_args, node_kwargs, label, used)
+        if draws:
+            self.values.drawn.add(node)
         return self._kept(result, Place(node), sources, has_data=func in PACKING)
 
     def _evaluate(self, func: Callable[..., Any], values: tuple[Any, ...], named: dict[str, Any]) -> Any:

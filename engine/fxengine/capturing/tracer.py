@@ -1,6 +1,6 @@
 """The tracer of a capture: names what belongs to the model, and decides which calls of modules are leaves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -76,6 +76,11 @@ class CaptureTracer(Tracer):
         self._attributes = {id(each): name for each, name in self.tensor_attrs.items() if isinstance(each, Tensor)}
         return function
 
+    def know(self, tensors: Mapping[int, tuple[Tensor, str]]) -> None:
+        """Take tensors for the model's own that lie outside of its modules; by identity, with their names."""
+        for identity, (_, name) in tensors.items():
+            self._attributes.setdefault(identity, name)
+
     def create_arg(self, a: Any) -> Any:
         """Return what stands for a value in a node's arguments; for a tensor, the node that computes it."""
         if isinstance(a, Tensor):
@@ -142,6 +147,11 @@ class CaptureTracer(Tracer):
             self._other_names[first] = self.get_fresh_qualname(f"_{first}_")
             setattr(self.root, self._other_names[first], getattr(self.root, first))
         return ".".join(filter(None, (self._other_names[first], rest)))
+
+    @property
+    def own_names(self) -> Iterable[str]:
+        """The attributes of the root that stand for others whose names a graph module needs for itself."""
+        return self._other_names.values()
 
     def restore_state(self) -> None:
         """Give the names that the graph uses the tensors again that they stood for."""

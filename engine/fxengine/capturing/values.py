@@ -6,13 +6,14 @@ their first use; a change in place gives a tensor a new node.
 
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor, nn
 from torch._C._functorch import is_batchedtensor, is_functorch_wrapped_tensor
 
+from fxengine.capturing.former import Former, taken_over
 from fxengine.capturing.held import Held, Place
 from fxengine.capturing.modes import Modes
 from fxengine.capturing.objects import is_record, tensors_in, with_tensors
@@ -44,6 +45,9 @@ class Values:
         reworked: The tensors that were changed in place, by identity and in order; instead of views what they show.
         altered: The buffers by name that were changed in place after something had been computed from their data.
         asserted: The buffers by identity of which the graph asserts what is in them.
+        drawn: The nodes that draw random numbers.
+        former: What the run before has left behind, where this one goes on from there.
+        initial: Tells which tensors the model had before the run, by identity.
         on_constants: Whether a `vmap` is being tried that may work on constants only.
         unknown: What is known of sizes and numbers that only data can tell; None as long as there are none.
         modes: Which modes are on where the graph ends now.
@@ -56,6 +60,9 @@ class Values:
         self.reworked: list[int] = []
         self.altered: dict[str, Tensor] = {}
         self.asserted: set[int] = set()
+        self.drawn: set[Node] = set()
+        self.former: Former | None = None
+        self.initial: Callable[[], Container[int]] = frozenset
         self.on_constants = False
         self.unknown: Unknown | None = None
         self.modes = Modes(tracer, device)
@@ -100,6 +107,8 @@ class Values:
         if held is not None:
             return not held.constant
         if tensor.is_meta or isinstance(tensor, nn.Parameter) or id(tensor) in self._leaves_own:
+            return True
+        if self.former is not None and self.former.has(tensor):
             return True
         base = tensor._base
         owner = None if base is None else self.held.get(id(base))
@@ -370,7 +379,13 @@ class Values:
         return held
 
     def _adopt(self, tensor: Tensor) -> Held:
-        name = self._tracer.name_in_root(tensor)
+        former = self.former
+        if former is not None and former.has(tensor):
+            given = (former.number_of(tensor),)
+            return Held(tensor, to_meta(tensor), Place(None, made=("call_function", taken_over, given, _NO_KWARGS)), 0)
+        # What has no data and was not there before was made by this run, whatever it is called now.
+        is_new = tensor.is_meta and id(tensor) not in self.initial()
+        name = None if is_new else self._tracer.name_in_root(tensor)
         is_constant = not (tensor.is_meta or isinstance(tensor, nn.Parameter) or id(tensor) in self._leaves_own)
         if name is None:
             alias = self._alias(tensor) if tensor.is_meta else None

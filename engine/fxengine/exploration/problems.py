@@ -93,7 +93,7 @@ class Describer:
         shown = [moment for moment in inside if is_user_file(moment.path)] or inside
         # What is made at run time, as by `exec`, has no source to show: its caller has.
         shown = [moment for moment in shown if moment.source.text] or shown
-        frames = tuple(moment.source for moment in _shortened(shown)) or self._definition(verdict.rule)
+        frames = tuple(moment.source for moment in _shortened(shown)) or self.definition(verdict.rule)
         site = next(iter(frames), None)
         if shown:
             # A call that led into torch is at fault as a whole: the operand in question is one of torch's own code.
@@ -107,7 +107,7 @@ class Describer:
             exception=error,
             frames=frames,
             site=site,
-            anchor=self._anchor(site, frames),
+            anchor=self.anchor(site, frames),
             kind=case.kind,
             provenance=tuple(case.provenance),
             hints=hints(case),
@@ -131,12 +131,13 @@ class Describer:
             ),
         )
 
-    def _anchor(self, site: SourceFrame | None, frames: tuple[SourceFrame, ...]) -> SourceFrame | None:
+    def anchor(self, site: SourceFrame | None, frames: tuple[SourceFrame, ...]) -> SourceFrame | None:
+        """The place in the user's own files of what is at `site`, where `frames` have led."""
         if self.user_paths is None or (site is not None and site.path in self.user_paths):
             return site
         return next((frame for frame in reversed(frames) if frame.path in self.user_paths), None)
 
-    def _definition(self, rule: type[Rule]) -> tuple[SourceFrame, ...]:
+    def definition(self, rule: type[Rule]) -> tuple[SourceFrame, ...]:
         """Where a problem is shown that no line of the user's raised.
 
         That is the `return` whose value the graph cannot hold, if there is just one, or the head of the definition.

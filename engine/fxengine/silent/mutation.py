@@ -88,7 +88,7 @@ def changed_by(node: Node, root: nn.Module) -> Node | None:
 def root_of(node: Node, root: nn.Module) -> Node:
     """The node whose value has the memory that a node's value is in."""
     while True:
-        whole = changed_by(node, root) or _viewed(node)
+        whole = changed_by(node, root) or viewed(node)
         if whole is None:
             return node
         node = whole
@@ -98,7 +98,7 @@ def _is_name_of_change(name: str) -> bool:
     return name.endswith("_") and not name.endswith("__") and name not in _NO_CHANGE
 
 
-def _viewed(node: Node) -> Node | None:
+def viewed(node: Node) -> Node | None:
     """The node of which a node's value is a view, or None."""
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     first: Any = node.args[0] if node.args else None
@@ -118,7 +118,7 @@ def _views_of(owner: Node, before: Node) -> list[Node]:
     found = [owner]
     for each in found:
         # The list grows while it is walked: views have views.
-        found.extend(user for user in each.users if user < before and _viewed(user) is each)
+        found.extend(user for user in each.users if user < before and viewed(user) is each)
     return found
 
 

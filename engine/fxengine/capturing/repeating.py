@@ -1,0 +1,180 @@
+"""Whether a second run of a model would do what the first did, by the graphs of both.
+
+A run may leave something behind: a counter, a cache, what it was given. The graph of a first run is that of all runs if
+the graph of the next one computes the same, where what it takes over from the first may follow from the model's own
+tensors alone. So the values of both graphs are numbered: two have the same number if they are computed alike.
+"""
+
+import hashlib
+from collections.abc import Container
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fxengine.capturing.evaluation import mutates
+from fxengine.capturing.former import Former, taken_over
+from fxengine.capturing.values import Values
+from fxengine.effects import is_impure_function
+from fxengine.graph import Graph
+from fxengine.node import Node
+from fxengine.silent.mutation import changed_by, viewed
+
+__all__ = ["Numbers", "first_difference"]
+
+
+class Numbers:
+    """The values of one run, numbered: alike in all runs with the same table. Immutable once it is made.
+
+    Attributes:
+        of: The number of each node's value.
+        steady: The nodes whose values are the same in each run.
+        effects: The nodes that do something beside computing, in order.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        values: Values,
+        root: nn.Module,
+        table: dict[Any, int],
+        before: "tuple[Former, Numbers] | None" = None,
+    ) -> None:
+        """Number the values of a graph.
+
+        Args:
+            graph: The graph of the run.
+            values: What is known of its tensors.
+            root: What has the modules and objects that the graph refers to.
+            table: The numbers that were given so far.
+            before: What the run before has left behind, and its numbers.
+        """
+        self.of: dict[Node, int] = {}
+        self.steady: set[Node] = set()
+        self.effects: list[Node] = []
+        self._root = root
+        self._table = table
+        self._before = before
+        self._initial = values.initial()
+        self._drawn = values.drawn
+        self._tensors = {
+            held.node: held.tensor
+            for held in values.held.values()
+            if held.node is not None and (held.constant or held.node.op == "get_attr")
+        }
+        self._owners: dict[Node, Node] = {}
+        self._changes: dict[Node, list[Node]] = {}
+        self._made: dict[Node, int] = {}
+        for node in graph.nodes:
+            self._add(node)
+
+    def _add(self, node: Node) -> None:
+        changed = _changed_by(node, self._root)
+        whole = viewed(node) if changed is None else changed
+        owner = self._owners[node] = node if whole is None else self._owners[whole]
+        # What a run has made for itself it may change without that being seen.
+        has_effect = owner.op in {"placeholder", "get_attr"} if changed is not None else self._has_effect(node)
+        key, is_steady = self._key(node)
+        if has_effect:
+            key, is_steady = ("effect", len(self.effects), key), False
+            self.effects.append(node)
+        self.of[node] = key if type(key) is int else self._table.setdefault(key, len(self._table))
+        if is_steady:
+            self.steady.add(node)
+        changes = self._changes.setdefault(owner, [])
+        if changed is not None:
+            changes.append(node)
+        self._made[node] = len(changes)
+
+    def now(self, node: Node) -> tuple[int, bool]:
+        """The number of what a node's value has become by changes in place, and whether it is the same in each run."""
+        since = self._changes[self._owners[node]][self._made[node] :]
+        if not since:
+            return self.of[node], node in self.steady
+        key = ("changed", self.of[node], tuple(self.of[each] for each in since))
+        return self._table.setdefault(key, len(self._table)), node in self.steady and self.steady.issuperset(since)
+
+    def _key(self, node: Node) -> tuple[Any, bool]:
+        """What tells a value from others, or its number, and whether it is the same in each run."""
+        if node in self._tensors:
+            tensor = self._tensors[node]
+            return ("tensor", id(tensor) if _has_identity(tensor, self._initial) else _data_of(tensor)), True
+        target: Any = node.target
+        if target is taken_over and self._before is not None:
+            former, numbers = self._before
+            found = former.node_of(node.args[0])  # type: ignore[arg-type]
+            number, is_steady = (0, False) if found is None else numbers.now(found)
+            return (number if is_steady else ("taken over", node)), is_steady
+        if node.op == "placeholder":
+            return ("input", target), False
+        if node.op == "get_attr":
+            return ("object", id(reduce(getattr, target.split("."), self._root))), True
+        if node.op == "call_module":
+            target = _identity_of(self._root.get_submodule(target))
+        inputs = {each: self.now(each) for each in node.all_input_nodes}
+        arguments = _frozen((node.args, node.kwargs), {each: number for each, (number, _) in inputs.items()})
+        return (node.op, target, arguments), all(is_steady for _, is_steady in inputs.values())
+
+    def _has_effect(self, node: Node) -> bool:
+        if node in self._drawn:
+            return True
+        if node.op == "call_module":
+            return self._root.get_submodule(str(node.target)).training
+        return node.op == "call_function" and is_impure_function(node.target, node.args, node.kwargs)  # type: ignore[arg-type]
+
+
+def first_difference(one: Numbers, other: Numbers) -> Node | None:
+    """The node of the second run where it begins to do something else than the first, None if it does the same."""
+    known = set(one.of.values())
+    if _done(one) == _done(other):
+        return None
+    new = [node for node, number in other.of.items() if number not in known]
+    computed = [node for node in new if node.op not in {"get_attr", "output"} and node.target is not taken_over]
+    return next(iter(computed or new), next(reversed(other.of)))
+
+
+def _done(numbers: Numbers) -> tuple[Any, ...]:
+    """What a run does and returns."""
+    return (*(numbers.of[node] for node in numbers.effects), numbers.of[next(reversed(numbers.of))])
+
+
+def _changed_by(node: Node, root: nn.Module) -> Node | None:
+    """The node whose value a node changes in place, or None."""
+    found = changed_by(node, root)
+    if found is None and node.op == "call_function" and mutates(node.target, node.kwargs):  # type: ignore[arg-type]
+        first = node.kwargs.get("out", node.args[0] if node.args else None)
+        found = first if isinstance(first, Node) else None
+    return found
+
+
+def _has_identity(tensor: Tensor, initial: Container[int]) -> bool:
+    """Whether a tensor is itself in each run; others were made by a run, and are what is in them."""
+    return tensor.is_meta or id(tensor) in initial or tensor.layout is not torch.strided
+
+
+def _data_of(tensor: Tensor) -> tuple[Any, ...]:
+    data = tensor.detach().cpu().contiguous().reshape(-1)
+    if data.is_quantized:
+        return (id(tensor),)
+    found = hashlib.sha256(data.resolve_conj().resolve_neg().view(torch.uint8).numpy().tobytes())
+    return (tuple(tensor.shape), tensor.dtype, found.digest())
+
+
+def _identity_of(module: nn.Module) -> Any:
+    """What tells a module from others; one without parameters and buffers is what it says of itself."""
+    has_state = next(module.parameters(), None) is not None or next(module.buffers(), None) is not None
+    return id(module) if has_state else (type(module), repr(module), module.training)
+
+
+def _frozen(value: Any, numbers: dict[Node, int]) -> Any:
+    """Arguments as something that can be compared, with the numbers of the nodes in them."""
+    if isinstance(value, Node):
+        return ("node", numbers[value])
+    if isinstance(value, list | tuple):
+        return (type(value).__name__, tuple(_frozen(each, numbers) for each in value))
+    if isinstance(value, dict):
+        return ("dict", tuple((repr(key), _frozen(each, numbers)) for key, each in value.items()))
+    if isinstance(value, slice):
+        return ("slice", _frozen((value.start, value.stop, value.step), numbers))
+    return (type(value), repr(value))

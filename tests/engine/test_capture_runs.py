@@ -1,0 +1,362 @@
+"""What plain Python goes on with from run to run: the graph is right for every run, or it is said what is not."""
+
+import copy
+import functools
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import fxengine
+from fxengine.errors import ChangingAttribute, EmbeddedDraw
+
+X = torch.randn(2, 4)
+SEEN = {}
+COUNT = 0
+
+
+class _Step(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = 0
+
+    def forward(self, x):
+        self.step += 1
+        return x * self.step
+
+
+class _Rarely(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = 0
+
+    def forward(self, x):
+        self.step += 1
+        return x * 2 if self.step > 500 else x
+
+
+class _Toggled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flag = False
+
+    def forward(self, x):
+        self.flag = not self.flag
+        return x * 2 if self.flag else x
+
+
+class _Previous(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.previous = None
+
+    def forward(self, x):
+        given = x if self.previous is None else x + self.previous
+        self.previous = x
+        return given
+
+
+class _Appended(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cache = []
+
+    def forward(self, x):
+        self.cache.append(x)
+        return torch.stack(self.cache).sum(0)
+
+
+class _Keys(nn.Module):
+    """Has a cache that is filled in place, as that of a decoder."""
+
+    def __init__(self):
+        super().__init__()
+        self.cache = None
+        self.length = 0
+
+    def forward(self, x):
+        if self.cache is None:
+            self.cache = torch.zeros(8, 4)
+        self.cache[self.length : self.length + 2] = x
+        self.length += 2
+        return self.cache[: self.length].sum(0)
+
+
+class _ChangedLate(nn.Module):
+    """Changes a table of its own after the first run has used it."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4))
+        self.table = None
+
+    def forward(self, x):
+        if self.table is not None:
+            return x * self.table
+        self.table = self.weight.detach() * 1
+        found = x * self.table
+        self.table[0] = 0
+        return found
+
+
+class _Record:
+    seen = None
+
+
+class _InObject(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.record = _Record()
+
+    def forward(self, x):
+        given = x if self.record.seen is None else x + self.record.seen
+        self.record.seen = x
+        return given
+
+
+class _InClass(nn.Module):
+    seen = None
+
+    def forward(self, x):
+        given = x if _InClass.seen is None else x + _InClass.seen
+        _InClass.seen = x
+        return given
+
+
+class _InGlobal(nn.Module):
+    def forward(self, x):
+        given = x + SEEN.get("x", 0)
+        SEEN["x"] = x
+        return given
+
+
+class _Counted(nn.Module):
+    def forward(self, x):
+        global COUNT  # noqa: PLW0603 - that is what is tested.
+        COUNT += 1
+        return x * COUNT
+
+
+@functools.lru_cache
+def _table(size):
+    return torch.randn(size)
+
+
+class _Remembered(nn.Module):
+    def forward(self, x):
+        return x * _table(x.shape[1])
+
+
+class _Parameter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4))
+
+    def forward(self, x):
+        self.weight = nn.Parameter(self.weight * 2)
+        return x * self.weight
+
+
+class _Grown(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(0, 4))
+
+    def forward(self, x):
+        self.rows = torch.cat([self.rows, x])
+        return self.rows.sum(0)
+
+
+class _Registered(nn.Module):
+    def forward(self, x):
+        if not hasattr(self, "mean"):
+            self.register_buffer("mean", x.mean(0))
+        return x - self.mean
+
+
+class _Swapped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.one, self.other = self.other, self.one
+        return self.one(x)
+
+
+class _Evaluated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dropout = nn.Dropout()
+
+    def forward(self, x):
+        self.dropout.eval()
+        return self.dropout(x)
+
+
+def _forget():
+    global COUNT  # noqa: PLW0603
+    COUNT = 0
+    SEEN.clear()
+    _InClass.seen = None
+    _table.cache_clear()
+
+
+def _outputs(run, inputs):
+    _forget()
+    torch.manual_seed(0)
+    return [run(x) for x in inputs]
+
+
+def _same_in_all_runs(net):
+    """Return the capture of a model; each run of its graph must do what eager mode does then."""
+    _forget()
+    twin = copy.deepcopy(net)
+    found = fxengine.capture(net, X)
+    assert (SEEN, COUNT, _InClass.seen, _table.cache_info().currsize) == ({}, 0, None, 0)
+    inputs = [torch.randn(2, 4) for _ in range(3)]
+    torch.testing.assert_close(_outputs(found.graph_module, inputs), _outputs(twin, inputs))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text"),
+    [
+        (_Step, "step", "x * self.step"),
+        (_Rarely, "step", "x * 2"),
+        (_Toggled, "flag", "def forward"),
+        (_Previous, "previous", "x + self.previous"),
+        (_Appended, "cache", "torch.stack(self.cache)"),
+        (_Keys, "cache", "self.cache[self.length : self.length + 2]"),
+        (_ChangedLate, "table", "x * self.table"),
+        (_InObject, "record.seen", "x + self.record.seen"),
+        (_InClass, "_InClass.seen", "x + _InClass.seen"),
+        (_InGlobal, "SEEN", 'x + SEEN.get("x", 0)'),
+        (_Counted, "COUNT", "x * COUNT"),
+        (_Remembered, "_table", "x * _table(x.shape[1])"),
+        (_Parameter, "weight", "self.weight * 2"),
+        (_Grown, "rows", "torch.cat([self.rows, x])"),
+        (_Registered, "mean", "x - self.mean"),
+        (_Swapped, "one", "self.one(x)"),
+        (_Evaluated, "dropout.training", "self.dropout(x)"),
+    ],
+)
+def test_what_a_run_leaves_to_the_next_is_told_where_that_does_something_else(kind, name, text):
+    net = kind()
+
+    found = _same_in_all_runs(net)
+
+    (problem,) = found.problems
+    assert problem.rule is ChangingAttribute
+    assert f"`{name}`" in problem.headline
+    assert problem.site.text == text
+    assert found.rest is not None
+
+
+class _Unused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step, self.outputs = 0, []
+
+    def forward(self, x):
+        self.step += 1
+        self.last = x * 2
+        self.outputs.append(x)
+        return x + 1
+
+
+class _Lazily(nn.Module):
+    """Makes what it needs in its first run, of constants and of what it has learned."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4))
+        self.tables = {}
+
+    def forward(self, x):
+        if x.shape not in self.tables:
+            mask = self.weight.exp().detach().clone()
+            mask[0] = 0
+            self.tables[x.shape] = (torch.arange(4.0), mask)
+        steps, mask = self.tables[x.shape]
+        return x * steps + mask
+
+
+class _Moved(nn.Module):
+    """Puts another tensor in the place of one that is no buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = torch.zeros(2, 4)
+
+    def forward(self, x):
+        self.state = self.state * 0.5 + x
+        return self.state * 2
+
+
+class _InTable(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.states = {"h": torch.zeros(2, 4)}
+
+    def forward(self, x):
+        self.states["h"].mul_(0.5).add_(x)
+        return self.states["h"] * 1
+
+
+@pytest.mark.parametrize("kind", [_Unused, _Lazily, _Moved, _InTable])
+def test_what_makes_no_difference_or_is_a_step_of_the_graph_is_no_problem(kind):
+    assert _same_in_all_runs(kind()).problems == ()
+
+
+def _bound(x):
+    return x * np.random.rand()  # noqa: NPY002
+
+
+def _skipped(x):
+    return x if np.random.uniform(0, 1) < 0.001 else x * 2  # noqa: NPY002
+
+
+@pytest.mark.parametrize("draw", [_bound, _skipped])
+def test_what_python_draws_is_told_where_it_decides(draw):
+    found = fxengine.capture(draw, X)
+
+    (problem,) = found.problems
+    assert problem.rule is EmbeddedDraw
+    np.random.seed(0)  # noqa: NPY002
+    wanted = [draw(X) for _ in range(3)]
+    np.random.seed(0)  # noqa: NPY002
+    torch.testing.assert_close([found.graph_module(X) for _ in range(3)], wanted)
+
+
+def test_what_python_draws_and_nobody_looks_at_is_no_problem():
+    def f(x):
+        np.random.uniform(0, 1)  # noqa: NPY002
+        return x * 2
+
+    assert fxengine.capture(f, X).problems == ()
+
+
+class _Generator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(0)
+
+    def forward(self, x):
+        local = torch.Generator().manual_seed(1)
+        return x + torch.rand(4, generator=self.generator) + torch.rand(4, generator=local)
+
+
+class _Drawing(nn.Module):
+    """Draws by functions that nobody has listed, on what is no input."""
+
+    def forward(self, x):
+        ones = torch.ones(4)
+        first = nn.functional.gumbel_softmax(ones) + nn.functional.rrelu(-ones, training=True)
+        return x + first
+
+
+@pytest.mark.parametrize("kind", [_Generator, _Drawing])
+def test_each_run_draws_its_own_random_numbers(kind):
+    assert _same_in_all_runs(kind()).problems == ()
