@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fxengine.inputs import InferredInputs, infer_inputs
 from fxls.discovery import discover
+from fxworker.absent import importing
 from fxworker.building import Built, attempt, build
 from fxworker.fitting import fit
 from fxworker.loading import Loaded
@@ -282,24 +283,26 @@ def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: s
 
 
 def _modules(package: str) -> Iterator[ModuleType]:
-    """Import all modules of a package, as far as they can be imported."""
+    """Import all modules of a package, as far as they can be imported beside stand-ins for packages that are absent."""
+    modules: list[ModuleType] = []
+    waiting = [package]
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
     ):
         warnings.simplefilter("ignore")
-        root = importlib.import_module(package)
-        names = [root.__name__]
-        if hasattr(root, "__path__"):
-            walk = pkgutil.walk_packages(root.__path__, f"{package}.", onerror=lambda _name: None)
-            names += [each.name for each in walk if not each.name.endswith("__main__")]
-        modules: list[ModuleType] = []
-        for name in names:
+        while waiting:
+            name = waiting.pop(0)
             try:
-                modules.append(importlib.import_module(name))
-            except (Exception, SystemExit):  # noqa: BLE001 - a script, or something that needs what is not installed.
+                importing(partial(importlib.import_module, name))
+            except (Exception, SystemExit):  # A script, or something that needs what nobody stands in for.
+                if name == package:
+                    raise
                 continue
+            modules.append(sys.modules[name])
+            inside = pkgutil.iter_modules(getattr(modules[-1], "__path__", ()), f"{name}.")
+            waiting += [each.name for each in inside if not each.name.endswith("__main__")]
     yield from modules
 
 

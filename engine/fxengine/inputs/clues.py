@@ -172,7 +172,7 @@ class Clues:
         return first.stride[0] if first is not None and first.stride == first.kernel_size else 1
 
     @cached_property
-    def _patch_sides(self) -> tuple[int, ...]:
+    def patch_sides(self) -> tuple[int, ...]:
         """The sides of the patches that the first layer takes or cuts whose steps are as long as it is wide."""
         layers = (module for module in self.modules.values() if isinstance(module, nn.Conv2d | nn.Conv3d))
         return next((layer.kernel_size for layer in layers if layer.stride == layer.kernel_size), (1,))
@@ -284,7 +284,7 @@ class Clues:
         if axis.isdigit():
             return int(axis)
         if name == axis.lower() and _PATCH_SIDE.fullmatch(name):
-            sides = self._patch_sides
+            sides = self.patch_sides
             return sides[0] if name[-1] in "td" else sides[-2:][0] if name[-1] in "h1" else sides[-1]
         if has_sides and (name in _HEIGHTS or (name in _IMAGE_SIZE_NAMES and not is_last)):
             return height

@@ -236,6 +236,15 @@ def _bounded(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     yield from moves.bounded(_all(moves), 0.1)
 
 
+def _within(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``not within the configured range `[100, 1000000.0]```: numbers of one size, well within."""
+    low, high = float(match[1]), float(match[2])
+    number = math.ceil(low) if low > 0 else round((low + high) / 2)
+    if low <= number <= high and (low, high) != (0, 1):
+        for place, recipe in moves.among(_all(moves)):
+            yield moves.put(place, replace(recipe, fill="full", high=number), 0.2)
+
+
 def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``shape '[2, 8, 8]' is invalid for input of size 64``: bring the volume to the one that was wanted."""
     sizes = [int(size) for size in re.findall(r"-?\d+", match[1])]
@@ -482,6 +491,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             ),
         ),
         (_bounded, (r"between 0 and 1\b|[\[(]0, ?1[\])]|satisfy the constraint \w+\(lower_bound=0",)),
+        (_within, (r"(?:range|between|within|interval)\W{1,4}(-?\d[\d.e+]*)\s?(?:,|and|to|-)\s?(\d[\d.e+]*\d|\d)",)),
         (_beyond_classes, (r"Target (-?\d+) is out of bounds",)),
         (_missing_key, (r"^'(\w+)'$",)),
         (_interpolated, (r"spatial dimensions of \[([^\]]*)\] and output size of [\[(]([^\])]*)",)),

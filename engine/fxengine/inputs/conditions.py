@@ -14,7 +14,7 @@ from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.recipes import Constant, Listing, Recipe, Record
 from fxengine.syntax import nodes_around
 
-__all__ = ["Conditions", "conditions", "conditions_of", "function_around"]
+__all__ = ["Conditions", "conditions", "conditions_of", "expression_nodes", "function_around"]
 
 _NEGATED: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Eq: ast.NotEq,
@@ -91,6 +91,17 @@ def function_around(moment: Moment) -> ast.FunctionDef | None:
     """Return the function that a frame runs."""
     around = nodes_around(moment.path, moment.source.span)[::-1]
     return next((node for node in around if isinstance(node, ast.FunctionDef)), None)
+
+
+def expression_nodes(moment: Moment) -> Iterator[ast.AST]:
+    """Yield the expression that a frame was evaluating, and the statement that it stands in."""
+    around = nodes_around(moment.path, moment.source.span)[::-1]
+    expression = next((node for node in around if isinstance(node, ast.expr)), None)
+    statement = next((node for node in around if isinstance(node, ast.stmt)), None)
+    if expression is not None:
+        yield expression
+    if isinstance(statement, ast.Assign | ast.For | ast.Return):
+        yield statement
 
 
 def _definition(name: str, moment: Moment) -> ast.expr | None:

@@ -28,6 +28,7 @@ _MAX_SIDE = 2048
 _STRIDES = (8, 4, 16, 2, 32)
 """Steps that convolutions and poolings take together."""
 
+_LEAST_PATCH = 2
 _LONGEST = 1 << 16
 _MAX_RANK = 7
 _ADDED = 2
@@ -132,10 +133,23 @@ class Moves:
                 resized = (*shape[:dimension], wanted, *shape[dimension + 1 :])
                 direct.setdefault(place, recipe.with_shape(resized, self.because))
                 yield self.reshape(place, resized, cost + 0.2 + self._of_batch(shape, dimension))
+            yield from self._of_patches(place, recipe, wanted, cost)
             if dimensions in ([], [0]):
                 yield from self._in_proportion(place, recipe, Fraction(wanted, got or wanted or 1), cost)
         if len(direct) > 1 and 0 < wanted <= _LARGEST:
             yield self.change(direct, cost + 0.3)
+
+    def _of_patches(self, place: Place, recipe: TensorRecipe, wanted: int, cost: float) -> Iterator[Change]:
+        """Make a picture, or a cube, one of as many patches as there were to be, with or without a token beside."""
+        patch = self.clues.patch_sides
+        count = len(patch)
+        if count != len(recipe.shape) - 2 or min(patch) < _LEAST_PATCH:
+            return
+        for patches in (wanted, wanted - 1):
+            side = round(patches ** (1 / count))
+            if side > 1 and side**count == patches:
+                sides = tuple(side * each for each in patch)
+                yield self.reshape(place, (*recipe.shape[:2], *sides), cost + 0.3)
 
     def joined(self, places: Sources, got: int, wanted: int, dimension: int, cost: float) -> Iterator[Change]:
         """Let tensors that were joined along a dimension, or one of them, make up for what is missing, or too much."""

@@ -29,6 +29,10 @@ __all__ = ["Change", "repairs"]
 _ALONE = 0.3
 """What it costs to change one item of a list alone whose items were equal."""
 
+_AS_BATCH = 0.6
+_RAISED = 0.3
+"""What it costs to make a size equal to that of the batch of what has fewer dimensions, and to give it those."""
+
 _SOUND = 16000
 """Samples of sound, which is what sequences of one or two channels mostly are."""
 
@@ -265,8 +269,12 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
         for back, (a, b) in enumerate(zip(reversed(first.shape), reversed(second.shape), strict=False), 1):
             if a == b or 1 in {a, b} or first_places == second_places:
                 continue
-            yield from moves.resize(first_places - second_places or first_places, a, b)
-            yield from moves.resize(second_places - first_places or second_places, b, a)
+            cost = 0.0
+            if _meets_batch(first, second, back):
+                cost = _AS_BATCH
+                yield from _raised(moves, (first, first_places), (second, second_places))
+            yield from moves.resize(first_places - second_places or first_places, a, b, cost)
+            yield from moves.resize(second_places - first_places or second_places, b, a, cost)
             if min(a, b) > 0 and max(a, b) % min(a, b) == 0 and max(a, b) in {first.shape[0], second.shape[0]}:
                 yield from _unbatched(moves, first_places if a > b else second_places)
             if len(first_places) > 1:
@@ -276,14 +284,30 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
                 yield from moves.scale(second_places, b, a, 0.5)
                 yield from moves.joined(second_places, b, a, -back, 0.4)
         if first_places & second_places and first.dim() == second.dim() >= 3:
-            # What was halved and doubled again does not fit what was not: a size is odd on the way.
-            for factor in (32, 64, 16):
-                yield from moves.together(factor, 0.4)
-                yield from moves.multiple(factor, 0.5)
+            yield from _evened(moves)
         if first.dim() != second.dim():
             yield from moves.rerank(first_places - second_places, first.dim(), second.dim())
             yield from moves.rerank(second_places - first_places, second.dim(), first.dim())
         yield from _same_shape(moves, first_places, second_places)
+
+
+def _evened(moves: Moves) -> Iterator[Change]:
+    """What was halved and doubled again does not fit what was not: a size is odd on the way."""
+    for factor in (32, 64, 16):
+        yield from moves.together(factor, 0.4)
+        yield from moves.multiple(factor, 0.5)
+
+
+def _meets_batch(first: Tensor, second: Tensor, back: int) -> bool:
+    """Whether so many dimensions from the last the batch of one meets what is none of another with more dimensions."""
+    lower = min(first, second, key=Tensor.dim)
+    return first.dim() != second.dim() and back == lower.dim() > 1 and lower.shape[0] == BATCH
+
+
+def _raised(moves: Moves, *known: tuple[Tensor, Sources]) -> Iterator[Change]:
+    """Give what has fewer dimensions as many as what it meets has."""
+    (lower, lower_places), (higher, higher_places) = sorted(known, key=lambda each: each[0].dim())
+    yield from moves.rerank(lower_places - higher_places, lower.dim(), higher.dim(), _RAISED)
 
 
 def _unbatched(moves: Moves, places: Sources) -> Iterator[Change]:

@@ -14,9 +14,10 @@ from typing import Any, Final
 from torch import Size, Tensor, nn
 
 from fxengine.classification import Moment
+from fxengine.inputs.absences import absent_names, unbound_name
 from fxengine.inputs.clues import BATCH
-from fxengine.inputs.conditions import Conditions, conditions, conditions_of, function_around
-from fxengine.inputs.frames import UNKNOWN, Frame
+from fxengine.inputs.conditions import Conditions, conditions, conditions_of, expression_nodes, function_around
+from fxengine.inputs.frames import Frame
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.recipes import (
@@ -32,7 +33,7 @@ from fxengine.inputs.recipes import (
 )
 from fxengine.syntax import nodes_around
 
-__all__ = ["absent_names", "by_scene"]
+__all__ = ["by_scene"]
 
 _FRAMES: Final = 6
 """How many frames are looked at, from the innermost outwards."""
@@ -51,7 +52,6 @@ _LAYER: Final = "torch.nn.Linear(8, 8)"
 _FIRST: Final = "(lambda first, *_others, **_named: first)"
 """What is given for a function: what returns its argument, and the first of several."""
 
-_UNBOUND: Final = re.compile(r"local variable '(\w+)'")
 _MISCOUNTED: Final = re.compile(r"^\w+\(\) takes \d+ positional arguments? but \d+ were given")
 """What torch says when it is given tensors where it wants numbers."""
 
@@ -62,27 +62,6 @@ def by_scene(moves: Moves, proposer: Proposer) -> Iterator[Change]:
     for depth, moment in enumerate(moves.outcome.moments[:_FRAMES]):
         scene = _Scene(moves, proposer, moment, depth)
         yield from scene.changes()
-
-
-def absent_names(moments: tuple[Moment, ...]) -> Iterator[str]:
-    """Yield the names which stand for None in the expressions that raised, and those for want of which these ran.
-
-    The innermost come first.
-    """
-    for moment in moments[:_FRAMES]:
-        for node in _expression_nodes(moment):
-            for each in ast.walk(node):
-                if isinstance(each, ast.Name) and moment.frame.f_locals.get(each.id, UNKNOWN) is None:
-                    yield each.id
-    for moment in moments[:_FRAMES]:
-        for node in nodes_around(moment.path, moment.source.span)[::-1]:
-            for each in ast.walk(node.test) if isinstance(node, ast.If) else ():
-                match each:
-                    case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-                        if moment.frame.f_locals.get(name, UNKNOWN) is None:
-                            yield name
-                    case _:
-                        pass
 
 
 def _missing_entries(moves: Moves, proposer: Proposer) -> Iterator[Change]:
@@ -96,7 +75,7 @@ def _missing_entries(moves: Moves, proposer: Proposer) -> Iterator[Change]:
         if isinstance(error, KeyError)
         else []
     )
-    wanted = [*looked_up, *_MISSING.findall(str(error)), *absent_names(moves.outcome.moments)]
+    wanted = [*looked_up, *_MISSING.findall(str(error)), *absent_names(moves.outcome.moments, error)]
     for cost, key in enumerate(dict.fromkeys(wanted)):
         for name, recipe in records:
             if key not in dict(recipe.items) and key not in moves.recipes:
@@ -118,7 +97,7 @@ class _Scene:
 
     def changes(self) -> Iterator[Change]:
         """Yield what may mend the failure."""
-        around = list(_expression_nodes(self.moment))
+        around = list(expression_nodes(self.moment))
         wishes = Conditions(self.frame, self.proposer, self.cost)
         if self.innermost:
             for node in around:
@@ -140,9 +119,9 @@ class _Scene:
 
     def _bound(self) -> Iterator[tuple[ast.expr, bool]]:
         """Yield the conditions under which a name would have a value that has none."""
-        unbound = _UNBOUND.search(str(self.error)) if isinstance(self.error, UnboundLocalError) else None
-        if unbound is not None:
-            yield from ((test, True) for test in conditions_of(unbound[1], self.moment))
+        unbound = unbound_name(self.error)
+        if unbound:
+            yield from ((test, True) for test in conditions_of(unbound, self.moment))
 
     def _used_as(self, node: ast.AST) -> Iterator[Change]:
         """Yield an input of the kind that an expression takes it for."""
@@ -316,7 +295,7 @@ class _Scene:
 
     def _of_higher_rank(self, base: ast.expr, shape: Size) -> Iterator[Change]:
         """Give the tensor as many dimensions as the statement that failed looks at of its shape."""
-        statement = next((each for each in _expression_nodes(self.moment) if isinstance(each, ast.stmt)), None)
+        statement = next((each for each in expression_nodes(self.moment) if isinstance(each, ast.stmt)), None)
         text = ast.unparse(base)
         seen = [
             self.frame.value(each.slice)
@@ -431,14 +410,3 @@ def _of_one(recipe: Recipe) -> Recipe:
     if isinstance(recipe, TensorRecipe) and recipe.shape[:1] == (BATCH,) and len(recipe.shape) > 2:
         return recipe.with_shape((BATCH, *recipe.shape[2:]))
     return recipe
-
-
-def _expression_nodes(moment: Moment) -> Iterator[ast.AST]:
-    """Yield the expression that a frame was evaluating, and the statement that it stands in."""
-    around = nodes_around(moment.path, moment.source.span)[::-1]
-    expression = next((node for node in around if isinstance(node, ast.expr)), None)
-    statement = next((node for node in around if isinstance(node, ast.stmt)), None)
-    if expression is not None:
-        yield expression
-    if isinstance(statement, ast.Assign | ast.For | ast.Return):
-        yield statement

@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf, log2
@@ -22,6 +22,7 @@ from torch import nn
 
 from fxengine.errors import OF_THE_CODE
 from fxengine.graph import Graph
+from fxengine.inputs.absences import absent_names, missing_names
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
 from fxengine.inputs.disagreements import disagreements
@@ -31,8 +32,7 @@ from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.reading import counted, patterns_said
 from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_arguments, call_expression, leaves
 from fxengine.inputs.repair import repairs
-from fxengine.inputs.scenes import absent_names
-from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_keys, without_none
+from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_keys, takes_names, without_none
 from fxengine.inputs.tuning import Tuning
 from fxengine.inputs.values import are_small, is_small, run_for_values
 
@@ -42,7 +42,10 @@ _MAX_SECOND_CHOICES = 4
 """How many of a parameter's proposals are tried unasked."""
 
 _MAX_REPAIRS = 24
-"""How many repairs of one failure are kept."""
+_WELL_FOUNDED = 0.4
+_LATER = 0.5
+"""How many repairs of one failure are kept: the first ones, and of the others those that cost no more than this; and
+what it costs to be one of the others."""
 
 _AHEAD = 1000.0
 _KEPT_PROGRESS = 0.5
@@ -178,6 +181,7 @@ class _Search:
         self.deadline = deadline
         self.hopeless = hopeless
         self.parameters = parameters_of(root)
+        self.takes_names = takes_names(root)
         self.clues = Clues(root if isinstance(root, nn.Module) else nn.Module())
         names = [parameter.name for parameter in self.parameters]
         read = consumption(root, names, [parameter.name for parameter in self._passed()], self.clues)
@@ -340,23 +344,35 @@ class _Search:
         changes = repairs(candidate.recipes, outcome, self.clues, self.proposer)
         for change in itertools.islice(changes, _MAX_REPAIRS):
             self._push(dict(change.recipes), candidate.cost + change.cost + again, progress)
+        for change in changes:
+            if change.cost <= _WELL_FOUNDED:
+                self._push(dict(change.recipes), candidate.cost + _LATER + change.cost + again, progress)
 
     def _named_in(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[Parameter]:
         """Return the optional parameters that an error asks for: by name, or by None where a value was wanted."""
         message = str(outcome.error)
+        if self.takes_names:
+            self._take_by_name(missing_names(outcome.moments, outcome.error))
         absent = [parameter for parameter in self.parameters if parameter.name not in recipes]
         words = {form for word in re.findall(r"\w+", message) for form in (word, word.lower())}
         named = [parameter for parameter in absent if parameter.name in words]
         # An inner model complains, and calls its input `input_ids`; ours may be `decoder_input_ids`.
         endings = tuple(f"_{word}" for word in words if "_" in word)
         named += [parameter for parameter in absent if parameter.name.endswith(endings)]
-        missing = set(absent_names(outcome.moments))
+        missing = set(absent_names(outcome.moments, outcome.error))
         named += [parameter for parameter in absent if parameter.name in missing and parameter not in named]
         if not named and isinstance(outcome.error, KeyError):  # What was looked up may be for the caller to give.
             return [each for each in absent if takes_keys(each.annotation)]
         if named or "None" not in message:
             return named
-        return absent[:4]
+        return [parameter for parameter in absent if not parameter.variadic][:4]
+
+    def _take_by_name(self, names: Iterable[str]) -> None:
+        """Count names that code further in asks for among the parameters: `**kwargs` takes them."""
+        known = {parameter.name for parameter in self.parameters}
+        for name in dict.fromkeys(names):
+            if name not in known:
+                self.parameters.append(Parameter(name, None, required=False, keyword_only=True))
 
     def _superfluous(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[str]:
         """Return the optional parameters that code complains about by name: it takes these or others, not both."""

@@ -17,7 +17,10 @@ from fxengine.inputs.clues import Clues, LayerWish
 from fxengine.inputs.reading import may_be_none
 from fxengine.node import Node
 
-__all__ = ["Parameter", "consumers", "is_tensor_type", "parameters_of", "takes_keys", "takes_none", "without_none"]
+__all__ = [
+    "Parameter", "consumers", "is_tensor_type", "parameters_of", "takes_keys", "takes_names", "takes_none",
+    "without_none",
+]  # fmt: skip
 
 _MAX_STEPS = 64
 """How many nodes are followed from a placeholder in search of a layer."""
@@ -54,7 +57,7 @@ class Parameter:
 def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
     """Return the parameters that can be passed to ``root``, decorated or not.
 
-    ``*args`` is one of them if nothing else has to be passed by position; ``**kwargs`` never is.
+    ``*args`` has to be passed if nothing else can be passed by position; ``**kwargs`` is none of them.
     """
     function = root.forward if isinstance(root, nn.Module) else root
     try:
@@ -64,22 +67,30 @@ def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
     hints = _hints(function)
     named = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
     asked = may_be_none(root, signature.parameters)
-    left_out = {inspect.Parameter.VAR_KEYWORD}
-    if any(each.kind in named for each in signature.parameters.values()):
-        left_out.add(inspect.Parameter.VAR_POSITIONAL)
+    are_others = any(each.kind in named for each in signature.parameters.values())
     return [
         Parameter(
             parameter.name,
             hints.get(parameter.name, _annotation(parameter)),
-            parameter.default is inspect.Parameter.empty,
+            parameter.default is inspect.Parameter.empty
+            and not (are_others and parameter.kind is inspect.Parameter.VAR_POSITIONAL),
             parameter.kind is inspect.Parameter.KEYWORD_ONLY,
             parameter.kind is inspect.Parameter.VAR_POSITIONAL,
             isinstance(parameter.default, bool | int | float | str),
             takes_none(hints.get(parameter.name, parameter.annotation)) or parameter.name in asked,
         )
         for parameter in signature.parameters.values()
-        if parameter.kind not in left_out
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
     ]
+
+
+def takes_names(root: nn.Module | Callable[..., Any]) -> str:
+    """Return how ``root`` calls the arguments that it takes by any name, "" where it takes none such."""
+    try:
+        parameters = inspect.signature(root.forward if isinstance(root, nn.Module) else root).parameters
+    except (TypeError, ValueError):
+        return ""
+    return next((each.name for each in parameters.values() if each.kind is inspect.Parameter.VAR_KEYWORD), "")
 
 
 def without_none(annotation: Any) -> Any:

@@ -1,0 +1,98 @@
+"""What code asked for that it was not given: names that stand for nothing where something raised."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fxengine.classification import Moment
+from fxengine.inputs.conditions import conditions_of, expression_nodes, function_around
+from fxengine.inputs.frames import UNKNOWN
+from fxengine.syntax import nodes_around
+
+__all__ = ["absent_names", "missing_names", "unbound_name"]
+
+_FRAMES: Final = 6
+"""How many frames are looked at, from the innermost outwards."""
+
+_MISSING: Final = re.compile(r"missing \d+ required (?:positional|keyword-only) arguments?: (.*)")
+_UNBOUND: Final = re.compile(r"local variable '(\w+)'")
+
+
+def absent_names(moments: tuple[Moment, ...], error: BaseException | None) -> Iterator[str]:
+    """Yield the names which stand for nothing and for want of which something raised, those of inner frames first.
+
+    They stand in the expressions that raised, in conditions under which these ran, or in such under which a variable
+    would have got the value that it lacks.
+    """
+    inner = moments[:_FRAMES]
+    if inner and isinstance(error, IndexError | ValueError):
+        yield from _empty(inner[0])
+    for moment in inner:
+        yield from _in_expression(moment)
+    for moment in inner[:1]:
+        yield from _unassigned(moment, unbound_name(error))
+    for moment in inner:
+        yield from _in_conditions(moment)
+
+
+def missing_names(moments: tuple[Moment, ...], error: BaseException | None) -> list[str]:
+    """Return the names of arguments that a function further in was not given, or of entries that `**kwargs` lack."""
+    if isinstance(error, TypeError):
+        missing = _MISSING.search(str(error))
+        return re.findall(r"'(\w+)'", missing[1]) if missing is not None else []
+    if not isinstance(error, KeyError) or not moments:
+        return []
+    around = function_around(moments[0])
+    given = around.args.kwarg.arg if around is not None and around.args.kwarg is not None else None
+    is_lacking = any(
+        isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == given
+        for node in expression_nodes(moments[0])
+    )
+    return [key for key in error.args if is_lacking and isinstance(key, str) and key.isidentifier()]
+
+
+def unbound_name(error: BaseException | None) -> str:
+    """Return the local variable that has no value, if an error says so, "" otherwise."""
+    unbound = _UNBOUND.search(str(error)) if isinstance(error, UnboundLocalError) else None
+    return unbound[1] if unbound is not None else ""
+
+
+def _empty(moment: Moment) -> Iterator[str]:
+    """Yield the names of any number of arguments in the expression that raised, if there are none."""
+    for node in expression_nodes(moment):
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and moment.frame.f_locals.get(each.id, UNKNOWN) == ():
+                yield each.id
+
+
+def _in_expression(moment: Moment) -> Iterator[str]:
+    """Yield the names that stand for None in the expression that raised."""
+    for node in expression_nodes(moment):
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and _is_none(each.id, moment):
+                yield each.id
+
+
+def _in_conditions(moment: Moment) -> Iterator[str]:
+    """Yield the names that had to be None for what raised to run."""
+    for node in nodes_around(moment.path, moment.source.span)[::-1]:
+        for each in ast.walk(node.test) if isinstance(node, ast.If) else ():
+            match each:
+                case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                    if _is_none(name, moment):
+                        yield name
+                case _:
+                    pass
+
+
+def _unassigned(moment: Moment, variable: str) -> Iterator[str]:
+    """Yield the names that stand for None and would have to stand for something for a variable to be assigned."""
+    for test in conditions_of(variable, moment) if variable else ():
+        for each in ast.walk(test):
+            if isinstance(each, ast.Name) and _is_none(each.id, moment):
+                yield each.id
+
+
+def _is_none(name: str, moment: Moment) -> bool:
+    return moment.frame.f_locals.get(name, UNKNOWN) is None

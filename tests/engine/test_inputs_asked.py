@@ -1,0 +1,152 @@
+"""What code further in asks for is given: arguments behind `*` and `**`, values in a range, as many patches as fit."""
+
+import torch
+from torch import Tensor, nn
+
+from tests.support.feeding import fed
+
+
+class Spread(nn.Module):
+    """The second input is the first of any number of others."""
+
+    def __init__(self):
+        super().__init__()
+        self.state, self.action = nn.Linear(6, 8), nn.Linear(3, 8)
+
+    def forward(self, x: Tensor, *args: Tensor):
+        action = args[0]
+        return self.state(x) + self.action(action)
+
+
+def test_an_argument_that_is_looked_for_among_any_number_is_passed():
+    inferred = fed(Spread())
+    assert [each.shape[-1] for each in inferred.args] == [6, 3]
+
+
+class Beside(nn.Module):
+    """Any number of others, of which none is used."""
+
+    def forward(self, x: Tensor, *others: Tensor, **options: Tensor):
+        return x * (1 + len(others) + len(options))
+
+
+def test_arguments_that_nobody_looks_for_are_not_passed():
+    assert len(fed(Beside()).args) == 1
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(5, 8), nn.Linear(7, 8)
+
+    def forward(self, x: Tensor, context: Tensor):
+        return self.first(x) + self.second(context)
+
+
+class Wrapper(nn.Module):
+    """Passes on whatever it is given by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x: Tensor, **kwargs: Tensor):
+        return x + self.inner(x, **kwargs).mean()
+
+
+def test_what_a_module_further_in_was_not_given_is_passed_by_name():
+    inferred = fed(Wrapper())
+    assert inferred.kwargs["context"].shape[-1] == 7
+
+
+class LooksUp(nn.Module):
+    """An entry of what is given by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 8)
+
+    def forward(self, x: Tensor, **kwargs: Tensor):
+        return self.layer(x) * kwargs["scale"]
+
+
+def test_what_is_looked_up_among_named_arguments_is_passed():
+    assert set(fed(LooksUp()).kwargs) == {"scale"}
+
+
+class OfTwo(nn.Module):
+    """Both pictures may be missing, but what is joined is assigned where they are there."""
+
+    def __init__(self):
+        super().__init__()
+        self.kinds = ("one", "other")
+        self.one, self.other = nn.Conv2d(2, 8, 3), nn.Conv2d(4, 8, 3)
+
+    def forward(self, x_one: Tensor | None = None, x_other: Tensor | None = None):
+        if "one" in self.kinds and x_one is not None:
+            first = self.one(x_one)
+        if "other" in self.kinds and x_other is not None:
+            second = self.other(x_other)
+        return first + second  # pyright: ignore[reportPossiblyUnboundVariable, reportOperatorIssue] — unassigned where a picture is missing, which is what is tested.
+
+
+def test_what_lets_a_variable_be_assigned_is_given():
+    inferred = fed(OfTwo())
+    assert [each.shape[1] for each in inferred.args] == [2, 4]
+
+
+class Ranged(nn.Module):
+    """Takes wavelengths of a range only."""
+
+    low, high = 100, 1e9
+
+    def forward(self, x: Tensor):
+        if not torch.all((x >= self.low) & (x <= self.high)):
+            raise ValueError(f"The input is not within the range `[{self.low}, {self.high}]`.")
+        return x.log()
+
+
+def test_numbers_are_in_the_range_that_a_complaint_tells():
+    assert "torch.full" in fed(Ranged()).expression
+
+
+class Cubes(nn.Module):
+    """Cuts cubes into as many patches as it has places for."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv3d(1, 8, 4, stride=4)
+        self.places = nn.Parameter(torch.zeros(1, 216, 8))
+
+    def forward(self, x: Tensor):
+        return self.patches(x).flatten(2).transpose(1, 2) + self.places
+
+
+def test_a_cube_has_as_many_patches_as_there_are_places():
+    (cube,) = fed(Cubes()).args
+    assert cube.shape == (2, 1, 24, 24, 24)
+
+
+class Doubled(nn.Module):
+    """Two pictures one above the other, and twice a mask, are of the size that the model is for."""
+
+    image_size = (96, 48)
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Conv2d(3, 8, 8, stride=8)
+
+    def embedded(self, x: Tensor) -> Tensor:
+        height, width = x.shape[2:]
+        if height != self.image_size[0] or width != self.image_size[1]:
+            raise ValueError(f"Input image size ({height}*{width}) doesn't match model (96*48).")
+        return self.embed(x)
+
+    def forward(self, pixel_values: Tensor, prompt_pixel_values: Tensor, prompt_masks: Tensor, mode: str = ""):
+        both = torch.cat((prompt_pixel_values, pixel_values), dim=2)
+        masks = torch.cat((prompt_masks, prompt_masks), dim=2)
+        return self.embedded(both) + self.embedded(masks)
+
+
+def test_a_change_of_all_pictures_is_not_lost_behind_changes_of_single_ones():
+    assert {each.shape for each in fed(Doubled()).args} == {(2, 3, 48, 48)}
