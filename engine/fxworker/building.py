@@ -22,6 +22,7 @@ from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.absent import with_stars
+from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
 from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters
 from fxworker.complaints import complaint_of
@@ -177,6 +178,12 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
             built otherwise.
     """
     weights_are_absent()
+    with without_devices():
+        return _attempted(build_it, real=real)
+
+
+def _attempted(build_it: Callable[[], Any], *, real: bool) -> Any:
+    """Do what `attempt` says."""
     try:
         with OnMeta(values_on_cpu=True):
             return with_stars(build_it)

@@ -16,6 +16,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from fxworker.accelerators import is_accelerator
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _FILLED: Final = frozenset(
@@ -75,6 +77,12 @@ _UNCHANGING: Final = frozenset(getattr(torch.Tensor, name) for name in _UNCHANGI
 """Methods that change nothing but the values of a tensor, or its device, and so nothing of one on meta."""
 
 
+_MOVING: Final = frozenset(
+    getattr(torch.Tensor, name) for name in ("cuda", "xpu", "hpu", "ipu", "pin_memory") if hasattr(torch.Tensor, name)
+)
+"""Methods that move a tensor to where there need be nothing."""
+
+
 _SETTING_DATA: Final[Any] = inspect.getattr_static(torch.Tensor, "data").__set__
 """What `parameter.data = values` calls, which takes no values from another device."""
 
@@ -109,26 +117,40 @@ class OnMeta(TorchFunctionMode):
                 kwargs["device"] = "cpu"
         elif func in self._to_cpu:
             kwargs["device"] = "cpu"
-        elif func in _UNCHANGING and args and args[0].is_meta:
+        elif func in _MOVING or (func in _UNCHANGING and args and args[0].is_meta):
             return args[0]
         elif func == _SETTING_DATA and args[0].is_meta:
             args = (args[0], args[1].to("meta"))
-        elif func is torch.Tensor.to and args[0].is_meta:
-            kwargs.pop("device", None)
-            args = (args[0], *(each for each in args[1:] if not isinstance(each, str | int | torch.device)))
+        elif func is torch.Tensor.to:
+            args = _staying(args, kwargs)
             if len(args) == 1 and not kwargs:
                 return args[0]
-        try:
-            return func(*args, **kwargs)
-        except RuntimeError:
-            if {each.is_meta for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)} != {
-                True,
-                False,
-            }:
-                raise
-        # What is computed of a tensor without values has none either, whatever the others have.
-        moved = functools.partial(tree_map_only, torch.Tensor, _without_values)
-        return func(*moved(args), **moved(kwargs))
+        elif is_accelerator(kwargs.get("device")):
+            del kwargs["device"]
+        return _called(func, args, kwargs)
+
+
+def _called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a function gives; without values where only some of what it is given has any."""
+    try:
+        return func(*args, **kwargs)
+    except RuntimeError:
+        if {each.is_meta for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)} != {
+            True,
+            False,
+        }:
+            raise
+    # What is computed of a tensor without values has none either, whatever the others have.
+    moved = functools.partial(tree_map_only, torch.Tensor, _without_values)
+    return func(*moved(args), **moved(kwargs))
+
+
+def _staying(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the arguments of `Tensor.to` without the device, if the tensor is on meta or that is an accelerator."""
+    if args[0].is_meta or is_accelerator(kwargs.get("device")) or any(map(is_accelerator, args[1:2])):
+        kwargs.pop("device", None)
+        return (args[0], *(each for each in args[1:] if not isinstance(each, str | int | torch.device)))
+    return args
 
 
 def _counts(tensor: torch.Tensor) -> bool:

@@ -1,0 +1,58 @@
+"""Constructors that ask for an accelerator, or for other processes, where there are none."""
+
+import copy
+
+import pytest
+import torch
+from torch import distributed, nn
+
+from fxworker.building import attempt
+
+
+class Streams(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stream = torch.cuda.Stream(device=torch.cuda.current_device())
+        self.event = torch.cuda.Event(enable_timing=True)
+        self.stream.wait_stream(torch.cuda.current_stream())
+        torch.cuda.synchronize()
+        assert self.event.query()
+
+
+class Moving(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("grid", torch.linspace(0, 1, 5).cuda())
+        self.register_buffer("rest", torch.tensor([1.0, 2.0]).to("cuda:0", torch.float64, non_blocking=True))
+        self.places = torch.arange(3).to(device=torch.device("cuda"))
+        self.kept = self.grid.new_zeros(3, device="cuda").pin_memory()
+        self.fc = nn.Linear(2, 3).cuda().to("cuda")
+        self.weight = nn.Parameter(torch.cuda.FloatTensor(3))
+
+
+class Processes(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        distributed.barrier()
+        self.fc = nn.Linear(width // distributed.get_world_size(), distributed.get_rank() + 1)
+
+
+def test_streams_have_nothing_to_wait_for():
+    before = torch.cuda.Stream
+    model = attempt(Streams, real=False)
+    copy.deepcopy(model)
+    assert torch.cuda.Stream is before
+
+
+def test_tensors_stay_where_they_are():
+    model = attempt(Moving, real=False)
+    assert model.grid.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert model.rest.dtype == torch.float64
+    assert (model.places.tolist(), model.kept.shape, model.weight.shape) == ([0, 1, 2], (3,), (3,))
+
+
+def test_the_process_is_the_only_one():
+    model = attempt(Processes, real=False)
+    assert (model.fc.in_features, model.fc.out_features) == (8, 1)
+    with pytest.raises(ValueError, match="process group"):
+        distributed.get_world_size()
