@@ -291,7 +291,8 @@ class Search:
         for rank, path in enumerate([*blamed, *others]):
             if _alike(choice, path)[0] != path:
                 continue  # What stands there is changed with the first item.
-            unasked = 1.0 if path in blamed else 3.0
+            # What gave an object that lacks something is to blame for sure.
+            unasked = 0.2 if choice.get(path) in complaint.kept else 1.0 if path in blamed else 3.0
             asked = self._asked(choice, path, complaint) if path in blamed else []
             for step, value in enumerate(asked):
                 yield from self._changed(choice, path, value, 0.6 + 0.1 * rank + 0.2 * step)
@@ -425,8 +426,9 @@ class Search:
                 inner = joined(path, name)
                 if inner not in choice:
                     places.setdefault(name, []).append(inner)
-        # What was looked up somewhere in vain, then what is named.
-        named = [path for path, each in choice.items() if complaint.lacks and each == repr(complaint.lacks)]
+        # What was looked up somewhere in vain, or gave what lacks something, then what is named.
+        looked_up = {*complaint.kept, *([repr(complaint.lacks)] if complaint.lacks else ())}
+        named = [path for path, each in choice.items() if isinstance(each, str) and each in looked_up]
         named += [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
         suspects = [path for path in choice if path and complaint.got and _may_be(choice[path], complaint.got)]
         if complaint.got:
@@ -442,6 +444,9 @@ class Search:
         if now is None and complaint.got == "NoneType":
             # The default will not do: what the annotation says will.
             found += self._proposed(choice, path)[:2]
+        if isinstance(now, Group) and "." in path and complaint.got == type_name(now):
+            # What an object holds that is not liked, it may do without.
+            found.append("None")
         classes = (*complaint.classes, *complaint.records)
         found += [value for cls in classes for value in self._proposals.instances_of(cls)]
         if complaint.length:

@@ -35,6 +35,7 @@ from fxworker.lacking import (
     raised_within,
     records_with,
     registered,
+    texts_of,
     unmade,
     words_around,
 )
@@ -81,6 +82,7 @@ class Complaint:
         within: The classes that were being constructed, innermost first.
         records: Classes whose instances have the attribute that a value had not.
         spread: The names of the mappings whose items were handed on as arguments.
+        kept: The texts that what lacked an attribute has, as expressions: it may have been made by one of them.
     """
 
     words: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ class Complaint:
     within: tuple[type, ...] = ()
     records: tuple[type, ...] = ()
     spread: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -306,7 +309,9 @@ def _about_absent(
     if callee := lacking_attribute(moments, error):
         return Complaint(words, missing=(name,), callee=callee)
     kind, records = kind_of_attribute(name), tuple(records_with(moments, name))
-    return Complaint(words, kind or "object", got, name, attributes_given(error.obj), records=records)
+    return Complaint(
+        words, kind or "object", got, name, attributes_given(error.obj), records=records, kept=texts_of(error.obj)
+    )
 
 
 def _about_kind(
@@ -336,7 +341,9 @@ def _about_kind(
         found = re.search(pattern, text)
         if found is not None:
             return Complaint(words, kind, next((each for each in found.groups() if each), ""), values=values)
-    return Complaint(words, said_kind(text), length=_length_in(tests), values=values)
+    named = re.search(r"<class '([\w.]+)'>", text)
+    got = named[1].rpartition(".")[2] if named is not None else ""
+    return Complaint(words, said_kind(text), got, length=_length_in(tests), values=values)
 
 
 def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:

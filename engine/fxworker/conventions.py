@@ -109,7 +109,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         ),
         (
             r"(model|backbone|encoder|base_model|timm|arch|net)_?(name|type|arch|variant)|arch(itecture)?|variant",
-            ("'resnet18'", "'base'", "'small'", "'tiny'", "'vit_tiny_patch16_224'"),
+            ("'resnet18'", "'bert-base-uncased'", "'base'", "'small'", "'tiny'", "'vit_tiny_patch16_224'"),
         ),
         (r"(n|num|number_of)_\w+|\w*(repeats?|iters?|iterations|steps|count|cells|hierarchies)", ("2", "4", "1")),
         (

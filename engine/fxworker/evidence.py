@@ -62,6 +62,7 @@ class Use:
         optional: It may be None.
         textual: It may be a string, whatever else it may be.
         counts: It says how many parts are made.
+        computed: It is computed with as numbers are, and lists are not.
         turned: It is a record, and what it has in a place stands in a list with that of the others.
         apart: It has an attribute that no tensor has.
         array: It is an array of numpy's.
@@ -77,6 +78,7 @@ class Use:
     optional: bool = False
     textual: bool = False
     counts: bool = False
+    computed: bool = False
     turned: bool = False
     apart: bool = False
     array: bool = False
@@ -91,6 +93,8 @@ class Use:
         """What it is, as far as one can tell; a test for truth alone says least."""
         strong: dict[Kind, int] = {kind: count for kind, count in self.kinds.items() if kind != "flag"}
         structured: tuple[Kind, ...] = ("tensor", "mapping", "object", "sequence")[self.apart :]
+        if self.computed and "sequence" in strong:
+            return "tensor"
         telling: list[Kind] = [kind for kind in structured if kind in strong] or sorted(
             strong, key=lambda each: -strong[each]
         )
@@ -110,6 +114,7 @@ class Use:
         self.optional = self.optional or other.optional
         self.textual = self.textual or other.textual
         self.counts = self.counts or other.counts
+        self.computed = self.computed or other.computed
         self.turned = self.turned or other.turned
         self.apart = self.apart or other.apart
         self.array = self.array or other.array

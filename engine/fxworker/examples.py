@@ -1,5 +1,7 @@
 """Examples of lists: what is known of the items of a sequence, and of theirs, says what may be in it."""
 
+import re
+from collections.abc import Collection
 from typing import Final
 
 from fxworker.choices import is_number, written_tuple
@@ -8,6 +10,8 @@ from fxworker.evidence import Usage, Use
 
 FEW: Final = ("2", "4")
 """How many parts a model has."""
+_SPACE: Final = re.compile(r"(?:\w+_)?(obs|observations?|states?|inputs?|act|actions?)_?spaces?")
+"""What the spaces are called that an environment has, as those of gymnasium."""
 _LETTERS: Final = ("'a'", "'b'")
 _LENGTHS: Final = (2, 4, 3, 5, 8, 1)
 
@@ -39,6 +43,28 @@ def lists_of(usage: Usage, name: str) -> list[str]:
             many = [*FEW] if items.counts else []
             values = [*items.literals[:1], *many, *numbers[:1], "64", "2"]
     return [f"[{', '.join([value] * length)}]" for value in dict.fromkeys(values) for length in lengths]
+
+
+def spaces(name: str, fields: Collection[str]) -> list[str]:
+    """Return what stands for a space of observations or actions; none where it is not called one.
+
+    Args:
+        name: What it is called.
+        fields: What is read from it.
+    """
+    called = _SPACE.fullmatch(name)
+    if called is None:
+        return []
+    shapes = ("(4,)", "(64,)") if called[1].startswith("act") else ("(64,)", "(3, 64, 64)")
+    boxes = [_space(each) for each in shapes]
+    several = f"SimpleNamespace(spaces={{'a': {boxes[0]}, 'b': {boxes[0]}}})"
+    return [several, *boxes] if "spaces" in fields else [*boxes, several]
+
+
+def _space(shape: str) -> str:
+    """Return a space of arrays of a shape, which says as well of how many numbers one is chosen."""
+    ones = f"numpy.ones({shape}, 'float32')"
+    return f"SimpleNamespace(shape={shape}, n=4, low=-{ones}, high={ones}, sample=lambda: {ones})"
 
 
 def _record(usage: Usage, path: str, at: int) -> str:

@@ -244,6 +244,14 @@ def attributes_given(value: Any) -> frozenset[str] | None:
     return frozenset(vars(value)) if isinstance(value, SimpleNamespace | argparse.Namespace) else None
 
 
+def texts_of(value: Any) -> tuple[str, ...]:
+    """Return the texts that an object of a class of its own has, as expressions."""
+    if isinstance(value, type | ModuleType | SimpleNamespace | argparse.Namespace):
+        return ()
+    own = attribute_of(value, "__dict__")
+    return tuple(repr(each) for each in own.values() if isinstance(each, str) and each) if type(own) is dict else ()
+
+
 def _is_project(module: str) -> bool:
     """Whether a module is neither Python's nor torch's, nor ours."""
     top = module.partition(".")[0]

@@ -5,6 +5,7 @@ the graph; what it gives is not known, so no input is found for such a model.
 """
 
 import dis
+import operator
 import re
 import sys
 import types
@@ -21,10 +22,37 @@ _NAME: Final = re.compile(r"(?:_|self\.)*((?:\w*?_)?name)")
 """What a variable is called that holds a name."""
 
 
+_USUAL: Final = 64
+"""What a number is of which nothing is known."""
+
+
+def _computed(operation: Callable[[Any, Any], Any], *, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """Return a method that computes with a part as with the number that it must be."""
+
+    def compute(self: "Part", other: Any) -> Any:
+        if not isinstance(other, int | float | Part):
+            return NotImplemented
+        if not is_constructing(sys._getframe(1)):
+            self.forward()
+        one, two = _number(self), _number(other)
+        return operation(two, one) if reflected else operation(one, two)
+
+    return compute
+
+
+def _number(value: Any) -> Any:
+    """Return the number that a part is, by its name; a number as it is."""
+    if not isinstance(value, Part):
+        return value
+    found = number_of(type(value).__name__)
+    return _USUAL if found is None else found
+
+
 class Part(nn.Module):
     """A part of a model of which only the name is known.
 
-    What is read of it has the value that is usual for its name, or stands for itself.
+    What is read of it has the value that is usual for its name, or stands for itself. What a constructor computes$
+    with is a number.
     """
 
     __module__ = "torch.nn"  # To a tracer it is one of torch's own, whose calls are steps of the graph.
@@ -49,6 +77,13 @@ class Part(nn.Module):
         own = self.__dict__
         found = number_of(key) if isinstance(key, str) else None
         return part(own["_path"], own["_missing"], own["_attribute"]) if found is None else found
+
+    __add__, __radd__ = _computed(operator.add), _computed(operator.add, reflected=True)
+    __sub__, __rsub__ = _computed(operator.sub), _computed(operator.sub, reflected=True)
+    __mul__, __rmul__ = _computed(operator.mul), _computed(operator.mul, reflected=True)
+    __floordiv__, __rfloordiv__ = _computed(operator.floordiv), _computed(operator.floordiv, reflected=True)
+    __truediv__, __rtruediv__ = _computed(operator.truediv), _computed(operator.truediv, reflected=True)
+    __lt__, __le__, __gt__, __ge__ = map(_computed, (operator.lt, operator.le, operator.gt, operator.ge))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in self._modules or "_attribute" not in self.__dict__:

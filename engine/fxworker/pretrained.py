@@ -68,7 +68,9 @@ def _configuring(find: _Method) -> _Method:
             kind = cls.model_type or _kind(str(name))
             if not kind:
                 raise
-            return {"model_type": kind}, {key: value for key, value in kwargs.items() if key not in _ABOUT_FETCHING}
+            # A configuration keeps its name.
+            known = {"model_type": kind, "name_or_path": str(name)}
+            return known, {key: value for key, value in kwargs.items() if key not in _ABOUT_FETCHING}
 
     return get_config_dict
 

@@ -30,7 +30,7 @@ from fxworker.choices import (
 )
 from fxworker.conventions import FILE, is_configuration, usual_values
 from fxworker.evidence import GIVEN, Kind, Usage, Use, fields_of
-from fxworker.examples import FEW, lists_of
+from fxworker.examples import FEW, lists_of, spaces
 from fxworker.having import lacked_by_all
 from fxworker.hints import ARGUMENTS, ARRAYS, MAPPINGS, PLAIN, TENSORS, Hints, is_of
 from fxworker.neighbours import Neighbours, is_module_name
@@ -153,6 +153,7 @@ class Proposals:
         far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
         near = [each for each in said if each not in far]
         found: list[Value] = [*_told_apart(path, slot), *self._of_table(choice, path)]
+        found += [] if said else spaces(slot.name, slot.fields)
         if slot.kind == "object" and slot.fields and lacked_by_all(said, slot.fields):
             # It is annotated with what stands for any object, or with a class that gives attributes by itself.
             found.append(_namespace(slot.use))
@@ -409,8 +410,9 @@ def _of_holder(owner: Value | None, slot: Slot) -> Iterator[Value]:
     """Yield what a field may be because of what it is a field of."""
     if not isinstance(owner, Group):
         return
-    if owner.style != "call" and slot.use.optional and slot.kind in _LEFT_OUT:
-        # What an object may lack need not be made up.
+    is_own = slot.name.startswith("_") and slot.kind is None
+    if owner.style != "call" and (is_own or slot.use.optional) and slot.kind in _LEFT_OUT:
+        # What an object may lack, or sets by itself, need not be made up.
         yield "None"
     if owner.style == "module" and slot.name == "parameters":
         yield _PARAMETERS

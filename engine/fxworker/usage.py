@@ -206,7 +206,7 @@ class _Reader(ast.NodeVisitor):
             self._names.use(f"{path}.{index.value}")
         elif path:
             use = self._names.use(path)
-            use.note("sequence")
+            use.note("tensor" if _has_axes(index) else "sequence")
             if isinstance(index, ast.Constant) and isinstance(index.value, int):
                 use.least = max(use.least, index.value + 1)
             self._names.use(f"{path}[]")
@@ -308,6 +308,7 @@ class _Reader(ast.NodeVisitor):
                     self._names.use(path).note("string")
                 else:
                     self._names.use(path).note("number")
+                    self._names.use(path).computed |= isinstance(node.op, ast.Sub | ast.Div | ast.Pow)
         if adds:
             self._sums.append([path for path in map(self._names.path, _summands(node)) if path])
         self.generic_visit(node)
@@ -463,6 +464,16 @@ class _Reader(ast.NodeVisitor):
             or inspect.isfunction(receiver)
             or inspect.ismethod(receiver)
         )
+
+
+def _has_axes(index: ast.expr) -> bool:
+    """Whether only tensors, and arrays, are asked for such an item: `x[None]`, `x[:, 0]`."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(
+        (isinstance(each, ast.Constant) and each.value in {None, ...})
+        or (isinstance(each, ast.Slice) and len(parts) > 1)
+        for each in parts
+    )
 
 
 def _is_telling(name: str) -> bool:

@@ -1,0 +1,133 @@
+"""What models of agents take, and models that are made by a name: spaces, arrays, named configurations."""
+
+import importlib
+import sys
+from functools import partial
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fxworker import absent
+from fxworker.absent import importing
+from fxworker.arguments import Search
+from fxworker.building import attempt
+
+
+class Images(nn.Module):
+    def __init__(self, observation_space, features=8):
+        super().__init__()
+        self.cnn = nn.Sequential(nn.Conv2d(observation_space.shape[0], features, 3, 2), nn.Flatten())
+        with torch.no_grad():
+            width = self.cnn(torch.as_tensor(observation_space.sample()[None]).float()).shape[1]
+        self.fc = nn.Linear(width, features)
+
+
+class Several(nn.Module):
+    def __init__(self, observation_space):
+        super().__init__()
+        parts = {key: nn.Linear(int(np.prod(each.shape)), 4) for key, each in observation_space.spaces.items()}
+        if not parts:
+            raise ValueError("nothing is observed")
+        self.parts = nn.ModuleDict(parts)
+
+
+class Limited(nn.Module):
+    def __init__(self, limits):
+        super().__init__()
+        self.first = float(limits[0])
+        self.register_buffer("scale", (limits - 1) / 2)
+
+
+class Expanded(nn.Module):
+    def __init__(self, grid):
+        super().__init__()
+        self.register_buffer("grid", grid[None, :])
+
+
+class Named:
+    """What is made by a name, which it keeps."""
+
+    widths: ClassVar[dict[str, int]] = {"bert-base-uncased": 8}
+
+    def __init__(self, name):
+        self.name = name
+        if name in self.widths:
+            self.hidden_units = self.widths[name]
+
+
+class OfName(nn.Module):
+    def __init__(self, model_name, width=4, depth=2, heads=2):
+        super().__init__()
+        settings = Named(model_name)
+        self.fc = nn.Linear(settings.hidden_units, width * depth * heads)
+
+
+def described(config):
+    """Return what is told of a configuration, which may have a section of its own."""
+    inner = getattr(config, INNER, None)
+    if inner is not None and not isinstance(inner, Named):
+        raise ValueError(f"Unrecognized configuration class {type(inner)} for this kind of model.")
+    return getattr(config, "_private") or "none"  # noqa: B009 — Nobody reads it by its name alone.
+
+
+INNER = "inner_" + "config"
+
+
+class Sectioned(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.fc = nn.Linear(config.width, 2)
+        if config.inner_config is not None:
+            self.size = config.inner_config.size
+        self.told = described(config).upper()
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (Limited, "Limited(limits=torch.ones(64))"),
+        (Expanded, "Expanded(grid=torch.ones(64))"),
+        (OfName, "OfName(model_name='bert-base-uncased')"),
+        (Sectioned, "Sectioned(config=SimpleNamespace(width=64, inner_config=None, _private=None))"),
+    ],
+)
+def test_they_are_found(cls, expression):
+    search = Search(cls.__name__, cls, {"SimpleNamespace": SimpleNamespace, **globals()}, partial(attempt, real=False))
+    found = search.run()
+    assert found is not None, (search.tried, search.error)
+    assert found[0] == expression
+
+
+def test_spaces_have_what_is_asked_of_them():
+    for cls in (Images, Several):
+        scope = {"SimpleNamespace": SimpleNamespace, **globals()}
+        search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
+        assert search.run() is not None, (search.tried, search.error)
+
+
+def test_what_an_absent_function_gives_is_computed_with(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "agent_file.py").write_text(
+        "import torch\nfrom no_such_thing import flatdim, num_classes\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, space=4):\n        super().__init__()\n"
+        "        total = 0\n        total += flatdim(space)\n"
+        "        if flatdim(space) > 3:\n            total = 2 * num_classes(space) + total // 2\n"
+        "        self.fc = torch.nn.Linear(total, 2)\n        self.head = flatdim(space)\n"
+        "    def forward(self, x): return self.fc(x) + self.head\n"
+    )
+    importing(lambda: importlib.import_module("agent_file"))
+    try:
+        net = sys.modules["agent_file"].Net()
+        assert net.fc.in_features == 52
+        with pytest.raises(TypeError):
+            net(torch.ones(1, 52))
+    finally:
+        absent._STAND_INS.names.clear()
+        sys.meta_path[:] = [each for each in sys.meta_path if each is not absent._STAND_INS]
+        for name in ("agent_file", "no_such_thing"):
+            sys.modules.pop(name, None)
