@@ -32,9 +32,7 @@ from fxworker.compiling import leave_unscripted
 from fxworker.conventions import is_configuration
 from fxworker.parts import Part, part
 from fxworker.records import CALLED, Options, arguments_of, contained, converted, is_record, number_of, recorded
-
-_VERSION: Final = "999.0.0"
-"""Code that asks for a version asks for one that is new enough."""
+from fxworker.versions import NEWEST, REFUSING, compared, place_of_raise, wanted
 
 _NOWHERE: Final = "/nonexistent"
 """Where the files of a package lie that is not installed."""
@@ -43,6 +41,9 @@ _COMPILED: Final = re.compile(r"\.(_C|_ext|_cuda|\w+_(cuda|ext|cpp|kernels))$")
 """Names of modules that are compiled, which an installation, or a project that was only downloaded, may lack."""
 
 _CATCHING: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+_MOST_REFUSALS: Final = 4
+"""How often code may ask for another version until it is left as it is."""
 
 _STAR: Final = "everything_of_what_is_not_installed"
 """The name that importing everything of an absent package gives; one with `_` would not be passed on."""
@@ -65,11 +66,13 @@ class StandIns(Loader):
         found: How each of them was asked for that nobody has asked about yet.
         permissive: Whether something is being imported.
         starred: The names that were asked for of packages of which everything is imported.
+        version: What they say that their version is.
     """
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.starred: set[str] = set()
+        self.version = NEWEST
         self.found: list[ModuleNotFoundError] = []
         self.permissive = 0
 
@@ -124,7 +127,7 @@ class _AbsentDistribution(Distribution):
     """The metadata of a package that is not installed: its name and a version."""
 
     def __init__(self, name: str) -> None:
-        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {_VERSION}\n"
+        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {_STAND_INS.version}\n"
 
     def read_text(self, filename: str) -> str | None:
         """Return the text of a file of the metadata, None for one that there is not."""
@@ -145,9 +148,48 @@ def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
         BaseException: What it raises for another reason, or although the package is stood in for.
     """
     with _STAND_INS.permitting():
-        with_stars(work)
+        _with_versions(lambda: with_stars(work))
     found, _STAND_INS.found = _STAND_INS.found, []
     return found
+
+
+def _with_versions(work: Callable[[], object]) -> None:
+    """Import something, where need be with versions of what is absent that the code takes.
+
+    What one version lets be imported stays so; what comes after it may ask for that of another package.
+    """
+    refused = _refused(work, REFUSING)
+    for _ in range(_MOST_REFUSALS if _STAND_INS.names else 0):
+        before = refused
+        refused = _past(before, work) if before is not None else None
+        if refused is None or refused is before:
+            break
+    if refused is not None:
+        raise refused
+
+
+def _past(refused: BaseException, work: Callable[[], object]) -> BaseException | None:
+    """Return what is raised after a refusal with a version that it takes, or the refusal; None where nothing is."""
+    for version in wanted(refused):
+        _STAND_INS.version = version
+        try:
+            error = _refused(work, Exception)
+        finally:
+            _STAND_INS.version = NEWEST
+        if error is None:
+            return None
+        if place_of_raise(error) != place_of_raise(refused):
+            return _refused(work, REFUSING)
+    return refused
+
+
+def _refused(work: Callable[[], object], kinds: type[Exception] | tuple[type[Exception], ...]) -> BaseException | None:
+    """Do something, and return what it raised of some kinds."""
+    try:
+        work()
+    except kinds as error:
+        return error
+    return None
 
 
 def with_stars(work: Callable[[], _Result]) -> _Result:
@@ -283,17 +325,24 @@ def _refuse(path: str) -> NoReturn:
     raise _not_found(_STAND_INS.absent_in(path) or path.partition(".")[0])
 
 
-def _new_enough(path: str) -> bool:
-    """Return the answer to a comparison of versions, while something is imported."""
+def _compared(one: "_Absent", other: object) -> int:
+    """Return how a version is to another, while something is imported: one that is not known is new enough."""
     if not _STAND_INS.permissive:
-        _refuse(path)
-    return True
+        _refuse(one.__dict__["_path"])
+    found = compared(_text_given(one), _text_given(other))
+    return 1 if found is None else found
+
+
+def _text_given(value: object) -> object:
+    """Return what a call was given, such as the text of a version, for what it gave; another value as it is."""
+    args, _ = vars(value).get(CALLED, ((), {})) if type(value) is _Absent else ((value,), {})
+    return args[0] if args else None
 
 
 def _attribute(path: str, name: str) -> Any:
     if re.fullmatch(r"__\w+__", name):
         if name in {"__version__", "__VERSION__"}:
-            return _VERSION
+            return _STAND_INS.version
         if name in {"__name__", "__qualname__"}:
             return path.rpartition(".")[2]
         if name == "__all__":
@@ -440,12 +489,16 @@ class _Absent:
     __xor__ = __lshift__ = __rshift__ = __neg__ = __invert__ = __abs__ = _computed
 
     def __ge__(self, other: object) -> bool:
-        return _new_enough(self.__dict__["_path"])
+        return _compared(self, other) >= 0
+
+    def __gt__(self, other: object) -> bool:
+        return _compared(self, other) > 0
 
     def __lt__(self, other: object) -> bool:
-        return not _new_enough(self.__dict__["_path"])
+        return _compared(self, other) < 0
 
-    __gt__, __le__ = __ge__, __lt__
+    def __le__(self, other: object) -> bool:
+        return _compared(self, other) <= 0
 
     def __int__(self) -> int:
         return len(self)

@@ -363,3 +363,27 @@ def test_what_decorates_a_constructor_constructs(tmp_path):
     assert type(net.loss).__name__ == "Loss"
     with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
         net(1)
+
+
+def test_it_has_the_version_that_the_code_takes(tmp_path):
+    (tmp_path / "bounded.py").write_text(
+        "import no_such_thing\nfrom no_such_thing.utils import digit_version\n"
+        "least, most = '2.0.0rc4', '2.2.0'\n"
+        "found = digit_version(no_such_thing.__version__)\n"
+        "assert found >= digit_version(least) and found < digit_version(most), f'at least {least}'\n"
+        "assert not digit_version('1.8') > digit_version('2.13.0')\n"
+    )
+    (tmp_path / "older.py").write_text(
+        "import no_such_other as other\nVERSION = tuple(map(int, other.__version__.split('.')))\n"
+        "if VERSION >= (2, 0):\n    raise ImportError(f'version {other.__version__} found, <2.0 is needed')\n"
+    )
+    module, missing = imported(tmp_path, "import bounded\nimport older\n")
+    assert missing == ["no_such_thing", "no_such_other"]
+    assert module.bounded.no_such_thing.__version__ == "999.0.0"
+    assert module.older.VERSION == (1, 999)
+
+
+def test_what_is_raised_for_another_reason_is_raised(tmp_path):
+    (tmp_path / "broken.py").write_text("import no_such_thing\nassert 1 > 2, 'version 1.2 is broken'\n")
+    with pytest.raises(AssertionError, match="broken"):
+        imported(tmp_path, "import broken\n")
