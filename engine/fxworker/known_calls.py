@@ -22,6 +22,9 @@ _TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torc
 _OF_ITEMS: Final = ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "torch.Tensor")
 """How constructors end that take items, or a size, but no number which is computed."""
 
+_SIZED: Final = re.compile(r"torch\.(ones|zeros|empty|rand|randn)|\w+\.new_(ones|zeros|empty)")
+"""Functions whose arguments are sizes, where they are several."""
+
 _INITIALISING: Final = re.compile(r"\binit\.\w+_$")
 """Functions that fill a tensor."""
 
@@ -90,7 +93,10 @@ def note_numbers(generator: ast.comprehension, parts: list[ast.expr], names: Bin
 
 
 def note_computed(call: ast.Call, name: str, names: Bindings) -> None:
-    """Note that what is computed with has items, where the result is what a tensor is made of."""
+    """Note that what is computed with has items, where the result is what a tensor is made of; and what are sizes."""
+    if _SIZED.fullmatch(name) and len(call.args) > 1:
+        for path in filter(None, map(names.path, call.args)):
+            names.use(path).note("number")
     if name.endswith(_OF_ITEMS) and len(call.args) == 1 and isinstance(call.args[0], ast.BinOp):
         for path in filter(None, map(names.path, _operands(call.args[0]))):
             names.use(path).note("tensor")

@@ -74,6 +74,12 @@ def described(config):
     return getattr(config, "_private") or "none"  # noqa: B009 — Nobody reads it by its name alone.
 
 
+class Weighted(nn.Module):
+    def __init__(self, graph, sort):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(graph.edge_total(), sort))
+
+
 INNER = "inner_" + "config"
 
 
@@ -91,6 +97,7 @@ class Sectioned(nn.Module):
     [
         (Limited, "Limited(limits=torch.ones(64))"),
         (Expanded, "Expanded(grid=torch.ones(64))"),
+        (Weighted, "Weighted(graph=SimpleNamespace(edge_total=lambda *_, **__: 64), sort=64)"),
         (OfName, "OfName(model_name='bert-base-uncased')"),
         (Sectioned, "Sectioned(config=SimpleNamespace(width=64, inner_config=None, _private=None))"),
     ],
