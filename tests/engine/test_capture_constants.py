@@ -533,3 +533,65 @@ def test_what_is_counted_by_way_of_a_view_is_not_taken_for_known():
 
     x = torch.randn(4, 3)
     torch.testing.assert_close(found.graph_module(x), of_view(x))
+
+
+class _Asking(nn.Module):
+    """Asks whether gradients flow through what it has computed."""
+
+    def __init__(self, asked):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.asked = asked
+
+    def forward(self, x):
+        y = self.layer(x)
+        with torch.no_grad():
+            frozen = self.layer(x)
+        rows = torch.zeros(2, 4)
+        rows[0] = y[0]
+        found = [x, y, frozen, y.detach(), y.argmax(1), y.detach().requires_grad_(), rows, y[0], torch.zeros_like(y)]
+        return y + sum(2**n for n, each in enumerate(found) if self.asked(each))
+
+
+@pytest.mark.parametrize("asked", [lambda x: x.requires_grad, lambda x: x.is_leaf])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_whether_gradients_flow_is_known(asked, enabled):
+    with torch.set_grad_enabled(enabled):
+        captured(_Asking(asked), X)
+
+
+def test_what_has_computed_a_tensor_is_not_known():
+    net = nn.Linear(4, 4)
+
+    def f(x):
+        y = net(x)
+        return y * 2 if y.grad_fn is not None else y
+
+    found = fxengine.capture(f, X)
+
+    assert "`grad_fn`" in found.problems[0].message
+    torch.testing.assert_close(found.graph_module(X), f(X))
+
+
+def test_generators_are_seeded_in_each_run():
+    def f(x):
+        with torch.random.fork_rng():
+            torch.manual_seed(3)
+            x = x + torch.rand(4)
+        return x + torch.rand(4)
+
+    captured(f, X)
+
+
+def test_what_vmap_draws_is_drawn_once():
+    captured(torch.vmap(lambda v: v + torch.rand(4), randomness="different"), X)
+
+
+def test_tensors_that_are_nested_are_left_to_the_models_own_code():
+    def f(x):
+        return torch.nested.nested_tensor([x[0], x[1, :2]]).to_padded_tensor(0.0)
+
+    found = fxengine.capture(f, X)
+
+    assert found.rest is not None
+    torch.testing.assert_close(found.graph_module(X), f(X))

@@ -141,3 +141,93 @@ def test_what_a_buffer_decides_that_each_run_changes_is_asserted(kind, said):
     torch.testing.assert_close(found.graph_module(X), twin(X))
     with pytest.raises(AssertionError, match=said):
         found.graph_module(X)
+
+
+class _Exchanged(nn.Module):
+    """Lets two buffers change places, and changes one of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("one", torch.zeros(2, 4))
+        self.register_buffer("other", torch.zeros(2, 4))
+
+    def forward(self, x):
+        self.one, self.other = self.other, self.one
+        self.one.add_(x)
+        return x + self.other
+
+
+class _Halved(nn.Module):
+    """Changes a parameter, and then does what a graph cannot."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        self.change = change
+
+    def forward(self, x):
+        self.change(self.weight)
+        x = x * self.weight
+        return x + 1 if x.sum() > 0 else x
+
+
+def _in_place(weight):
+    weight.data.mul_(0.5)
+
+
+def _set_anew(weight):
+    weight.data = weight.data * 0.5
+
+
+@pytest.mark.parametrize("make", [_Exchanged, lambda: _Halved(_in_place), lambda: _Halved(_set_anew)])
+def test_what_cannot_be_repeated_by_a_graph_is_done_once_by_the_models_own_code(make):
+    net = make()
+    found = fxengine.capture(net, X)
+    twin = copy.deepcopy(net)
+
+    assert found.rest is not None
+    for _ in range(3):
+        fresh = torch.randn_like(X)
+        torch.testing.assert_close(found.graph_module(fresh), twin(fresh))
+
+
+class _Counting(nn.Module):
+    """Counts its runs, by which is decided, in front of what a graph cannot do."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.steps += 1
+        x = self.layer(x * self.steps)
+        return x + 1 if x.sum() > 0 else x
+
+
+def test_what_a_later_run_computes_otherwise_is_not_taken_from_the_graph():
+    net = _Counting()
+    found = fxengine.capture(net, X)
+    twin = copy.deepcopy(net)
+
+    for _ in range(3):
+        torch.testing.assert_close(found.graph_module(X), twin(X))
+
+
+def test_buffers_that_decide_and_are_assigned_are_not_constants_where_the_next_capture_fails():
+    class Deciding(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.ones(()))
+
+        def forward(self, x):
+            y = x * self.scale
+            self.scale = self.scale + x.abs().sum()
+            return y * 2 if self.scale > 100 else y
+
+    net = Deciding()
+    found = fxengine.capture(net, X)
+    twin = copy.deepcopy(net)
+
+    for _ in range(3):
+        torch.testing.assert_close(found.graph_module(X * 20), twin(X * 20))

@@ -313,6 +313,8 @@ class _Capturing:
                 continue
             if change.name not in change.module._buffers and not values.is_variable(after):
                 continue
+            if id(after) in values.initial():  # Two of the model's own are one from now on, or change places.
+                continue
             self.assigned[name] = before
             if name in self._variable:
                 used = self._tracer.create_node("get_attr", self._tracer.own_name(name), (), {}), values.node_of(after)
@@ -352,10 +354,10 @@ class _Capturing:
             return None
         tracer, graph = self._tracer, self._tracer.graph
         tracer._site = ModuleSite("", type(self._root), None, ())
-        others = {*tracer.adopted, *left.module_paths}
-        finished = self._still_true(tracer.finished, others)
-        if self._recording.values.changed or left.is_outside or isinstance(stopped.exception, StateDependent):
-            # What was changed already must not be changed twice, nor numbers be drawn twice.
+        finished = self._still_true(tracer.finished, set(tracer.adopted))
+        if self._recording.values.changed or left:
+            # What was changed already must not be changed twice, nor numbers be drawn twice; and a later run may do
+            # something else from the beginning.
             finished = []
             for node in reversed([node for node in graph.nodes if node.op != "placeholder"]):
                 graph.erase_node(node)

@@ -47,7 +47,6 @@ class Left:
         drawn: Whether torch's random numbers were drawn.
         draws: Whether Python's or numpy's were.
         moved: Whether a generator of the model's own was moved by more than what a graph repeats.
-        is_outside: Whether something is different that no module has.
     """
 
     changes: tuple[Change, ...]
@@ -55,13 +54,6 @@ class Left:
     drawn: bool
     draws: bool
     moved: bool
-    is_outside: bool
-
-    @property
-    def module_paths(self) -> set[str]:
-        """The paths of the modules in which something is different, and of those around them."""
-        found = {each.module_path for each in self.changes}
-        return {".".join(path.split(".")[:depth]) for path in found for depth in range(path.count(".") + 2)}
 
     def __bool__(self) -> bool:
         return bool(self.names or self.draws or self.moved)
@@ -84,7 +76,6 @@ def left_behind(
         tuple(names),
         *snapshot.drawn(),
         outside.has_moved_generators(),
-        bool(others),
     )
 
 

@@ -119,6 +119,9 @@ class Outside:
                 self._look(value, name, 0, is_of_module=True)
 
     def _look_into_class(self, cls: type) -> None:
+        if id(cls) in self._seen:
+            return
+        self._seen.add(id(cls))
         attributes = vars(cls)
         self._kept.append(_Kept(cls.__name__, cls, attributes, dict(attributes)))
         for name, value in attributes.items():
@@ -130,6 +133,8 @@ class Outside:
         module = namespace.get("__name__")
         for name, value in [*namespace.items()]:
             kind = type(value)
+            if isinstance(value, type) and value.__module__ == module:
+                self._look_into_class(value)
             if kind in _CLOSED or kind is FunctionType or name.startswith("__"):
                 continue
             # Of other objects only those that are the module's own: there are loggers and libraries among them.

@@ -9,7 +9,18 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-__all__ = ["DATA", "DETACHED", "METADATA", "PIECES", "PLACES", "SHAPE", "Kind", "asked_of_shape", "functions"]
+__all__ = [
+    "DATA",
+    "DETACHED",
+    "GRADIENTS",
+    "METADATA",
+    "PIECES",
+    "PLACES",
+    "SHAPE",
+    "Kind",
+    "asked_of_shape",
+    "functions",
+]
 
 Kind: TypeAlias = Literal["shape", "dtype", "device", "layout", "requires_grad", ""]
 """What a graph is specialised on where the answer decides something; empty for what the same code always answers."""
@@ -45,6 +56,11 @@ METADATA: Final[dict[Callable[..., Any], Kind]] = {
     **dict.fromkeys(functions("result_type", torch), "dtype"),
 }
 """Questions that a tensor without data answers as any other does."""
+
+GRADIENTS: Final[dict[Callable[..., Any], str]] = dict(
+    zip(functions("requires_grad is_leaf grad_fn", Tensor), ("requires_grad", "is_leaf", "grad_fn"), strict=True)
+)
+"""The questions whether gradients flow through a tensor."""
 
 SHAPE: Final = functions("shape", Tensor)[0]
 """The question for all sizes, of which the code may then read one."""

@@ -25,13 +25,14 @@ from fxengine.capturing.held import Place
 from fxengine.capturing.known import computed
 from fxengine.capturing.modules import MODULE_RULES
 from fxengine.capturing.objects import with_tensors
-from fxengine.capturing.questions import DATA, DETACHED, METADATA, PIECES, PLACES, SHAPE, asked_of_shape
+from fxengine.capturing.questions import DATA, DETACHED, GRADIENTS, METADATA, PIECES, PLACES, SHAPE, asked_of_shape
 from fxengine.capturing.spelling import spelled
 from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number, is_loaded
-from fxengine.capturing.values import Values
+from fxengine.capturing.values import NotConstant, Values
 from fxengine.immutable_collections import immutable_dict
 from fxengine.lazy_modules import first_run
 from fxengine.shapes_only import needs_data
+from fxengine.silent.mutation import root_of
 from fxengine.source import is_engine_file
 
 if TYPE_CHECKING:
@@ -124,7 +125,22 @@ class Recording(TorchFunctionMode):
     def _metadata(self, kind: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self.quiet and args:
             self._note(kind, func, args, kwargs)
+            if kind == "requires_grad" and self.values.is_variable(args[0]):
+                return self._of_gradients(GRADIENTS[func], func, args[0])
         return func(*args, **kwargs)
+
+    def _of_gradients(self, asked: str, func: Callable[..., Any], tensor: Tensor) -> Any:
+        """Whether gradients flow through a tensor; what has computed them nobody knows."""
+        if isinstance(tensor, nn.Parameter):
+            return func(tensor)
+        gradients, node = self.values.gradients, self.values.node_of(tensor)
+        if asked == "is_leaf":
+            return gradients.begin(node)
+        if asked == "grad_fn":
+            if not gradients.begin(node):
+                raise self.refusal(func)
+            return None
+        return gradients.flow(node)
 
     def _note(self, kind: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note that something is decided by what a tensor is."""
@@ -201,6 +217,7 @@ class Recording(TorchFunctionMode):
     def refusal(self, func: Callable[..., Any], sources: int = 0) -> DataDependent:
         """What is raised where code wants data, which depend on the inputs that `sources` says as bits."""
         name = getattr(func, "__name__", str(func))
+        name = func.__self__.__name__ if name == "__get__" else name  # type: ignore[attr-defined]
         name = name.strip("_") if name.startswith("_") else name
         found = self.refused(f"`{name}` of a tensor that depends on the inputs wants data, not only metadata")
         found.sources = 0 if func is Tensor.__bool__ else sources
@@ -245,11 +262,14 @@ class Recording(TorchFunctionMode):
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, draws: bool = False
     ) -> Any:
         """Carry out a call without data and append its node; with `draws` what it draws is no constant."""
+        if self.values.on_constants:
+            raise NotConstant
         draws = draws or func in RANDOM
         if func in PIECES and args:
             self._note("shape", func, args, kwargs)
-        for target in changed_by(func, args, kwargs):
-            self.values.make_variable(target)
+        changed = changed_by(func, args, kwargs)
+        for each in changed:
+            self.values.make_variable(each)
         self.values.changed |= draws or func is torch.autograd.grad
         node_args, node_kwargs, values, named, used, sources = self.values.arguments(args, kwargs)
         if (draws or func in _SIZED) and not any(isinstance(value, Tensor) for value in values):
@@ -266,6 +286,9 @@ class Recording(TorchFunctionMode):
         node = self.values.append(opcode, target, node_args, node_kwargs, label, used)
         if draws:
             self.values.drawn.add(node)
+        if changed or target is setattr:
+            owner = root_of(node, self._tracer.root)
+            self.values.changed |= target is setattr or owner.op in {"placeholder", "get_attr"}
         return self._kept(result, Place(node), sources, has_data=func in PACKING)
 
     def _evaluate(self, func: Callable[..., Any], values: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -403,6 +426,18 @@ class Recording(TorchFunctionMode):
             label = getattr(function, "__name__", "call")
             node = self.values.append("call_function", function, node_args, node_kwargs, label, used)
             return self._kept(result, Place(node), sources)
+
+    def seed(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record that torch's generator of random numbers is seeded, or that its state is told or set."""
+        self.values.changed = True
+        with torch._C.DisableTorchFunction():
+            node_args, node_kwargs, _, _, used, _ = self.values.arguments(args, kwargs)
+            label = function.__name__
+            node = self.values.append("call_function", function, node_args, node_kwargs, label, used)
+            self.values.drawn.add(node)
+            if label != "get_rng_state":
+                return torch.default_generator if label == "manual_seed" else None
+            return self._kept(torch.empty_like(function(), device="meta"), Place(node), 0)
 
     def call_object(
         self, called: Any, run: Callable[..., Any], args: Any, kwargs: Any, method: str = "__call__"

@@ -30,6 +30,8 @@ _LEVELS: Final = ("_vmap_increment_nesting", "_vmap_decrement_nesting")
 _BATCHING: Final = ("_add_batch_dim", "_remove_batch_dim")
 _GRADIENTS: Final = importlib.import_module("torch._functorch.eager_transforms")
 _DERIVING: Final = ("grad_and_value_impl", "_vjp_with_argnums", "_jvp_with_argnums")
+_SEEDING: Final = ("manual_seed", "get_rng_state", "set_rng_state")
+_NESTING: Final = ("nested_tensor", "as_nested_tensor")
 
 
 def patch_surroundings(patches: Patches) -> None:
@@ -45,6 +47,11 @@ def patch_surroundings(patches: Patches) -> None:
     for name in _DERIVING:
         patches.attribute(_GRADIENTS, name, _deriving)
     patches.attribute(torch.autograd, "backward", _filling)
+    for name in _SEEDING:
+        for owner in (torch, torch.random):
+            patches.attribute(owner, name, _seeding)
+    for name in _NESTING:
+        patches.attribute(torch.nested, name, _nesting)
     patches.attribute(_VMAP_API, "vmap_impl", _vmap)
     for function, shapes in _leaf_functions().items():
         patches.code(function, _leaf_code(function, _leaf, shapes))
@@ -179,6 +186,29 @@ def _filling(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
         recording.values.changed = True  # What the graph has computed is no part of what is derived in the rest.
         raise recording.refused("`backward` fills the gradients of tensors here, which a graph cannot record")
+
+    return call
+
+
+def _seeding(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in for what seeds torch's generator of random numbers, and tells or sets its state: each run does it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recording = _recording()
+        return original(*args, **kwargs) if recording is None else recording.seed(original, args, kwargs)
+
+    return call
+
+
+def _nesting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in for what nests tensors: one without data can only be nested where its rows follow each other."""
+
+    def call(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        recording = _recording()
+        is_strided = kwargs.get("layout") in {None, torch.strided}
+        if recording is None or not is_strided or not recording.is_symbolic((tensors,), {}):
+            return original(tensors, *args, **kwargs)
+        raise recording.refused("tensors that depend on the inputs are nested here, which needs their data")
 
     return call
 

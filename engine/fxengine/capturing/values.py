@@ -4,6 +4,7 @@ A tensor becomes a node when something is computed from it. What belongs to the 
 their first use; a change in place gives a tensor a new node.
 """
 
+import functools
 import operator
 import sys
 from collections.abc import Callable, Container, Iterable
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch._C._functorch import is_batchedtensor, is_functorch_wrapped_tensor
 
 from fxengine.capturing.former import Former, taken_over
+from fxengine.capturing.gradients import Gradients
 from fxengine.capturing.held import Held, Place
 from fxengine.capturing.modes import Modes
 from fxengine.capturing.objects import is_record, tensors_in, with_tensors
@@ -74,6 +76,11 @@ class Values:
         self._recipes: dict[int, tuple[Tensor, Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {}
         self._sources = 0
         self._used: dict[Node, None] = {}
+
+    @functools.cached_property
+    def gradients(self) -> Gradients:
+        """Through which values gradients flow."""
+        return Gradients(self._tracer.graph, self._tracer.root, self.held.values)
 
     def remember(self, made: Tensor, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note how a constant was made, so that the graph can make it again instead of keeping it."""
@@ -441,6 +448,7 @@ class Values:
         """Prepare a tensor for being changed by what depends on the inputs: of constants each run needs its own."""
         base = tensor._base
         self.reworked.append(id(tensor if base is None else base))
+        self.changed |= self.is_part_of_state(tensor)
         held = self.held.get(id(tensor))
         if held is not None and not held.constant:
             owner = held if base is None else self.held.get(id(base), held)
@@ -449,7 +457,6 @@ class Values:
             return
         if base is not None and not self.is_state(tensor):
             self.make_variable(base)
-        self.changed |= self.is_state(tensor)
         held = self.hold(tensor)
         if held.constant:
             held.constant = False
