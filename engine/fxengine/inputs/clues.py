@@ -184,6 +184,11 @@ class Clues:
         return named[0] if named else 10
 
     @cached_property
+    def is_of_predictions(self) -> bool:
+        """Whether the model compares what was predicted with what is true."""
+        return _OF_PREDICTIONS.search(type(self.root).__name__) is not None
+
+    @cached_property
     def is_sequential_model(self) -> bool:
         """Whether the model works on sequences of vectors rather than on single ones."""
         return any(
@@ -381,7 +386,10 @@ _OF_NODES = re.compile(r"(^|_)(nodes?|vertices|vertexes)$")
 _OF_FEATURES = re.compile(r"^(n|num)_(of_)?(features|feats)$|^f_?in$|^in_?f$")
 """How people call the axes of their tensors."""
 
-_SEQUENCE_CLASS = re.compile(r"Attention|Transformer|Encoder|Decoder|Mixer|Mamba|SSM", re.IGNORECASE)
+_OF_PREDICTIONS = re.compile(r"Loss|Criterion|Metric|Accuracy|Score$")
+"""What compares predictions is called so."""
+
+_SEQUENCE_CLASS = re.compile(r"Attention|Transformer|(En|De)coderLayer|Mixer|Mamba|SSM", re.IGNORECASE)
 
 
 def _axis_name(axis: str) -> str:

@@ -57,6 +57,9 @@ _COORDINATES = re.compile(r"pos|coords?|xyz")
 _STATES = re.compile(r"state|hidden|^h[xc]$")
 """What is called so and unpacked is several tensors."""
 
+_TABLE = "X"
+"""What a table of numbers is called, with a row for each example."""
+
 _WHATEVER = re.compile(r"args|inputs|params|parameters|kwargs")
 """What arguments are called that are only passed on."""
 
@@ -130,7 +133,8 @@ class Proposer:
         recipes += [*fitting, *wishes, *(each for each in patterns if each not in fitting), *by_name]
         if is_first or not recipes:
             recipes += [recipe for other in clues.wishes[:2] for recipe in other.recipes]
-        recipes += [*image(clues), *features(clues)] if is_first else features(clues)
+        is_vector = clues.is_of_predictions or parameter.name == _TABLE
+        recipes += [*image(clues), *features(clues)] if is_first and not is_vector else features(clues)
         kind = _KINDS.get(_name_of(without_none(parameter.annotation)))
         if kind is not None:
             recipes = [self._of_kind(recipe, *kind) for recipe in recipes]

@@ -9,7 +9,7 @@ import io
 import re
 import textwrap
 import tokenize
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from torch import nn
@@ -168,6 +168,7 @@ def _of_code(definition: ast.AST, names: list[str]) -> Iterator[tuple[str, str]]
     """Yield what statements say: ``b, c, h, w = x.shape``, ``rearrange(x, "b c h w -> ...")``."""
     first = _first_assignments(definition)
     for node in ast.walk(definition):
+        yield from ((name, axes) for name, axes in _summed(node, first) if name in names)
         name = _subject(node)
         if name not in names or getattr(node, "lineno", 0) > first.get(name, 1 << 30):
             continue
@@ -182,11 +183,37 @@ def _of_code(definition: ast.AST, names: list[str]) -> Iterator[tuple[str, str]]
                 pattern = rest[0] if rest else None
                 if isinstance(pattern, ast.Constant) and isinstance(pattern.value, str) and "..." not in pattern.value:
                     yield name, pattern.value.partition("->")[0].strip()
+            case ast.BinOp(op=ast.Mult(), left=ast.Subscript() as one, right=ast.Subscript() as other) if (
+                _added_axes(one) == "x." and _added_axes(other) == ".x"
+            ):  # `x[:, None] * frequencies[None, :]`: each number with each.
+                yield name, "b"
             case ast.Call(args=[_, ast.List(elts=axes)]) if axes and all(map(_is_axis, axes)):
                 # A check of the shape: `check_shape(x, ["B", "C", "H", "W"])`.
                 yield name, " ".join(ast.literal_eval(each) for each in axes)
             case _:
                 pass
+
+
+def _summed(node: ast.AST, first: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield the names that an `einsum` is of, before they are assigned, with their axes."""
+    match node:
+        case ast.Call(func=ast.Name(id="einsum") | ast.Attribute(attr="einsum"), args=[ast.expr() as rule, *operands]):
+            texts = [part.value for part in ast.walk(rule) if isinstance(part, ast.Constant)]
+            terms = "".join(map(str, texts)).partition("->")[0].split(",")
+            for term, operand in zip(terms, operands, strict=False):
+                axes = term.split() if " " in term.strip() else list(term.strip())
+                known = isinstance(operand, ast.Name) and node.lineno <= first.get(operand.id, node.lineno)
+                if isinstance(operand, ast.Name) and known and len(axes) > 1 and all(map(str.isalpha, axes)):
+                    yield operand.id, " ".join(axes)
+        case _:
+            pass
+
+
+def _added_axes(node: ast.Subscript) -> str:
+    """Return which axes an index leaves and adds: `x[:, None]` is "x.", `x[None, :]` and `x[None]` are ".x"."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice, ast.Slice()]
+    kinds = {"Constant": ".", "Slice": "x"}
+    return "".join(kinds.get(type(part).__name__, "?") for part in parts)
 
 
 def _is_axis(node: ast.expr) -> bool:
@@ -210,6 +237,8 @@ def _subject(node: ast.AST) -> str:
         case ast.Assign(value=value):
             return _measured(value)
         case ast.Call(args=[ast.Name(id=name), *_]):
+            return name
+        case ast.BinOp(left=ast.Subscript(value=ast.Name(id=name))):
             return name
         case _:
             return ""

@@ -270,7 +270,7 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
             if a == b or 1 in {a, b} or first_places == second_places:
                 continue
             cost = 0.0
-            if _meets_batch(first, second, back):
+            if first_places and second_places and _meets_batch(first, second, back):
                 cost = _AS_BATCH
                 yield from _raised(moves, (first, first_places), (second, second_places))
             yield from moves.resize(first_places - second_places or first_places, a, b, cost)
@@ -301,7 +301,7 @@ def _evened(moves: Moves) -> Iterator[Change]:
 def _meets_batch(first: Tensor, second: Tensor, back: int) -> bool:
     """Whether so many dimensions from the last the batch of one meets what is none of another with more dimensions."""
     lower = min(first, second, key=Tensor.dim)
-    return first.dim() != second.dim() and back == lower.dim() > 1 and lower.shape[0] == BATCH
+    return first.dim() != second.dim() and back == lower.dim() and lower.shape[0] == BATCH
 
 
 def _raised(moves: Moves, *known: tuple[Tensor, Sources]) -> Iterator[Change]:

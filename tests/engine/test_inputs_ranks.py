@@ -1,0 +1,90 @@
+"""Of what rank inputs are where no layer says so: sums over named axes, outer products, losses, tables."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
+
+from tests.support.feeding import fed
+
+
+class Frequencies(nn.Module):
+    """Each number times each frequency."""
+
+    def forward(self, x: Tensor):
+        frequencies = torch.exp(-torch.arange(8, device=x.device))
+        angles = x[:, None] * frequencies[None, :]
+        return torch.cat((angles.sin(), angles.cos()), dim=-1)
+
+
+def test_what_each_of_is_multiplied_with_each_of_others_is_a_row_of_numbers():
+    (x,) = fed(Frequencies()).args
+    assert x.dim() == 1
+
+
+class Attend(nn.Module):
+    """Attention of several heads without weights."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor):
+        weights = torch.einsum("b h i d, b h j d -> b h i j", q, k).softmax(-1)
+        return torch.einsum("bhij,bhjd->bhid", weights, v)
+
+
+def test_what_is_summed_over_named_axes_has_these():
+    inferred = fed(Attend())
+    assert {each.dim() for each in inferred.args} == {4}
+    assert not inferred.failures
+    assert inferred.args[0].shape[-1] == 64
+
+
+class SquaredLoss(nn.Module):
+    """The mean square of the errors."""
+
+    def forward(self, input: Tensor, target: Tensor):  # noqa: A002 - as torch's own losses call it.
+        return ((input - target) ** 2).mean()
+
+
+class EntropyLoss(nn.Module):
+    """The entropy of classes."""
+
+    def forward(self, input: Tensor, target: Tensor):  # noqa: A002 - as torch's own losses call it.
+        return F.cross_entropy(input, target)
+
+
+def test_losses_are_of_vectors_and_of_targets_that_fit_them():
+    predicted, target = fed(SquaredLoss()).args
+    assert predicted.dim() == 2
+    assert target.shape == predicted.shape
+    scores, labels = fed(EntropyLoss()).args
+    assert scores.dim() == 2
+    assert labels.shape == scores.shape[:1]
+
+
+class OfColumns(nn.Module):
+    """A model of a table without a layer that says so."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(8, 64))
+
+    def forward(self, X: Tensor):
+        return F.linear(X, self.weight)
+
+
+def test_a_table_has_rows_of_numbers():
+    (table,) = fed(OfColumns()).args
+    assert table.shape == (2, 64)
+
+
+class VectorEncoder(nn.Module):
+    """Encodes what is observed."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 8)
+
+    def forward(self, x: Tensor):
+        return self.layer(x).relu()
+
+
+def test_an_encoder_is_not_one_of_sequences_by_its_name_alone():
+    assert fed(VectorEncoder()).args[0].shape == (2, 5)
