@@ -27,9 +27,19 @@ from typing import Any, Final, NoReturn, TypeVar
 from torch import nn
 
 from fxengine.syntax import tree_of
-from fxworker.callers import defines_forward, is_constructing, is_decorated, is_dropped, parsed, undecorated, wanted_by
+from fxworker.callers import (
+    defines_forward,
+    is_constructing,
+    is_decorated,
+    is_dropped,
+    parsed,
+    reads_attribute,
+    undecorated,
+    wanted_by,
+)
 from fxworker.compiling import leave_unscripted
 from fxworker.conventions import is_configuration
+from fxworker.having import is_assigned
 from fxworker.parts import Part, part
 from fxworker.records import CALLED, Options, arguments_of, contained, converted, is_record, number_of, recorded
 from fxworker.versions import NEWEST, REFUSING, compared, place_of_raise, wanted
@@ -384,7 +394,8 @@ class _AbsentModel(nn.Module):
     """What a class has as its base that derives from something absent which stands for a module: torch's own.
 
     What the class calls of the base for nothing that is kept, as `self.save_hyperparameters()`, does nothing, and what
-    it reads that is called as a configuration has the arguments of the constructor, as its variables were by then.
+    it reads that is called as a configuration has the arguments of the constructor, as its variables were by then. What
+    the constructor reads, and nothing assigns, is the number that is usual for its name.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -404,6 +415,12 @@ class _AbsentModel(nn.Module):
         if is_configuration(name) and "_given" in self.__dict__:
             # What a base keeps of the arguments.
             return self.__dict__.setdefault(name, Options(self.__dict__["_given"]))
+        frame = sys._getframe(1)
+        if reads_attribute(frame) and is_constructing(frame) and not is_assigned(type(self), name):
+            # What the base computes of its arguments.
+            found = number_of(name)
+            if found is not None:
+                return found
         return super().__getattr__(name)
 
     def _keep_arguments(self, *_args: Any, **_kwargs: Any) -> None:

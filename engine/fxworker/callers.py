@@ -64,6 +64,12 @@ def is_dropped(frame: types.FrameType) -> bool:
     return at is not None and following is not None and following.opname == "POP_TOP"
 
 
+def reads_attribute(frame: types.FrameType) -> bool:
+    """Whether a frame reads an attribute by its name right now, and does not only ask whether there is one."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return at >= 0 and opcode.opname[code[at]].startswith(("LOAD_ATTR", "LOAD_METHOD"))
+
+
 def is_constructing(frame: types.FrameType | None) -> bool:
     """Whether a frame runs while a model is constructed; what it calls later may write into what it is given."""
     while frame is not None:

@@ -67,8 +67,9 @@ def _compared(use: Use, operator: ast.cmpop, other: ast.expr, around: Surroundin
         items = other.elts if isinstance(other, ast.Tuple | ast.List | ast.Set) else []
         use.literals += [*around.constants(items)] or around.keys(other)
     elif isinstance(operator, ast.In | ast.NotIn):
-        is_text = isinstance(other, ast.Constant) and isinstance(other.value, str)
-        use.note("string" if is_text else "sequence")
+        texts = [ast.unparse(other)] if isinstance(other, ast.Constant) and isinstance(other.value, str) else []
+        use.note("string" if texts else "sequence")
+        use.contents += texts
     elif isinstance(other, ast.Constant) and isinstance(other.value, str):
         use.note("string")
         use.literals.append(repr(other.value))

@@ -55,6 +55,7 @@ class Use:
     Attributes:
         kinds: What it is treated as, with how often.
         literals: Expressions that it is compared with, or that a table has as keys.
+        contents: What is looked for in it, as expressions.
         count: Into how many variables it is unpacked.
         least: How many items it has at least; of a mapping, whether it has any.
         names: What it is called elsewhere: parameters that it is handed to.
@@ -71,6 +72,7 @@ class Use:
 
     kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
     literals: list[str] = field(default_factory=list[str])
+    contents: list[str] = field(default_factory=list[str])
     count: int = 0
     least: int = 0
     names: list[str] = field(default_factory=list[str])
@@ -107,6 +109,7 @@ class Use:
         for kind, count in other.kinds.items():
             self.kinds[kind] = self.kinds.get(kind, 0) + count
         self.literals += other.literals
+        self.contents += other.contents
         self.count = self.count or other.count
         self.least = max(self.least, other.least)
         self.names += other.names

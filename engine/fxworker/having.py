@@ -36,6 +36,17 @@ def lacked_by_all(values: Iterable[Value], fields: Iterable[str]) -> bool:
     )
 
 
+def refuses(cls: type) -> bool:
+    """Whether the constructor of a class does nothing but raise: it is made in other ways."""
+    constructor = inspect.getattr_static(cls, "__init__", None)
+    if not inspect.isfunction(constructor):
+        return False
+    names = {each.opname for each in dis.get_instructions(constructor)}
+    return "RAISE_VARARGS" in names and not any(
+        each.startswith(("STORE_", "RETURN_", "POP_JUMP", "FOR_ITER")) for each in names
+    )
+
+
 def takes_any(cls: type) -> bool:
     """Whether a class takes arguments by any name."""
     return any(each.kind is each.VAR_KEYWORD for each in every_parameter_of(cls).values())

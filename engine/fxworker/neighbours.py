@@ -11,7 +11,7 @@ from torch import nn
 from fxworker.choices import Group, Value, attribute_of
 from fxworker.conventions import is_configuration
 from fxworker.evidence import Kind
-from fxworker.having import has_field, takes_any
+from fxworker.having import has_field, refuses, takes_any
 from fxworker.hints import PLAIN, made
 
 _MOST: Final = 12
@@ -77,7 +77,7 @@ class Neighbours:
         """Return constructions of the file's configuration classes that have what is read, the likeliest first."""
         ranked: list[tuple[float, str, Value]] = []
         for key, cls in self._scope.items():
-            if not isinstance(cls, type) or issubclass(cls, nn.Module | enum.Enum) or cls in PLAIN:
+            if not isinstance(cls, type) or issubclass(cls, nn.Module | enum.Enum) or cls in PLAIN or refuses(cls):
                 continue
             share = sum(has_field(cls, each) for each in fields) / len(fields) if fields else 0.0
             if share == 0.0 and len(fields) > 1 and not takes_any(cls):

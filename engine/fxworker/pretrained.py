@@ -58,6 +58,18 @@ def _making_by_default(fetch: _Method) -> _Method:
     return from_pretrained
 
 
+def _making_as_usual(fetch: _Method) -> _Method:
+    """Return transformers' `from_pretrained` of what prepares pictures and sounds, for when it finds nothing."""
+
+    def from_pretrained(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return fetch(cls, *args, **kwargs)
+        except OSError:
+            return cls()
+
+    return from_pretrained
+
+
 def _configuring(find: _Method) -> _Method:
     """Return transformers' `get_config_dict`, which says what kind of model a name stands for when it finds nothing."""
 
@@ -90,5 +102,7 @@ _PLACES: Final = (
     ("transformers.modeling_utils", "PreTrainedModel", "from_pretrained", _making),
     ("transformers.configuration_utils", "PreTrainedConfig", "get_config_dict", _configuring),
     ("transformers.configuration_utils", "PretrainedConfig", "get_config_dict", _configuring),
+    ("transformers.image_processing_base", "ImageProcessingMixin", "from_pretrained", _making_as_usual),
+    ("transformers.feature_extraction_utils", "FeatureExtractionMixin", "from_pretrained", _making_as_usual),
     ("diffusers.models.modeling_utils", "ModelMixin", "from_pretrained", _making_by_default),
 )

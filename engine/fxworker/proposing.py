@@ -9,7 +9,7 @@ import enum
 import inspect
 import re
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any, Final
@@ -334,6 +334,8 @@ class Proposals:
         """Yield what the code says: literals it compares with, and what the annotation allows."""
         if slot.use.textual or slot.kind not in {"sequence", "object", "mapping"}:
             yield from dict.fromkeys(map(self._shortened, slot.use.literals))
+        if slot.use.contents and (slot.hint is list or typing.get_origin(slot.hint) in {list, Sequence}):
+            yield f"[{', '.join(dict.fromkeys(slot.use.contents))}]"
         said = self._annotations.values(slot.hint, slot.name)
         # What is read from a mapping, or from an object, says more than what any mapping may have.
         yield from (each for each in said if not (slot.fields and isinstance(each, str) and each.startswith("{")))

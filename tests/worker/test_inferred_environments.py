@@ -80,6 +80,29 @@ class Weighted(nn.Module):
         self.weight = nn.Parameter(torch.zeros(graph.edge_total(), sort))
 
 
+class Tasked(nn.Module):
+    def __init__(self, tasks: list[str], width=4):
+        super().__init__()
+        if "match" not in tasks and "caption" not in tasks:
+            raise AssertionError("no task is known")
+        self.heads = nn.ModuleDict({each: nn.Linear(width, 2) for each in tasks})
+
+
+class MadeElsewhere:
+    def __init__(self):
+        raise OSError("It is made in other ways.")
+
+
+class NetConfig(MadeElsewhere):
+    pass
+
+
+class Configured(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+
+
 INNER = "inner_" + "config"
 
 
@@ -98,6 +121,8 @@ class Sectioned(nn.Module):
         (Limited, "Limited(limits=torch.ones(64))"),
         (Expanded, "Expanded(grid=torch.ones(64))"),
         (Weighted, "Weighted(graph=SimpleNamespace(edge_total=lambda *_, **__: 64), sort=64)"),
+        (Tasked, "Tasked(tasks=['match', 'caption'])"),
+        (Configured, "Configured(config=SimpleNamespace())"),
         (OfName, "OfName(model_name='bert-base-uncased')"),
         (Sectioned, "Sectioned(config=SimpleNamespace(width=64, inner_config=None, _private=None))"),
     ],

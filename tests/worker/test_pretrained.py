@@ -83,3 +83,24 @@ def test_transformers_are_made(library_worker, model):
 
 def test_diffusers_are_made(library_worker, model):
     assert "4" in of(library_worker.trace(model(PAINTER)), "Painter").code
+
+
+PREPARED = """
+from torch import nn
+from transformers import CLIPImageProcessor, CLIPVisionModel, Wav2Vec2FeatureExtractor
+
+
+class Tower(nn.Module):
+    def __init__(self, name="openai/clip-vit-base-patch32"):
+        super().__init__()
+        self.processor = CLIPImageProcessor.from_pretrained(name)
+        self.sounds = Wav2Vec2FeatureExtractor.from_pretrained("somebody/wav2vec2")
+        self.size = len(self.processor.image_mean)
+
+    def forward(self, x):
+        return x * self.size * self.sounds.feature_size
+"""
+
+
+def test_what_prepares_inputs_is_made(library_worker, model):
+    assert "x * 3" in of(library_worker.trace(model(PREPARED)), "Tower").code

@@ -149,3 +149,22 @@ def test_an_object_that_holds_data_is_made_a_mapping(tmp_path):
         "        self.inner = Inner(**OmegaConf.to_container(config.inner, resolve=True))\n",
     )
     assert isinstance(module.Net(SimpleNamespace(inner=SimpleNamespace(width=3))).inner, module.Inner)
+
+
+def test_a_constructor_reads_the_usual_numbers_of_a_base(tmp_path):
+    module = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import Recommender\n"
+        "class Net(Recommender):\n"
+        "    def __init__(self, config):\n        super().__init__(config)\n"
+        "        self.items = torch.nn.Embedding(self.n_items, 4)\n"
+        "        if not hasattr(self, 'n_layers'):\n            self.made = True\n"
+        "        if config:\n            self.hidden_size = 3\n        self.other = self.hidden_size\n"
+        "    def forward(self, x): return self.items(x) + self.n_users\n",
+    )
+    net = module.Net(config=1)
+    assert (net.items.num_embeddings, net.made, net.other) == (1000, True, 3)
+    with pytest.raises(AttributeError, match="hidden_size"):
+        module.Net(config=0)
+    with pytest.raises(AttributeError, match="n_users"):
+        net(torch.ones(1).long())
