@@ -1,5 +1,7 @@
 """Of what rank inputs are where no layer says so: sums over named axes, outer products, losses, tables."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
@@ -88,3 +90,55 @@ class VectorEncoder(nn.Module):
 
 def test_an_encoder_is_not_one_of_sequences_by_its_name_alone():
     assert fed(VectorEncoder()).args[0].shape == (2, 5)
+
+
+class NamedByAxes(nn.Module):
+    """The names of its inputs end in their axes."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.GRU(24, 8, batch_first=True)
+
+    def forward(self, frames_BxLxM: Tensor, seq_lengths_B: Tensor):
+        packed = nn.utils.rnn.pack_padded_sequence(frames_BxLxM, seq_lengths_B, batch_first=True, enforce_sorted=False)
+        return nn.utils.rnn.pad_packed_sequence(self.layer(packed)[0], batch_first=True)[0]
+
+
+def test_axes_behind_a_name_are_those_of_the_input():
+    inferred = fed(NamedByAxes())
+    frames, lengths = inferred.args
+    assert frames.shape == (2, 16, 24)
+    assert lengths.shape == (2,)
+    assert "torch.full" in inferred.expression
+
+
+class OfLengths(nn.Module):
+    """What it is told of the lengths is not called so."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.GRU(24, 8, batch_first=True)
+
+    def forward(self, x: Tensor, valid: Tensor):
+        packed = nn.utils.rnn.pack_padded_sequence(x, valid, batch_first=True, enforce_sorted=False)
+        return self.layer(packed)[1]
+
+
+def test_what_sequences_are_packed_by_are_their_lengths():
+    assert "torch.full((2,), 16)" in fed(OfLengths()).expression
+
+
+class OfTyped(nn.Module):
+    """Looks at the type itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 8)
+
+    def forward(self, levels: Any):
+        assert type(levels) is list
+        return sum(self.layer(each) for each in levels)
+
+
+def test_the_type_that_is_asserted_is_given():
+    assert fed(OfTyped()).expression.startswith("[")

@@ -153,6 +153,17 @@ def _nothing_left(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     yield from moves.grow(frozenset(moves.parts), 0.6)
 
 
+def _lengths(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``'lengths' argument should be a 1D CPU int64 tensor``: how long each example is, of what has so many steps."""
+    operation = moves.outcome.operation
+    sources = operation.sources if operation is not None else ()
+    for places in sources[1:2]:
+        for place, recipe in moves.among(places):
+            if recipe.fill != "full":
+                steps = moves.clues.lengths[0]
+                yield moves.put(place, TensorRecipe((BATCH,), "full", torch.int64, steps), 0.0)
+
+
 def _integers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     yield from moves.integral(_all(moves))
 
@@ -445,6 +456,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"only supports (\d)-d",
             ),
         ),
+        (_lengths, (r"'lengths' argument should be a 1D",)),
         (_state, (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]",)),
         (_fewer, (r"can not be smaller than number of dimensions",)),
         (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),

@@ -166,6 +166,15 @@ class Conditions:
                 for value in values:
                     if _truth(self.frame.value(value)) is not holds or isinstance(operator, ast.Or) is holds:
                         yield from self.fulfil(value, holds=holds)
+            case (
+                ast.Call(func=ast.Name(id="isinstance"), args=[value, kinds])
+                | ast.Compare(
+                    left=ast.Call(func=ast.Name(id="type"), args=[value]),
+                    ops=[ast.Is() | ast.Eq()],
+                    comparators=[kinds],
+                )
+            ):
+                yield from self._of_type(value, kinds, holds=holds)
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
                 kind = type(operator) if holds else _NEGATED.get(type(operator))
                 if kind is not None:
@@ -173,8 +182,6 @@ class Conditions:
             case ast.Compare(left=left, ops=operators, comparators=comparators) if holds:
                 for one, operator, other in zip((left, *comparators), operators, comparators, strict=False):
                     yield from self._compare(one, type(operator), other)
-            case ast.Call(func=ast.Name(id="isinstance"), args=[value, kinds]):
-                yield from self._of_type(value, kinds, holds=holds)
             case ast.Call(
                 func=ast.Name(id="all"),
                 args=[

@@ -57,6 +57,9 @@ _COORDINATES = re.compile(r"pos|coords?|xyz")
 _STATES = re.compile(r"state|hidden|^h[xc]$")
 """What is called so and unpacked is several tensors."""
 
+_AXES = re.compile(r"_[A-Z](x?[A-Z])*$")
+"""Axes behind a name."""
+
 _TABLE = "X"
 """What a table of numbers is called, with a row for each example."""
 
@@ -190,8 +193,9 @@ class Proposer:
 
     def _by_name(self, name: str) -> Iterator[Recipe]:
         because = f"the name `{name}`"
+        bare = _AXES.sub("", name).lower()
         for rule in NAME_RULES:
-            if rule.pattern.search(name.lower()):
+            if rule.pattern.search(bare):
                 for recipe in rule.make(self.clues):
                     is_flag = isinstance(recipe, TensorRecipe) and recipe.dtype is torch.bool
                     known = replace(recipe, dtype=torch.float32) if is_flag and name in self.counted else recipe

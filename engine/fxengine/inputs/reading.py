@@ -40,6 +40,9 @@ _INPUT: Final = re.compile(
 _ENTRY: Final = re.compile(r"(\s*)(?:[-*]\s+|:param\s+)?[`*]{0,2}(\w+)[`*]{0,2}\s*(?::|\(|--|-\s)")
 """The beginning of what a docstring says of a parameter: ``x (Tensor)``, ``:param x:``, ``* **x** (Tensor) -``."""
 
+_SUFFIX: Final = re.compile(r"_([A-Z](?:x[A-Z])+|[BN][A-Z]{1,4})$")
+"""How some call their tensors: by their axes, as in `frames_BxLxM` and `scores_BLV`."""
+
 _RETURNED: Final = re.compile(r"^\s*:?(?:Returns?(?: types?)?|Outputs?|Yields?)\s*:?\s*$", re.MULTILINE)
 """Behind this a docstring speaks of what comes out, which is called as what goes in as often as not."""
 
@@ -61,6 +64,7 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
         return found
     only = _required(definition)
     for name, pattern in (
+        *((name, " ".join(suffix[1].replace("x", ""))) for name in names if (suffix := _SUFFIX.search(name))),
         *_of_comments(source, names),
         *_of_docstring(inspect.getdoc(function) or "", names),
         *_of_code(definition, names),
