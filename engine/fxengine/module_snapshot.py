@@ -27,7 +27,7 @@ _SEED: Final = 0
 _MOST_KEPT: Final = 1 << 16
 """The most elements that a buffer has whose data are kept."""
 
-_FRESH: Final = 624
+_FRESH: Final = 623
 """Where numpy's generator is that nobody has drawn from yet."""
 
 MISSING: Final = object()

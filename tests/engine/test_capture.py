@@ -648,3 +648,25 @@ def test_an_object_of_a_class_without_a_name_is_made_anew():
 
     assert found.problems == ()
     assert found.graph_module(made()).x.tolist() == [2, 2, 2]
+
+
+def test_code_that_fails_where_it_is_told_that_it_is_compiled_is_told_that_it_is_not():
+    def f(x, mask=None):
+        if mask is None and not torch.compiler.is_compiling():
+            mask = x > 0
+        return x * mask.to(x.dtype)
+
+    captured(f, X)
+
+
+def test_what_fails_by_itself_is_told_as_it_fails_first():
+    def f(x):
+        if torch.compiler.is_compiling():
+            raise ValueError("this way")
+        raise ValueError("that way")
+
+    assert "this way" in fxengine.capture(f, X).problems[0].message
+
+
+def test_any_tensor_is_one_of_the_default_type():
+    captured(lambda x: (x < 0).type(torch.Tensor) * x, X)

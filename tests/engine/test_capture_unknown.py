@@ -190,3 +190,13 @@ print("torch._dynamo" in sys.modules, len(found.problems))
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert said.split() == [loaded, problems]
+
+
+def test_a_constant_says_where_a_slice_of_what_data_selects_begins():
+    def f(x):
+        half = torch.tensor([2])[0]
+        rows = x[x.sum(1) > -100]
+        return rows[:, :half] * rows[:, half:]
+
+    assert fxengine.capture(f, torch.randn(3, 4)).problems == ()
+    captured(f, torch.randn(3, 4))

@@ -5,7 +5,7 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from fxengine.capturing.guards import InputGuard, fact_of, in_order
 from fxengine.capturing.held import Place
 from fxengine.capturing.next_runs import Left, StateDependent, difference, left_behind, patch_draws, path_of, problem_of
 from fxengine.capturing.outside import Outside
+from fxengine.capturing.premises import Premises
 from fxengine.capturing.recording import Recording
 from fxengine.capturing.rest import Rest
 from fxengine.capturing.surroundings import patch_surroundings
@@ -112,21 +113,40 @@ def capture(
         torch.Size([2, 12])
     """
     args, kwargs = arguments_of(inputs)
-    first = _Capturing(root, args, kwargs, user_paths, may_load=may_load)
-    found = first.result()
-    known, run, again = 0, first, found
-    while again.problems and run.tables & ~known:
-        known |= run.tables
-        run = _Capturing(root, args, kwargs, user_paths, may_load=may_load, known=known)
+    found = _captured(root, args, kwargs, user_paths, Premises(may_load))
+    if _fails_by_itself(found):
+        # Some code does not do as it is where it is told that it is being compiled.
+        again = _captured(root, args, kwargs, user_paths, Premises(may_load, compiling=False))
+        return found if _fails_by_itself(again) else again
+    return found
+
+
+def _captured(
+    root: nn.Module | Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    user_paths: Collection[str] | None,
+    premises: Premises,
+) -> Capture:
+    """Capture, and once more from what only that has shown."""
+    run = _Capturing(root, args, kwargs, user_paths, premises)
+    found = again = run.result()
+    while again.problems and run.tables & ~premises.known:
+        premises = replace(premises, known=premises.known | run.tables)
+        run = _Capturing(root, args, kwargs, user_paths, premises)
         again = run.result()
     if again.problems:
         return found
     if not run.variable and not run.has_drawn:
         return again
     # What each run changes, or draws, is no constant, which is known only now.
-    return _Capturing(
-        root, args, kwargs, user_paths, may_load=may_load, variable=run.variable, known=known, looks_after=run.has_drawn
-    ).result()
+    premises = replace(premises, variable=run.variable, looks_after=run.has_drawn)
+    return _Capturing(root, args, kwargs, user_paths, premises).result()
+
+
+def _fails_by_itself(found: Capture) -> bool:
+    """Whether the code has raised what has nothing to do with data that are missing."""
+    return any(not isinstance(each.exception, TraceError) for each in found.problems)
 
 
 class _Capturing:
@@ -144,20 +164,15 @@ class _Capturing:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         user_paths: Collection[str] | None,
-        *,
-        may_load: bool,
-        variable: Mapping[str, Tensor] | None = None,
-        known: int = 0,
-        looks_after: bool = False,
+        premises: Premises,
     ) -> None:
         self.assigned: dict[str, Tensor] = {}
         self._by_leaves: dict[str, Tensor] = {}
         self.tables = 0
         self.has_drawn = False
-        self._looks_after = looks_after
-        self._known = known
-        self._may_load = may_load
-        self._variable = variable or {}
+        self._premises = premises
+        self._known = premises.known
+        self._variable = premises.variable
         self._root = root
         self._describer = Describer(root, "forward", user_paths)
         self._function: Any = root.forward if isinstance(root, nn.Module) else root
@@ -165,7 +180,10 @@ class _Capturing:
         self._kwargs = kwargs
         self._tracer = CaptureTracer()
         self._recording = self._tracer.recording = Recording(
-            self._tracer, _device_of(root, args, kwargs), may_load=may_load, looks_after=looks_after
+            self._tracer,
+            _device_of(root, args, kwargs),
+            may_load=premises.may_load,
+            looks_after=premises.looks_after,
         )
         self._changed: list[Changed] | None = None
         self._changes: tuple[Change, ...] | None = None
@@ -188,7 +206,7 @@ class _Capturing:
             changes = snapshot.changes(snapshot.changed()) if self._changes is None else self._changes
             repeated = {**self._by_leaves, **(self.assigned if self._variable else {})}
             left = left_behind(snapshot, outside, self._tracer, changes, repeated)
-            self.has_drawn = left.drawn and not self._looks_after
+            self.has_drawn = left.drawn and not self._premises.looks_after
             if error is not None:
                 problems = (self._problem(error),)
                 if isinstance(error, DataDependent):
@@ -228,7 +246,7 @@ class _Capturing:
             with Patches() as patches, _eagerly(), _uncompiled(False):
                 tracer._patches = patches
                 intercept_modules(patches)
-                patch_surroundings(patches)
+                patch_surroundings(patches, compiling=self._premises.compiling)
                 if draw is not None:
                     patch_draws(patches, draw)
                 self._run(snapshot)
@@ -249,16 +267,7 @@ class _Capturing:
             _put(self._tracer.root.get_submodule(owner), attribute, tensor)
 
         def capture_next(former: Former, draw: float | None) -> tuple[CaptureTracer, TracingProblem | None]:
-            following = _Capturing(
-                self._root,
-                self._args,
-                self._kwargs,
-                self._describer.user_paths,
-                may_load=self._may_load,
-                variable=self._variable,
-                known=self._known,
-                looks_after=self._looks_after,
-            )
+            following = _Capturing(self._root, self._args, self._kwargs, self._describer.user_paths, self._premises)
             following._recording.values.former = former
             error = following._attempt(Snapshot(self._root), outside, lambda: initial, draw)
             return following._tracer, None if error is None else following._problem(error)

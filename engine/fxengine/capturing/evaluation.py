@@ -112,7 +112,10 @@ def _type(x: Tensor, dtype: Any = None, *_: Any, **__: Any) -> Any:
     if isinstance(dtype, torch.dtype):
         return x.to(dtype)
     name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
-    return x.to(_DATA_TYPES[name.replace("torch.cuda.", "torch.")])
+    # The class of all tensors stands for those of the default type.
+    return x.to(
+        torch.get_default_dtype() if name == "torch.Tensor" else _DATA_TYPES[name.replace("torch.cuda.", "torch.")]
+    )
 
 
 _DATA_TYPES_BY_DTYPE: Final = {dtype: name for name, dtype in _DATA_TYPES.items()}

@@ -34,9 +34,15 @@ _SEEDING: Final = ("manual_seed", "get_rng_state", "set_rng_state")
 _NESTING: Final = ("nested_tensor", "as_nested_tensor")
 
 
-def patch_surroundings(patches: Patches) -> None:
-    """Replace what this module is about, as long as the patches are held."""
-    patches.attribute(torch.compiler, "_is_compiling_flag", lambda _: True)
+def patch_surroundings(patches: Patches, *, compiling: bool) -> None:
+    """Replace what this module is about, as long as the patches are held.
+
+    Args:
+        patches: What holds them.
+        compiling: Whether code that asks for it is told that it is being compiled.
+    """
+    if compiling:
+        patches.attribute(torch.compiler, "_is_compiling_flag", lambda _: True)
     patches.attribute(torch._C.ScriptFunction, "__call__", _scripted)
     patches.attribute(torch.SymBool, "__bool__", _decided)
     # Whether the parameters of a distribution make sense only data can tell.

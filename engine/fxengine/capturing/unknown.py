@@ -138,6 +138,7 @@ class Unknown:
             kwargs = {**kwargs, "device": self._device}
         if function is Tensor.tolist:
             function = FakeTensor.tolist
+        args = tuple(map(_with_numbers, args))
         given, named = with_tensors(self._faked, (tuple(args), dict(kwargs)))
         with enable_python_dispatcher(), self._mode:
             result = function(*given, **named)
@@ -237,6 +238,16 @@ class Unknown:
     def _pair(self, tensor: Tensor, fake: FakeTensor) -> None:
         self._fakes[id(tensor)] = (tensor, fake)
         self._originals[id(fake)] = tensor
+
+
+def _with_numbers(value: Any) -> Any:
+    """An index with the numbers in place of constants at which slices in it begin and end."""
+    if type(value) is tuple:
+        return tuple(map(_with_numbers, value))
+    if type(value) is slice:
+        parts = (value.start, value.stop, value.step)
+        return slice(*(int(each) if isinstance(each, Tensor) and not each.is_meta else each for each in parts))
+    return value
 
 
 def _has_symbols(tensor: Tensor) -> bool:
