@@ -22,6 +22,7 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, NoReturn, TypeVar
 
 from torch import nn
@@ -64,6 +65,9 @@ _Result = TypeVar("_Result")
 _MODEL: Final = re.compile(r"(?<!Data)Module$")
 """What bases are called that are modules; one of data is none."""
 
+
+_MEASURING: Final = re.compile(r"[a-z_\d]*(dims?|size|channels|width|length|count|num_[a-z]+)")
+"""What functions are called that give a number, whatever they are given."""
 
 _OURS: Final = __file__.rpartition("/")[0] + "/"
 
@@ -538,7 +542,9 @@ class _Absent:
         return None
 
     def __instancecheck__(self, instance: Any) -> bool:
-        return False
+        # What stands for something bears its name.
+        made = isinstance(instance, SimpleNamespace | Part)
+        return made and type(instance).__name__ == self.__dict__["_path"].rpartition(".")[2]
 
     def __subclasscheck__(self, subclass: type) -> bool:
         return False
@@ -553,7 +559,8 @@ class _Absent:
 def _given(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what stands for what a call gives that a model makes while it is constructed."""
     found = converted(path, args, kwargs)
-    found = number_of(path) if found is None and not args and not kwargs else found
+    is_number = not (args or kwargs) or _MEASURING.fullmatch(path.rpartition(".")[2])
+    found = number_of(path) if found is None and is_number else found
     return _part(path) if found is None else found
 
 

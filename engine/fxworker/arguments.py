@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from torch import nn
 
-from fxworker.choices import Choice, Group, Value, fields_in, joined, literal, owner_of, without, written
+from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without, written
 from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated, is_raising
 from fxworker.conventions import FILE
 from fxworker.evidence import GIVEN, Kind
@@ -373,6 +373,9 @@ class Search:
                     changed[added] = "None"
                     changed = self._with(changed, added, self._proposed(changed, added)[0])
                 yield 0.0, changed
+            elif complaint.got == "dict" and choice[path] == Group("mapping"):
+                # It has the entry, and is asked for an attribute.
+                yield 0.0, {**choice, path: Group("mapping", OPTIONS)}
 
     def _with_items(
         self, choice: Choice, blamed: list[str], complaint: Complaint

@@ -9,7 +9,7 @@ import ast
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,12 @@ class Group:
     cls: Any = None
     size: int = 0
 
+
+OPTIONS: Final = (
+    "type('Options', (dict,), {'__getattr__': lambda self, name: "
+    "self[name] if name in self else object.__getattribute__(self, name)})"
+)
+"""A mapping whose entries are attributes too."""
 
 Value: TypeAlias = str | Group
 Choice: TypeAlias = Mapping[str, Value]

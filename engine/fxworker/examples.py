@@ -56,15 +56,22 @@ def spaces(name: str, fields: Collection[str]) -> list[str]:
     if called is None:
         return []
     shapes = ("(4,)", "(64,)") if called[1].startswith("act") else ("(64,)", "(3, 64, 64)")
-    boxes = [_space(each) for each in shapes]
-    several = f"SimpleNamespace(spaces={{'a': {boxes[0]}, 'b': {boxes[0]}}})"
-    return [several, *boxes] if "spaces" in fields else [*boxes, several]
+    boxes = [_box(each) for each in shapes]
+    several = f"{_named('Dict')}(spaces={{'a': {boxes[0]}, 'b': {boxes[0]}}})"
+    chosen = f"{_named('Discrete')}(shape=(), n=4, sample=lambda: 0)"
+    return [several, *boxes] if "spaces" in fields else [*boxes, chosen, several]
 
 
-def _space(shape: str) -> str:
+def _box(shape: str) -> str:
     """Return a space of arrays of a shape, which says as well of how many numbers one is chosen."""
     ones = f"numpy.ones({shape}, 'float32')"
-    return f"SimpleNamespace(shape={shape}, n=4, low=-{ones}, high={ones}, sample=lambda: {ones})"
+    values = f"low=-{ones}, high={ones}, dtype=numpy.dtype('float32'), sample=lambda: {ones}"
+    return f"{_named('Box')}(shape={shape}, n=4, {values})"
+
+
+def _named(name: str) -> str:
+    """Return a class of objects with attributes that has a name: code asks what kind of space it is."""
+    return f"type('{name}', (SimpleNamespace,), {{}})"
 
 
 def _record(usage: Usage, path: str, at: int) -> str:

@@ -15,6 +15,7 @@ from fxworker import absent
 from fxworker.absent import importing
 from fxworker.arguments import Search
 from fxworker.building import attempt
+from fxworker.choices import OPTIONS
 
 
 class Images(nn.Module):
@@ -103,6 +104,14 @@ class Configured(nn.Module):
         self.config = config
 
 
+class Attributed(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        section = config["section"]
+        self.fc = nn.Linear(getattr(section, WIDTH), section["depth"])
+
+
+WIDTH = "wid" + "th"
 INNER = "inner_" + "config"
 
 
@@ -123,6 +132,10 @@ class Sectioned(nn.Module):
         (Weighted, "Weighted(graph=SimpleNamespace(edge_total=lambda *_, **__: 64), sort=64)"),
         (Tasked, "Tasked(tasks=['match', 'caption'])"),
         (Configured, "Configured(config=SimpleNamespace())"),
+        (
+            Attributed,
+            f"Attributed(config={{'section': {OPTIONS}({{'depth': 2, 'width': 64}})}})",
+        ),
         (OfName, "OfName(model_name='bert-base-uncased')"),
         (Sectioned, "Sectioned(config=SimpleNamespace(width=64, inner_config=None, _private=None))"),
     ],
@@ -143,13 +156,14 @@ def test_spaces_have_what_is_asked_of_them():
 
 def test_what_an_absent_function_gives_is_computed_with(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(torch.jit, "script", torch.jit.script)
     (tmp_path / "agent_file.py").write_text(
-        "import torch\nfrom no_such_thing import flatdim, num_classes\n"
+        "import torch\nfrom no_such_thing import flattened, num_classes\n"
         "class Net(torch.nn.Module):\n"
         "    def __init__(self, space=4):\n        super().__init__()\n"
-        "        total = 0\n        total += flatdim(space)\n"
-        "        if flatdim(space) > 3:\n            total = 2 * num_classes(space) + total // 2\n"
-        "        self.fc = torch.nn.Linear(total, 2)\n        self.head = flatdim(space)\n"
+        "        total = 0\n        total += flattened(space)\n"
+        "        if flattened(space) > 3:\n            total = 2 * num_classes(space) + total // 2\n"
+        "        self.fc = torch.nn.Linear(total, 2)\n        self.head = flattened(space)\n"
         "    def forward(self, x): return self.fc(x) + self.head\n"
     )
     importing(lambda: importlib.import_module("agent_file"))

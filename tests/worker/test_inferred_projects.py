@@ -196,9 +196,9 @@ def scope() -> dict:
         (
             Rescaled,
             (
-                "Rescaled(width=64, env=SimpleNamespace(action_space=SimpleNamespace(shape=(4,), n=4, "
-                "low=-numpy.ones((4,), 'float32'), high=numpy.ones((4,), 'float32'), "
-                "sample=lambda: numpy.ones((4,), 'float32'))))"
+                "Rescaled(width=64, env=SimpleNamespace(action_space=type('Box', (SimpleNamespace,), {})("
+                "shape=(4,), n=4, low=-numpy.ones((4,), 'float32'), high=numpy.ones((4,), 'float32'), "
+                "dtype=numpy.dtype('float32'), sample=lambda: numpy.ones((4,), 'float32'))))"
             ),
             1,
         ),

@@ -168,3 +168,23 @@ def test_a_constructor_reads_the_usual_numbers_of_a_base(tmp_path):
         module.Net(config=0)
     with pytest.raises(AttributeError, match="n_users"):
         net(torch.ones(1).long())
+
+
+def test_what_stands_for_something_is_an_instance_of_it_by_its_name(tmp_path):
+    module = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import spaces, get_obs_dim, make_head\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, observation_space, action_space):\n        super().__init__()\n"
+        "        assert isinstance(observation_space, spaces.Box), observation_space\n"
+        "        assert isinstance(action_space, (spaces.Box, spaces.Discrete))\n"
+        "        assert not isinstance(action_space, spaces.Dict)\n"
+        "        assert not isinstance(make_head(), spaces.Box)\n"
+        "        self.fc = torch.nn.Linear(get_obs_dim(observation_space), 3)\n",
+    )
+    scope = {**vars(module), "SimpleNamespace": SimpleNamespace}
+    search = Search("Net", module.Net, scope, partial(attempt, real=False))
+    found = search.run()
+    assert found is not None, (search.tried, search.error)
+    _, net = found
+    assert (net.fc.in_features, search.trials) == (64, 1)
