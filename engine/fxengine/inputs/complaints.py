@@ -3,7 +3,6 @@
 Each rule is a pattern and what it moves. Numbers in messages are taken for sizes where nothing better is known.
 """
 
-import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ import torch
 
 from fxengine.inputs.accounts import Sources
 from fxengine.inputs.clues import BATCH
+from fxengine.inputs.mentions import by_mention
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.recipes import Constant, Listing, Place, Recipe, Record, TensorRecipe
@@ -29,9 +29,7 @@ def by_message(moves: Moves, message: str, proposer: Proposer) -> Iterator[Chang
         match = pattern.search(message)
         if match is not None:
             yield from act(moves, match)
-    yield from _parts(moves, message)
-    yield from _shapes(moves, message, proposer)
-    yield from _numbers(moves, message)
+    yield from by_mention(moves, message, proposer)
 
 
 def _all(moves: Moves) -> Sources:
@@ -372,63 +370,8 @@ def _missing_key(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
             yield moves.put((name,), Record((*recipe.items, (match[1], value))), 0.8)
 
 
-def _shapes(moves: Moves, message: str, proposer: Proposer) -> Iterator[Change]:
-    """``x must have shape (B, L, 3), got (2, 16)``: the shapes that are written out, for the input that is named."""
-    found = _SHAPE.findall(message)
-    if not found or moves.outcome.operation is not None or "einops" in message:
-        return
-    named = [place for place in moves.parts if re.search(rf"\b{re.escape(str(place[0]))}\b", message)]
-    given = {recipe.shape for _, recipe in moves.tensors()}
-    for place, recipe in moves.tensors():
-        if named and place not in named:
-            continue
-        for text in found[:3]:
-            axes = [axis.strip().removesuffix("_size").removeprefix("num_") for axis in re.split(r",|×| x ", text)]
-            axes = [axis for axis in axes if axis.isidentifier() or axis.isdigit()]
-            shape = proposer.clues.shape_of_pattern(" ".join(axes))
-            if shape and shape not in given and 0 < len(shape) <= 6:
-                kept = tuple(
-                    size if axis.isdigit() or place_of >= len(recipe.shape) else recipe.shape[place_of]
-                    for place_of, (axis, size) in enumerate(zip(axes, shape, strict=True))
-                )
-                cost = 0.3 if named else 0.9
-                yield moves.reshape(place, kept if len(kept) >= len(recipe.shape) else shape, cost)
-                yield moves.reshape(place, shape, cost + 0.1)
-
-
-def _numbers(moves: Moves, message: str) -> Iterator[Change]:
-    """Exchange a number of the message that is one of our sizes for one that is not."""
-    numbers = list(dict.fromkeys(int(number) for number in re.findall(r"(?<![\w.])\d{1,5}(?!\w|\.\d)", message)))
-    for place, recipe in moves.tensors():
-        ours = [number for number in numbers if number in recipe.shape[1:] and number > 1]
-        theirs = [number for number in numbers if number not in recipe.shape and 0 < number <= 1 << 14]
-        for a in ours[:3]:
-            for b in theirs[:3]:
-                yield from moves.resize(frozenset({place}), a, b, cost=1.0)
-
-
-def _parts(moves: Moves, message: str) -> Iterator[Change]:
-    """``Input image size (1792*448) doesn't match model (896*448)``: what several inputs have together is too much."""
-    numbers = list(dict.fromkeys(int(number) for number in re.findall(r"(?<!\w)\d{2,5}(?!\w)", message)))
-    for whole, wanted in itertools.permutations(numbers[:4], 2):
-        for count in (2, 3):
-            got, size = whole // count, wanted // count
-            found = [(place, recipe) for place, recipe in moves.tensors() if got in recipe.shape[2:]]
-            if whole % count or wanted % count or not found:
-                continue
-            parts: dict[Place, Recipe] = {}
-            for place, recipe in found:
-                dimension = recipe.shape.index(got, 2)
-                parts[place] = recipe.with_shape((*recipe.shape[:dimension], size, *recipe.shape[dimension + 1 :]))
-            yield moves.change(parts, 0.4 if len(found) >= count else 0.6)
-
-
 _OPTIONAL: Final = re.compile(r"mask|bias|cache|state|past|memory|hidden|hx")
 """What is mostly given as None, or can be."""
-
-_SHAPE: Final = re.compile(
-    r"[(\[]((?:[A-Za-z_]\w*|\d+)(?:(?:\s*[,×]\s*|\s+x\s+)(?:[A-Za-z_]\w*|\d+|\.\.\.))+)\s*,?\s*[)\]]"
-)
 
 _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
     (re.compile(pattern), act)
