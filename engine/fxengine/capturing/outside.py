@@ -133,7 +133,7 @@ class Outside:
         module = namespace.get("__name__")
         for name, value in [*namespace.items()]:
             kind = type(value)
-            if isinstance(value, type) and value.__module__ == module:
+            if kind is type and value.__module__ == module:
                 self._look_into_class(value)
             if kind in _CLOSED or kind is FunctionType or name.startswith("__"):
                 continue
