@@ -17,7 +17,7 @@ from fxls.snapshot import Snapshot
 from fxls.text.edits import Carry, Change, apply_changes
 from fxls.text.mapper import Mapper
 from fxls.text.uris import to_path
-from fxls.trivia import same_code
+from fxls.trivia import Layout
 from fxworker.wire import (
     LATER,
     EnvironmentReport,
@@ -73,6 +73,7 @@ class Document:
         self.current = False
         self.asked_at = math.inf
         self._valid = False
+        self._layout = Layout()
         self._found = ModelIndex(self.path)
         self._found_carry = Carry.identity()
         self._index: ModelIndex | None = None
@@ -117,10 +118,11 @@ class Document:
         self.digest = digest(text)
         self.mapper = Mapper(text, self._encoding)
         self._move(changes)
-        if self._found.parsed and not self._failed and same_code(old, self.mapper):
+        if self._found.parsed and not self._failed and self._layout.same_code(old, self.mapper):
             if mentions(old.text) != mentions(text):
                 self._take(with_ignores(self.index, text))
             return Effect.LAYOUT
+        self._layout = Layout()
         self.current = False
         return Effect.TEXT
 

@@ -5,6 +5,7 @@ everything that would need a parser's knowledge of the surroundings gets it.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from fxls.text.mapper import Mapper
@@ -15,17 +16,37 @@ _FORMATTED: Final = re.compile(r"""[fFtT][rR]?["']|[rR][fFtT]["']""")
 _DIRECTIVE: Final = re.compile(r"#\s*fx\s*:(?!\s*ignore\b)")
 
 
-def same_code(old: Mapper, new: Mapper) -> bool:
-    """Whether two texts, the first of which parses, differ in comments, blank lines and trailing space alone.
+class Layout:
+    """Knows where the long strings of a text are, which one edit of layout after the other only moves. Mutable."""
 
-    Comments that say how a model is built or fed count as code.
-    """
-    first, old_last, new_last = _changed(old, new)
-    before, after = old.lines(first, old_last), new.lines(first, new_last)
-    if _beside_directive(old, first, old_last) or _is_joined(old, first):
-        return False
-    old_code, new_code = _code(before), _code(after)
-    return old_code is not None and old_code == new_code and not _in_long_string(old, first, old_last)
+    def __init__(self) -> None:
+        self._strings: list[tuple[int, int]] | None = None
+
+    def same_code(self, old: Mapper, new: Mapper) -> bool:
+        """Whether two texts, the first of which parses, differ in comments, blank lines and trailing space alone.
+
+        Comments that say how a model is built or fed count as code.
+
+        Args:
+            old: The text that this knows, or the first one that it is asked about.
+            new: The text that it knows from now on, if the answer is yes.
+        """
+        first, old_last, new_last = _changed(old, new)
+        before, after = old.lines(first, old_last), new.lines(first, new_last)
+        if _beside_directive(old, first, old_last) or _is_joined(old, first):
+            return False
+        old_code, new_code = _code(before), _code(after)
+        if old_code is None or old_code != new_code:
+            return False
+        if self._strings is None:
+            self._strings = list(_long_strings(old))
+        if any(begin <= old_last and end >= first for begin, end in self._strings):
+            return False
+        grown = new_last - old_last
+        self._strings = [
+            (begin + grown, end + grown) if begin > old_last else (begin, end) for begin, end in self._strings
+        ]
+        return True
 
 
 def _changed(old: Mapper, new: Mapper) -> tuple[int, int, int]:
@@ -66,13 +87,8 @@ def _code(lines: list[str]) -> list[str] | None:
     return code
 
 
-def _in_long_string(old: Mapper, first: int, last: int) -> bool:
-    """Whether one of the lines, or the place between two of them, lies in a string that goes over several lines."""
-    start = old.offset(first, 0)
-    end = start + sum(len(line) + 1 for line in old.lines(first, last)) if last >= first else start
-    for match in STRING_OR_COMMENT.finditer(old.text):
-        if match.start() >= end:
-            return False
-        if match.end() > start and ("\n" in match[0] or "\r" in match[0]):
-            return True
-    return False
+def _long_strings(mapper: Mapper) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last line of each string that goes over several lines."""
+    for match in STRING_OR_COMMENT.finditer(mapper.text):
+        if "\n" in match[0] or "\r" in match[0]:
+            yield mapper.at_offset(match.start())[0], mapper.at_offset(match.end())[0]

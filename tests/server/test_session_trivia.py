@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxls.text.mapper import Mapper
-from fxls.trivia import same_code
+from fxls.trivia import Layout
 
 SAME = [
     ("x = 1\n", "x = 1  # why\n"),
@@ -41,6 +41,10 @@ OTHER = [
     ("x = 'a\\\n# b'\n", "x = 'a\\\n# c'\n"),
     ("x\n", "x = 1\n"),
 ]
+
+
+def same_code(old, new):
+    return Layout().same_code(old, new)
 
 
 @pytest.mark.parametrize(("old", "new"), SAME)
@@ -98,3 +102,31 @@ def test_an_edit_called_trivial_leaves_the_tokens(lines, at, removed, inserted):
     if same_code(Mapper(old), Mapper(new)):
         assert ast.dump(ast.parse(new)) == ast.dump(ast.parse(old))
         assert tokens(new) == tokens(old)
+
+
+COMMENTED = [*LINES, "# e", "  # f", "x = 1  # g"]
+
+
+@settings(max_examples=1000)
+@given(
+    st.lists(st.sampled_from(LINES), max_size=8),
+    st.lists(
+        st.tuples(st.integers(0, 8), st.integers(0, 2), st.lists(st.sampled_from(COMMENTED), max_size=3)), max_size=5
+    ),
+)
+def test_what_is_known_of_one_text_is_moved_to_the_next(lines, edits):
+    """Whoever has followed the edits answers as one who has seen nothing but the last."""
+    layout = Layout()
+    for at, removed, inserted in edits:
+        old = "\n".join(lines) + "\n"
+        lines = lines[:at] + inserted + lines[at + removed :]
+        new = "\n".join(lines) + "\n"
+        try:
+            ast.parse(old)
+        except SyntaxError:
+            return
+        if not layout.same_code(Mapper(old), Mapper(new)):
+            assert not same_code(Mapper(old), Mapper(new))
+            layout = Layout()
+        else:
+            assert same_code(Mapper(old), Mapper(new))
