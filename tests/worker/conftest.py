@@ -1,10 +1,13 @@
 """Workers for the tests: one that is shared, and one that a test may end."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
+from fxworker import absent
 from tests.worker.harness import Worker
 
 
@@ -42,3 +45,17 @@ def model(tmp_path: Path):
         return path
 
     return write
+
+
+@pytest.fixture
+def imports_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Import from the test's folder; afterwards nothing is imported that was not before, nor stood in for."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(torch.jit, "script", torch.jit.script)
+    before = set(sys.modules)
+    yield
+    absent._STAND_INS.names.clear()
+    absent._STAND_INS.found.clear()
+    sys.meta_path[:] = [each for each in sys.meta_path if each is not absent._STAND_INS]
+    for name in set(sys.modules) - before:
+        del sys.modules[name]

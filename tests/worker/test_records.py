@@ -9,23 +9,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fxworker import absent
 from fxworker.absent import importing, is_stand_in
 from fxworker.arguments import Search
 from fxworker.building import attempt
 
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(torch.jit, "script", torch.jit.script)
-    before = set(sys.modules)
-    yield
-    absent._STAND_INS.names.clear()
-    absent._STAND_INS.found.clear()
-    sys.meta_path[:] = [each for each in sys.meta_path if each is not absent._STAND_INS]
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+pytestmark = pytest.mark.usefixtures("imports_undone")
 
 
 def imported(tmp_path, text):
