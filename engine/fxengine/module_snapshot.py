@@ -13,6 +13,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import is_
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 import torch
@@ -33,7 +34,9 @@ _FRESH: Final = 623
 MISSING: Final = object()
 """Stands for the value of an attribute that does not exist."""
 
-_CONTAINERS: Final = frozenset({dict, list, set, OrderedDict, defaultdict, deque})
+CONTAINERS: Final = frozenset({dict, list, set, OrderedDict, defaultdict, deque})
+"""The types of what holds things, and of which there can be a copy."""
+
 _OF_A_TRACER: Final = re.compile(r"_(?:tensor_constant|torchbind_obj|tree_spec_constant|opaque_obj|\w+_constant_)\d+")
 """The names that a tracer gives to the constants that it puts into the root."""
 
@@ -129,12 +132,12 @@ class _Kept:
     def _keep(self, module: nn.Module) -> None:
         self.kind = type(module)
         self.attributes = module.__dict__.copy()
-        containers = [value for value in self.attributes.values() if type(value) in _CONTAINERS]
+        containers = [value for value in self.attributes.values() if type(value) in CONTAINERS]
         self.empty = [each for each in containers if not each]
         self.containers = [(each, each.copy()) for each in containers if each]
         for container, _ in self.containers:
             values = container.values() if isinstance(container, dict) else container
-            inner = [value for value in values if type(value) in _CONTAINERS]
+            inner = [value for value in values if type(value) in CONTAINERS]
             # The list grows while it is walked: what is in containers in containers is kept too.
             self.containers += [
                 (each, each.copy()) for each in inner if all(each is not known for known, _ in self.containers)
@@ -153,8 +156,8 @@ class _Kept:
             state.clear()
             state.update(self.attributes)
         for container, content in self.containers:
-            if not _has_content(container, content):
-                _fill(container, content)
+            if not has_content(container, content):
+                fill(container, content)
         for container in self.empty:
             container.clear()
         if self.data and any(_version(tensor) != version for tensor, version in self.versions):
@@ -183,7 +186,7 @@ class _Kept:
         if any(self.empty) or not _is_same_dict(module.__dict__, self.attributes):
             return True
         for container, content in self.containers:
-            if not _has_content(container, content):
+            if not has_content(container, content):
                 return True
         return any(_version(tensor) != version for tensor, version in self.versions)
 
@@ -202,9 +205,9 @@ class _Kept:
             was, now = before.get(name, MISSING), after.get(name, MISSING)
             if was is not now:
                 yield Change(path, module, name, was, now, "attribute")
-            elif type(now) in _CONTAINERS and (now or id(now) in contents):
+            elif type(now) in CONTAINERS and (now or id(now) in contents):
                 content = contents.get(id(now), type(now)() if type(now) is not defaultdict else {})
-                if not _has_content(now, content):
+                if not has_content(now, content):
                     yield Change(path, module, name, content, now.copy(), "contents")
         for tensor, version in self.versions:
             if _version(tensor) != version:
@@ -236,18 +239,19 @@ def _is_same_dict(now: dict[str, Any], before: dict[str, Any]) -> bool:
     return len(now) == len(before) and all(map(is_, now.values(), before.values())) and [*now] == [*before]
 
 
-def _has_content(container: Any, content: Any) -> bool:
+def has_content(container: Any, content: Any) -> bool:
     """Whether a container has the same objects as a copy of it, in the same order."""
     if len(container) != len(content):
         return False
-    if isinstance(container, dict):
+    if isinstance(container, dict | MappingProxyType):
         return all(map(is_, container.keys(), content.keys())) and all(map(is_, container.values(), content.values()))
     if isinstance(container, set):
         return container == content
     return all(map(is_, container, content))
 
 
-def _fill(container: Any, content: Any) -> None:
+def fill(container: Any, content: Any) -> None:
+    """Give a container the content of a copy of it."""
     container.clear()
     if isinstance(container, dict | set):
         container.update(content)

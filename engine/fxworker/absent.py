@@ -233,7 +233,7 @@ def _supplied(error: NameError) -> bool:
     # What imports everything from a module that did the same has it from there.
     for each in (scope, *(getattr(module, "__dict__", {}) for module in [*sys.modules.values()])):
         if is_stand_in(each.get(_STAR)):
-            each.setdefault(name, _Absent(f"{_path_of(each[_STAR]).rpartition('.')[0]}.{name}"))
+            each.setdefault(name, _beside(each[_STAR], name))
     return True
 
 
@@ -258,11 +258,12 @@ def give_starred(namespace: dict[str, Any], tree: ast.Module) -> None:
                 pass
     for each in names:
         if each.id not in bound:
-            namespace.setdefault(each.id, _Absent(f"{_path_of(star).rpartition('.')[0]}.{each.id}"))
+            namespace.setdefault(each.id, _beside(star, each.id))
 
 
-def _path_of(value: Any) -> str:
-    return str(value.__dict__["_path"])
+def _beside(star: Any, name: str) -> Any:
+    """Return what stands for something in the package from which everything was imported, as `star` says."""
+    return _Absent(f"{star.__dict__['_path'].rpartition('.')[0]}.{name}")
 
 
 def is_still_absent() -> bool:

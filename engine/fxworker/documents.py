@@ -348,12 +348,13 @@ class DocumentTemplate:
             # No fault of the file: once more, and without guessing. The waiting child does not know that yet.
             self._document.fear(job.request, target.qualname)
             self._drop_spares()
+        known = _known(job)
         if not job.guess or seconds < _SHORTEST:
-            known = _known(job) if job.guess else None
-            job.lost[target.qualname] = postmortem.target_report(job.request, target, end, known)
+            before = known if job.guess else None
+            job.lost[target.qualname] = postmortem.target_report(job.request, target, end, before)
             others = tuple(each for each in others if each.qualname != target.qualname)
         if not others or seconds < _SHORTEST:
-            self._conclude(job, postmortem.unfinished(job.request, _known(job)))
+            self._conclude(job, postmortem.unfinished(job.request, known))
             return
         limits = replace(job.request.limits, seconds=seconds)
         job.left = replace(job.request, targets=others, limits=limits)

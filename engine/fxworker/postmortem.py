@@ -49,7 +49,7 @@ class End:
 
 
 def superseded(request: TraceRequest) -> TraceReport:
-    """Return the answer to a request that a newer one, or the client, has ended: nothing is known, nothing is wrong."""
+    """Return the answer to a request that was ended, or could not be begun: nothing is known, nothing is wrong."""
     return TraceReport(request.id, request.path, digest(request.text), "not traced")
 
 

@@ -246,6 +246,10 @@ class _Session:
         names = ", ".join(f"`{each.qualname}`" for each in left)
         return (self.reporter.out_of_time(left[0], f"{names}: {self._no_time('inputs')}"),)
 
+    def _is_over(self) -> bool:
+        """Whether the time for guessing has passed."""
+        return time.monotonic() > self.until
+
     def _no_time(self, what: str) -> str:
         seconds = self.request.limits.seconds
         return f"no time was left to look for {what}, as a trace may take {seconds:g} s; the next one goes on with it"
@@ -261,7 +265,7 @@ class _Session:
         """Complete the reports of the targets that were traced."""
         self.fitting_s = _FITTING
         self._describe_all()
-        if self.fitted and time.monotonic() > self.until:
+        if self.fitted and self._is_over():
             self.found |= self.fitted
         elif self.fitted:
             self.hints, self.fitting_s = {**self.hints, **self.found, **self.fitted}, 0.0
@@ -414,7 +418,7 @@ class _Session:
         if fed.in_vain is None or not traced.built.is_made_up:
             return
         target = traced.target
-        if self.fitting_s <= 0 or time.monotonic() > self.until:
+        if self.fitting_s <= 0 or self._is_over():
             # There is no time left for it; it is looked at again the next time.
             self.found[target.qualname] = replace(self.found[target.qualname], unfed="")
             return
@@ -436,7 +440,7 @@ class _Session:
         definition = self.loaded.definition(target.qualname)
         if definition and definition == hint.feared:
             return False
-        if time.monotonic() > self.until:
+        if self._is_over():
             self.late.add(target.qualname)
             return False
         self.on_target(self.request.targets.index(target), True)

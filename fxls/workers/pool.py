@@ -138,14 +138,13 @@ class PooledWorker:
         environment = await template.described()
         if environment.problem:
             return _dead_trace(request, environment.problem)
-        for _ in range(_ROUNDS - 1):
-            report = await template.trace(self._numbered(request, on_early), on_early)
-            if not report.unfinished:
+        rounds = _ROUNDS
+        while True:
+            numbered = replace(request, id=next(self._ids), early=on_early is not None)
+            report = await template.trace(numbered, on_early)
+            rounds -= 1
+            if not report.unfinished or not rounds:
                 return report
-        return await template.trace(self._numbered(request, on_early), on_early)
-
-    def _numbered(self, request: TraceRequest, on_early: OnEarly | None) -> TraceRequest:
-        return replace(request, id=next(self._ids), early=on_early is not None)
 
     async def profile(self, request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
         """Return the measurements of one model, made in a process of their own. Cancelling ends it at once."""

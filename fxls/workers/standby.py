@@ -19,7 +19,7 @@ from fxls.workers.client import OnEarly, OnProgress
 from fxls.workers.process import Listener, WorkerProcess
 from fxls.workers.python_env import PythonEnv
 from fxworker.blackbox import BlackBox, Record
-from fxworker.postmortem import End, file_report, profile_report, target_report, unfinished
+from fxworker.postmortem import End, file_report, profile_report, superseded, target_report, unfinished
 from fxworker.wire import (
     EarlyReport,
     EnvironmentReport,
@@ -97,9 +97,8 @@ class StandbyWorker:
     async def trace(self, request: TraceRequest, on_early: OnEarly | None = None) -> TraceReport:
         """Return the report of a file's models. Cancelling ends the trace at once."""
         environment = await self.environment()
-        nothing = TraceReport(request.id, request.path, digest(request.text), "not traced")
         if environment.problem:
-            return nothing
+            return superseded(request)
         lost: dict[str, TargetReport] = {}
         loop = asyncio.get_running_loop()
         until = loop.time() + (_IMPORTS + 2) * request.limits.seconds

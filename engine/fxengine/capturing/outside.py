@@ -7,9 +7,7 @@ One look at all this before a run tells afterwards what the run has changed, and
 
 import functools
 import inspect
-from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
-from operator import is_
 from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -17,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from fxengine.hierarchy import modules_of, own_values
+from fxengine.module_snapshot import CONTAINERS, fill, has_content
 from fxengine.recording import PLAIN_TYPES
 from fxengine.source import is_user_file
 
 __all__ = ["Outside"]
 
-_CONTAINERS: Final = frozenset({dict, list, set, OrderedDict, defaultdict, deque})
 _REMEMBERING: Final = type(functools.lru_cache(len))
 _CLOSED: Final = frozenset({
     *PLAIN_TYPES, type, BuiltinFunctionType, ModuleType, torch.dtype, torch.device, torch.Size, complex, bytes,
@@ -88,7 +86,7 @@ class Outside:
 
     def changed(self) -> list[str]:
         """How what is different now is reached."""
-        names = [name for kept in self._kept if not _is_same(kept.now, kept.before) for name in _different(kept)]
+        names = [name for kept in self._kept if not has_content(kept.now, kept.before) for name in _different(kept)]
         names += [name for name, cell, before in self._cells if _content(cell) is not before]
         return names + [name for name, function, misses in self._remembering if _misses(function) != misses]
 
@@ -99,7 +97,7 @@ class Outside:
     def restore(self) -> None:
         """Put everything back; a function that has remembered something forgets all."""
         for kept in self._kept:
-            if not _is_same(kept.now, kept.before):
+            if not has_content(kept.now, kept.before):
                 _put_back(kept)
         for _, cell, before in self._cells:
             if _content(cell) is not before:
@@ -138,7 +136,7 @@ class Outside:
             if kind in _CLOSED or kind is FunctionType or name.startswith("__"):
                 continue
             # Of other objects only those that are the module's own: there are loggers and libraries among them.
-            is_own = kind in _CONTAINERS or kind is _REMEMBERING or kind.__module__ == module
+            is_own = kind in CONTAINERS or kind is _REMEMBERING or kind.__module__ == module
             if is_own or isinstance(value, Tensor | torch.Generator):
                 self._look(value, name, 1)
 
@@ -158,7 +156,7 @@ class Outside:
         self._seen.add(id(value))
         if kind in {FunctionType, MethodType}:
             self._look_into_function(value, name, depth)
-        elif kind is tuple or kind in _CONTAINERS:
+        elif kind is tuple or kind in CONTAINERS:
             self._look_into_container(value, name, depth)
         elif kind is _REMEMBERING:
             self._remembering.append((name, value, _misses(value)))
@@ -216,14 +214,6 @@ def _misses(function: Any) -> int:
     return function.cache_info().misses
 
 
-def _is_same(now: Any, before: Any) -> bool:
-    if len(now) != len(before):
-        return False
-    if isinstance(now, dict | MappingProxyType):
-        return all(map(is_, now.values(), before.values())) and all(map(is_, now, before))
-    return now == before if isinstance(now, set) else all(map(is_, now, before))
-
-
 def _different(kept: _Kept) -> list[str]:
     """How the names are reached that mean something else; the container where it is one."""
     now, before = kept.now, kept.before
@@ -235,10 +225,7 @@ def _different(kept: _Kept) -> list[str]:
 
 def _put_back(kept: _Kept) -> None:
     now, before = kept.now, kept.before
-    if isinstance(now, set):
-        now.clear()
-        now.update(before)
-    elif isinstance(now, MappingProxyType):
+    if isinstance(now, MappingProxyType):
         for name in [name for name in now if name not in before]:
             delattr(kept.owner, name)
         for name, value in before.items():
@@ -251,5 +238,4 @@ def _put_back(kept: _Kept) -> None:
             if name not in now or now[name] is not value:
                 now[name] = value
     else:
-        now.clear()
-        now.extend(before)
+        fill(now, before)

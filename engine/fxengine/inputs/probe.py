@@ -25,6 +25,7 @@ from fxengine.classification import Moment, moments_of
 from fxengine.inputs.accounts import Accounts, Operation, Sources
 from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments
 from fxengine.lazy_modules import lazy_among
+from fxengine.module_snapshot import fill
 from fxengine.patching import Patches
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
@@ -361,11 +362,7 @@ def preserved_state(module: nn.Module | None) -> Generator[list[nn.Module]]:
             state.clear()
             state.update(attributes)
             for container, content in containers:
-                container.clear()
-                if isinstance(container, dict):
-                    container.update(content)
-                else:
-                    container.extend(content)
+                fill(container, content)
 
 
 def _snapshot(part: nn.Module) -> tuple[dict[str, Any], list[tuple[dict[str, Any] | list[Any], Any]]]:
