@@ -51,6 +51,9 @@ _SOON: Final = 0.5
 _HEAD_START: Final = 0.3
 """Seconds for which that search waits for the trace that was begun ahead of it: they would slow each other down."""
 
+_HANDED_OVER: Final = 0.004
+"""Seconds after the problems of that trace were shown in which the client, and nobody else, has the machine."""
+
 
 class Pool(Protocol):
     """Where the session finds workers."""
@@ -315,6 +318,7 @@ class Session:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_HEAD_START):
                         await ahead.heard.wait()
+                        await asyncio.sleep(_HANDED_OVER)
             await self._look_and_trace(document, ahead)
         finally:
             if ahead is not None:

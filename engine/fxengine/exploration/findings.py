@@ -8,6 +8,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 from fxengine.diagnosis import TracingProblem
+from fxengine.errors import Rule
+from fxengine.exploration.problems import Place
 
 
 @dataclass(slots=True)
@@ -23,6 +25,12 @@ class Record:
     problem: TracingProblem
     instances: dict[str, None]
     doubtful: str | None
+
+    def met(self, instance: str, doubtful: str | None) -> None:
+        """Note that the problem was met in a module."""
+        self.instances[instance] = None
+        if doubtful is None:
+            self.doubtful = None
 
 
 @dataclass(slots=True)
@@ -42,6 +50,13 @@ class Findings:
     def add(self, problem: TracingProblem, doubtful: str | None = None) -> Record:
         """Take in a problem; it may be known already."""
         return _merged(self._records, problem, doubtful)
+
+    def add_again(self, rule: type[Rule], place: Place, instance: str, doubtful: str | None = None) -> bool:
+        """Take in that a module has met a problem; False if it is not known."""
+        record = self._records.get((rule.code, place.site, place.anchor))
+        if record is not None:
+            record.met(instance, doubtful)
+        return record is not None
 
     def add_swallowed(self, problem: TracingProblem) -> None:
         """Take in a refusal that the user's own code has caught."""
@@ -78,9 +93,7 @@ def _merged(records: dict[Hashable, Record], problem: TracingProblem, doubtful: 
     record = records.get(key)
     if record is None:
         record = records[key] = Record(problem, {}, doubtful)
-    record.instances[problem.module_path] = None
-    if doubtful is None:
-        record.doubtful = None
+    record.met(problem.module_path, doubtful)
     return record
 
 

@@ -78,6 +78,25 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where an exception came out.
+
+    Attributes:
+        frames: The user frames that led to it, outermost first.
+        site: The expression at fault; None if there is no source at all.
+        anchor: The place in the user's own files; None if no frame lies there.
+        inside: The frames of its traceback but for the engine's own.
+        shown: Those of them that are the user's, or all of them if none is.
+    """
+
+    frames: tuple[SourceFrame, ...]
+    site: SourceFrame | None
+    anchor: SourceFrame | None
+    inside: list[Moment]
+    shown: list[Moment]
+
+
+@dataclass(frozen=True, slots=True)
 class Describer:
     """Makes problems of the troubles of one model."""
 
@@ -85,10 +104,9 @@ class Describer:
     method: str
     user_paths: Collection[str] | None
 
-    def problem(self, trouble: Trouble, verdict: Verdict, value: str = "") -> TracingProblem:
-        """The problem that an exception is; `value` is what the value in question is for the inputs in use."""
-        error = trouble.error
-        inside = moments_of(error.__traceback__)
+    def place(self, trouble: Trouble, verdict: Verdict) -> Place:
+        """Where an exception came out, which with its rule says whether it is a problem that is known already."""
+        inside = moments_of(trouble.error.__traceback__)
         # A model of torch's own has no other frames than torch's.
         shown = [moment for moment in inside if is_user_file(moment.path)] or inside
         # What is made at run time, as by `exec`, has no source to show: its caller has.
@@ -98,16 +116,31 @@ class Describer:
         if shown:
             # A call that led into torch is at fault as a whole: the operand in question is one of torch's own code.
             site = _site(verdict, shown[-1]) if shown[-1] == inside[-1] else frames[-1]
-        within = bool(shown) and shown[-1] != inside[-1]
-        case = replace(_case(trouble, verdict, site, shown, known=bool(value)), inside=within)
+        return Place(frames, site, self.anchor(site, frames), inside, shown)
+
+    def problem(
+        self, trouble: Trouble, verdict: Verdict, value: str = "", place: Place | None = None
+    ) -> TracingProblem:
+        """The problem that an exception is.
+
+        Args:
+            trouble: The exception.
+            verdict: What it is about.
+            value: What the value in question is for the inputs in use.
+            place: Where it came out, if that was looked at before.
+        """
+        error, place = trouble.error, place or self.place(trouble, verdict)
+        shown = place.shown
+        within = bool(shown) and shown[-1] != place.inside[-1]
+        case = replace(_case(trouble, verdict, place.site, shown, known=bool(value)), inside=within)
         return TracingProblem(
             rule=verdict.rule,
             message=text_of(error),
             headline=headline(case),
             exception=error,
-            frames=frames,
-            site=site,
-            anchor=self.anchor(site, frames),
+            frames=place.frames,
+            site=place.site,
+            anchor=place.anchor,
             kind=case.kind,
             provenance=tuple(case.provenance),
             hints=hints(case),

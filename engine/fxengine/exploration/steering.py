@@ -359,19 +359,25 @@ class Run:
         self.choices.failed()
         trouble = self._trouble(error, site)
         verdict = trouble.verdict
-        problem = self._describer.problem(trouble, verdict, self._printed(verdict.subject))
         if verdict.rule in {DynamicNumber, ForeignCall}:
             self.learned = self._grant(trouble, verdict.rule) or self.learned
         if not verdict.certain:
             # Where values may be anything, that they do not fit says nothing; a name is lacking whatever they are.
             if not self.stand_ins.blind or _is_of_the_code(error):
-                self._knowledge.findings.add(problem, left if self.assumed else None)
+                self._found(trouble, verdict, left if self.assumed else None)
         else:
             # A path that ends here for want of an answer goes round whatever other paths raise.
             self._knowledge.findings.completed.add(left)
             if not self.stand_ins.is_unknown(verdict.subject):
-                self._knowledge.findings.add(problem)
+                self._found(trouble, verdict)
         return node_of(verdict.subject)
+
+    def _found(self, trouble: Trouble, verdict: Verdict, doubtful: str | None = None) -> None:
+        """Take in the problem that an exception is. It is put into words once, however many modules meet it."""
+        findings, place = self._knowledge.findings, self._describer.place(trouble, verdict)
+        if not findings.add_again(verdict.rule, place, trouble.site.module_path, doubtful):
+            value = self._printed(verdict.subject)
+            findings.add(self._describer.problem(trouble, verdict, value, place), doubtful)
 
     def _grant(self, trouble: Trouble, rule: type[Rule]) -> bool:
         """Let C code have what it asked for the next time: a number, or no symbolic value at all; whether that is new.
