@@ -37,7 +37,9 @@ MISSING: Final = object()
 CONTAINERS: Final = frozenset({dict, list, set, OrderedDict, defaultdict, deque})
 """The types of what holds things, and of which there can be a copy."""
 
-_OF_A_TRACER: Final = re.compile(r"_(?:tensor_constant|torchbind_obj|tree_spec_constant|opaque_obj|\w+_constant_)\d+")
+_OF_A_TRACER: Final = re.compile(
+    r"_(?:tensor_constant|object_constant|torchbind_obj|tree_spec_constant|opaque_obj|\w+_constant_)\d+"
+)
 """The names that a tracer gives to the constants that it puts into the root."""
 
 
@@ -251,12 +253,10 @@ def has_content(container: Any, content: Any) -> bool:
 
 
 def fill(container: Any, content: Any) -> None:
-    """Give a container the content of a copy of it."""
-    container.clear()
-    if isinstance(container, dict | set):
-        container.update(content)
-    else:
-        container.extend(content)
+    """Give a container the content of a copy of it, whatever its class makes of such calls."""
+    base: Any = next(base for base in (OrderedDict, dict, list, set, deque) if isinstance(container, base))
+    base.clear(container)
+    (base.update if hasattr(base, "update") else base.extend)(container, content)
 
 
 def seed_everything() -> None:

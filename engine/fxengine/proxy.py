@@ -16,6 +16,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable, Iterator
+from functools import partial  # Not by its module's name, which a tracer may have wrapped.
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -224,7 +225,7 @@ class _ItemMethod:
     def __get__(self, proxy: "Proxy | None", owner: type[Any] | None = None) -> Callable[..., None]:
         if proxy is None or reads_attribute(sys._getframe(1)):
             raise AttributeError(f"type object 'Proxy' has no attribute {self._name!r}")
-        return functools.partial(getattr(proxy.tracer, self._asks), proxy)
+        return partial(getattr(proxy.tracer, self._asks), proxy)
 
 
 class Proxy(SymbolicValue):

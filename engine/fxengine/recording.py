@@ -17,6 +17,7 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial  # Not by its module's name, which a tracer may have wrapped.
 from types import CodeType, FrameType
 from typing import Any, ClassVar, Final, Self, cast
 
@@ -317,7 +318,7 @@ class Recorder:
             TypeError: Always, here; what Python raises for objects without items.
         """
         error = TypeError(f"'{type(obj).__name__}' object does not support item assignment")
-        instead = functools.partial(self.create_proxy, "call_function", operator.setitem, (obj, key, value), {})
+        instead = partial(self.create_proxy, "call_function", operator.setitem, (obj, key, value), {})
         self.refuse(ItemAssignment, obj, error, instead)
 
     def delete_item(self, obj: SymbolicValue, key: Any) -> None:
@@ -327,7 +328,7 @@ class Recorder:
             TypeError: Always, here; what Python raises for objects without items.
         """
         error = TypeError(f"'{type(obj).__name__}' object doesn't support item deletion")
-        instead = functools.partial(self.create_proxy, "call_function", operator.delitem, (obj, key), {})
+        instead = partial(self.create_proxy, "call_function", operator.delitem, (obj, key), {})
         self.refuse(ItemAssignment, obj, error, instead)
 
 
@@ -368,7 +369,7 @@ def create_arg_dict(tracer: Recorder, values: dict[Any, Any]) -> dict[Any, Argum
         key = given
         if not isinstance(key, str):
             key = tracer.create_arg(key)
-            map_arg(key, functools.partial(_no_nodes_error, tracer))
+            map_arg(key, partial(_no_nodes_error, tracer))
         result[key] = tracer.create_arg(value)
     return result
 

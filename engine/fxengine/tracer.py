@@ -16,6 +16,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial  # Not by its module's name, which a tracer may have wrapped.
 from types import FunctionType, ModuleType
 from typing import Any, Final, cast
 
@@ -265,7 +266,7 @@ class Tracer(ModuleCalls):
             return self.create_proxy("get_attr", name, (), {})
         factory = None
         if self.param_shapes_constant:
-            factory = functools.partial(ParameterProxy, self, name=name, param=cast("nn.Parameter", value))
+            factory = partial(ParameterProxy, self, name=name, param=cast("nn.Parameter", value))
         return self.create_proxy("get_attr", name, (), {}, proxy_factory_fn=factory)
 
     def create_args_for_root(

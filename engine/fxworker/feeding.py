@@ -230,14 +230,14 @@ class Feeder:
         found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.usable:
             return Fed(searched=True, unknown=_unknown(found), in_vain=found)
-        shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs))
+        shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs, self.sources.root))
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
 
     def _try(self, module: GraphModule, inputs: Inputs) -> Fed | None:
         """Feed one choice of inputs; None where they cannot be made, or are only inferred and do not fit."""
         try:
             args, kwargs = self.sources.arguments(inputs.expression)
-            values = bind_placeholders(module, args, kwargs)
+            values = bind_placeholders(module, args, kwargs, self.sources.root)
         except Exception:  # noqa: BLE001 — User code; the next way to feed the model is tried.
             return None
         report, costs = shapes_and_costs(module, values)

@@ -269,6 +269,17 @@ def test_placeholders_are_bound_like_a_call():
         bind_placeholders(traced, (1, 2, 3, 4), {})
 
 
+def test_what_is_given_by_name_alone_takes_no_argument_by_position():
+    def forward(x, *rest, context=None):
+        return x + rest[0] if context is None else x + context
+
+    traced = symbolic_trace(forward)
+    names = [str(node.target) for node in traced.graph.nodes if node.op == "placeholder"]
+    assert dict(zip(names, bind_placeholders(traced, (1, 2), {}, forward), strict=True)) == {
+        "x": 1, "context": None, "*rest": 2,
+    }  # fmt: skip
+
+
 FLOPS = [
     (lambda: nn.Linear(8, 4), (3, 8), 3 * 4 * (2 * 8 + 1)),
     (lambda: nn.Linear(8, 4, bias=False), (3, 8), 3 * 4 * 2 * 8),

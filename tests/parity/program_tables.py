@@ -49,7 +49,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.parity.program_vocabulary import (
-    Box, Deep, Holder, Inner, Mode, Pair, Point, Several, T, boxed, deeper, held, leaf, plain, scripted, second_leaf,
+    Asked, Box, Deep, Doubling, Holder, Inner, Mode, Pair, Point, Scaling, Several, Straight, T, boxed, decorated,
+    deeper, held, leaf, plain, rows_of, scripted, second_leaf,
 )
 
 for name in ("boxed", "floor", "leaf", "len", "second_leaf"):
@@ -81,7 +82,7 @@ ATTRIBUTE_NAMES = (
 )  # fmt: skip
 NUMBERS = ("0", "1", "2", "3", "-1", "0.5", "1e-05", "True", "2.0", "float('inf')", "-0.0")
 SIZES = (
-    "{t}.size(0)", "{t}.shape[0]", "{t}.shape[-1]", "{t}.size()[1]", "{t}.size(-1) // 1", "4", "len({t})",
+    "{t}.size(0)", "{t}.shape[0]", "{t}.shape[-1]", "{t}.size()[1]", "({t}.size(-1) // 1)", "(4)", "len({t})",
     "operator.mul({t}.size(0), 1)", "-(-{t}.shape[0])", "max(4, 1)",
 )  # fmt: skip
 
@@ -164,6 +165,32 @@ TENSORS = (
     "{t} / math.pow({s}, 2)",
     "{t} * len({t})", "{t} * {s}", "({s} + {t})", "({s} / 2 + {t})", "{t} * {t}.shape.numel()", "{t}.dim() * 2 + {t}",
     "{t} * ({s} - {s} + 1)",
+    # Scattered, masked, chosen, of other types, by other algebras.
+    "{t}.clone().scatter_(1, torch.zeros(4, 1, dtype=torch.long), 1.0)",
+    "{t}.clone().index_add_(0, torch.arange(4), {t})",
+    "torch.scatter({t}, 0, torch.arange(4)[None], {t})", "{t}.masked_scatter({t} > 0, {t})",
+    "{t}.gather(1, {t}.argsort(1))",
+    "{t}[:, torch.tensor([True, True, True, True])]", "{t}[{t}.argmax(0)]", "torch.where({t} > 0, {t}, 0.0)",
+    "torch.where({t} > 0)[0].sum() + {t}", "torch.add({t}, {t}, out=torch.empty(4, 4))", "{t} + torch.tensor(2)",
+    "({t}.double() + {t})", "({t}.half() + 1).float()", "{t} + torch.tensor(1.5, dtype=torch.float64)",
+    "torch.result_type({t}, 1.0) and {t}", "{t}.to(torch.promote_types({t}.dtype, torch.float64))",
+    "torch.fft.irfft(torch.fft.rfft({t}), n=4)", "torch.fft.fft({t}).real",
+    "torch.view_as_real(torch.complex({t}, {t}))[..., 0]",
+    "torch.linalg.solve(torch.eye(4), {t})", "torch.linalg.slogdet({t})[1] + {t}",
+    "torch.sparse.mm(torch.eye(4).to_sparse(), {t})",
+    "torch.tensordot({t}, {t}, dims=1)", "torch.roll({t}, {s}, 0)", "{t}.unfold(0, 4, 1)[0]",
+    "{t}.as_strided((4, 4), (4, 1))",
+    "{t}.diagonal()[:, None] + {t}", "torch.func.functional_call(nn.Linear(4, 4), {}, ({t},))", "Straight.apply({t})",
+    "{t}.topk(4).values", "{t}.tensor_split(2)[0].repeat(2, 1)", "torch.vmap(torch.sin)({t})", "decorated({t}, by={t})",
+    "Scaling(2.0)({t})", "sum(rows_of({t})) + {t}", "torch.compile(torch.relu, disable=True)({t})",
+    "torch.utils.checkpoint.checkpoint(torch.relu, {t}, use_reentrant=False)", "torch.scalar_tensor(2) * {t}",
+    "torch.distributions.Normal({t}, 1.0, validate_args=False).log_prob({t})", "{t} * math.ceil({s} / 3)",
+    "{t} * ({s} // 3)",
+    "{t} * ({s} % 3)", "{t} * ({s} ** 2)", "F.pad({t}, (0, -{s} % 4))[:4, :4]", "{t}.reshape({t}.shape[:1] + (4,))",
+    "{t}.view({t}.size())", "{t}.view({t}.shape[0], {t}.numel() // 4)", "{t}.expand_as({t})",
+    "{t}.new_full({t}.shape, {s})",
+    "torch.zeros_like({t}, dtype=torch.float64) + {t}", "{t} + {t}.shape.count(4)", "({t},)[-1]",
+    "{t}.T[-1:, ...].add({t})",
 )  # fmt: skip
 
 STATEMENTS = (
@@ -347,6 +374,43 @@ ATTRIBUTES = (
     Attribute("self.{a} = Several()", ("self.{a}({t}, {t})", "self.{a}({t}, k={t}, j={n})")),
     Attribute("self.{a} = torch.jit.script(nn.Linear(4, 4))", ("self.{a}({t})",)),
     Attribute("self.{a} = nn.Flatten(0)", ("self.{a}({t}).view(4, 4)",)),
+    Attribute(
+        "self.{a} = nn.Linear(4, 4); self.{a}.register_forward_hook(lambda m, i, o: o * 2)",
+        ("self.{a}({t})", "self.{a}.weight + {t}"),
+    ),
+    Attribute(
+        "self.{a} = Inner(); "
+        "self.{a}.register_forward_hook(lambda m, i, o: o + i[0])", ("self.{a}({t})", "self.{a}({t}, {t})")
+    ),
+    Attribute(
+        "self.{a} = Inner(); "
+        "self.{a}.register_forward_pre_hook(lambda m, a, k: (a, {**k, 'scale': 3.0}), with_kwargs=True)",
+        ("self.{a}({t})", "self.{a}({t}, scale=1.0)"),
+    ),
+    Attribute(
+        "self.{a} = nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))", ("self.{a}({t})", "self.{a}.weight + {t}")
+    ),
+    Attribute("self.{a} = nn.utils.spectral_norm(nn.Linear(4, 4)).eval()", ("self.{a}({t})", "self.{a}.weight + {t}")),
+    Attribute(
+        "self.{a} = nn.Linear(4, 4); nn.utils.parametrize.register_parametrization(self.{a}, 'weight', Doubling())",
+        ("self.{a}({t})", "self.{a}.weight + {t}", "self.{a}.parametrizations.weight.original + {t}"),
+    ),
+    Attribute("self.{a} = self.again = nn.Linear(4, 4)", ("self.{a}({t})", "self.again({t})",
+    "self.again.weight + {t}")),
+    Attribute(
+        "self.{a} = Asked()",
+        (
+            "self.{a}({t})", "self.{a}({t}, mode='slow')", "self.{a}({t}, kind=Mode.SLOW)", "{t} * self.{a}.answer",
+            "self.{a}.kept + {t}",
+        ),
+    ),
+    Attribute("self.{a} = [nn.Linear(4, 4)]", ("self.{a}[0]({t})",)),
+    Attribute("self.{a} = nn.Linear(4, 4).double()", ("self.{a}({t}.double())",)),
+    Attribute("self.{a} = lambda v: v * 2", ("self.{a}({t})",)),
+    Attribute("self.{a} = Mode.SLOW", ("({t} if self.{a} is Mode.FAST else {t} - 1)",)),
+    Attribute("self.{a} = Pair(torch.ones(4), 3)", ("self.{a}.left + {t}", "{t} * self.{a}.right")),
+    Attribute("self.{a} = nn.GRUCell(4, 4)", ("self.{a}({t}, {t})",)),
+    Attribute("self.{a} = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0)", ("self.{a}({t}[None])[0]",)),
 )  # fmt: skip
 
 REFUSED = (
@@ -417,6 +481,47 @@ REFUSED = (
     "{x} = (i for i in {t})\n{x} = next({v})",
     "match {t}.size(0):\n    case 4:\n        {x} = {t}",
     "match {t}:\n    case [one, two]:\n        {x} = one",
+    "for row in rows_of({t}):\n    {x} = row\nfor row in {t}.unbind():\n    {x} = row",
+    "for one in {t}.split(2):\n    {x} = one",
+    "for i, one in enumerate({t}.chunk(2)):\n    {x} = one * i",
+    "{x} = torch.cat([one * 2 for one in {t}.chunk(2)])",
+    "{x} = '{:.2f}'.format({t}.sum())",
+    "{x} = '%s %d' % ({t}, {t}.size(0))",
+    "{x} = math.ceil({t}.size(0) / 2)",
+    "{x} = math.prod({t}.shape)",
+    "{x} = math.sqrt({t})",
+    "{x} = {t}[{t}.size(0) // 2 :][range({t}.size(0))]",
+    "{x} = {t} if {t}.shape == (4, 4) else {t} + 1",
+    "{x} = {t} if {t}.dtype == torch.float32 else {t}.float()",
+    "{x} = {t} if {t}.is_cuda else {t} + 1",
+    "{x} = {t} if isinstance({t}.shape[0], int) and {t}.shape[0] else {t} - 1",
+    "{x} = torch.Size([{t}.size(0), 4])",
+    "{x} = {t}.view(torch.Size({t}.shape))",
+    "{x} = torch.zeros([{s}] * {t}.dim())",
+    "{x} = {t}.tolist()\n{x} = {v}[0]",
+    "{x} = {t}.item() if {t}.numel() == 1 else {t}",
+    "{x} = {t}.numpy() + 1\nif {v}.any():\n    {x} = {t}",
+    "{v}[{t} > 0] = 0",
+    "{v}[1:3] *= 2",
+    "{v}[0], {v}[1] = {t}[1], {t}[0]",
+    "{x} = torch.utils.checkpoint.checkpoint(lambda v: v * 2, {t}, use_reentrant=True)",
+    "{x} = torch.func.grad(lambda v: v.sum())({t})",
+    "{x} = torch.jit.script(nn.Linear(4, 4))({t})",
+    "{x} = nn.Sequential(nn.Linear(4, 4))({t})",
+    "{x} = Pair(*{t})",
+    "{x} = set([{t}, {t}]).pop() + sorted({t}.shape)[0]",
+    "{x} = min([{t}, {t}], key=lambda v: v.sum())",
+    "{x} = list(zip({t}, {t}))[0][0]",
+    "{x} = list(filter(None, [{t}]))[0]",
+    "{x} = {t}.size(0).bit_length()\n{x} = range({v})",
+    "{x} = bytes({t})",
+    "{x} = isinstance({t}.size(0), int) and (1,) * {t}.size(0)",
+    "raise StopIteration({t})",
+    "assert False, f'{1 + 1}'",
+    "{x} = {1: {t}}[{t}.size(0)]",
+    "{x} = {t}.shape.numel() > 3 and {t}",
+    "{x} = any(size > 3 for size in {t}.shape)",
+    "{x} = {t} if {t}.ndim > 3 else {t} + 1",
 )
 
 RETURNED = (

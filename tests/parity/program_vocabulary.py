@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import enum
+import functools
 from typing import Any, NamedTuple
 
 import torch
@@ -111,3 +112,76 @@ class Deep(nn.Module):
 class Several(nn.Module):
     def forward(self, *args, **kwargs):
         return sum(args) + sum(kwargs.values())
+
+
+class Asked(nn.Module):
+    """Answers for attributes that it has not, and has one that is computed when it is read."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.table = {"k": 2.0}
+
+    def __getattr__(self, name):
+        if name.startswith("answer"):
+            return len(name)
+        return super().__getattr__(name)
+
+    @functools.cached_property
+    def kept(self):
+        return self.linear.weight * 2
+
+    def forward(self, a, /, *, mode="fast", kind=Mode.FAST):
+        a = self.linear(a) * self.table["k"] + self.answer
+        if mode == "slow":
+            return a + self.kept
+        return a if kind is Mode.FAST else a - 1
+
+
+class Straight(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, scale=1.0):
+        return (a * scale).round()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+class Doubling(nn.Module):
+    def forward(self, weight):
+        return weight * 2
+
+
+def halved(function):
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        return function(*args, **kwargs) / 2
+
+    return run
+
+
+@halved
+def decorated(a, by=1):
+    return a * by
+
+
+def rows_of(a):
+    for index in range(2):
+        yield a[index]
+
+
+class Scaling:
+    """A context that scales."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.by = 1
+
+    def __call__(self, a):
+        return a * self.by

@@ -3,9 +3,10 @@
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.capturing.arguments import Leaf, Parameters, leaves_of, replaced
+from fxengine.capturing.ending import close, end_with_rest
 from fxengine.capturing.former import Former
 from fxengine.capturing.guards import InputGuard, fact_of, in_order
 from fxengine.capturing.held import Place
@@ -20,10 +22,9 @@ from fxengine.capturing.next_runs import Left, StateDependent, difference, left_
 from fxengine.capturing.outside import Outside
 from fxengine.capturing.premises import Premises
 from fxengine.capturing.recording import Recording
-from fxengine.capturing.rest import Rest
 from fxengine.capturing.surroundings import patch_surroundings
 from fxengine.capturing.tables import NUMBERS_OF, tables_among
-from fxengine.capturing.tracer import CaptureTracer, Finished
+from fxengine.capturing.tracer import CaptureTracer
 from fxengine.capturing.unknown import DataDependent, asks_for_a_number
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import TraceError
@@ -197,7 +198,8 @@ class _Capturing:
 
     def result(self) -> Capture:
         """Run the model."""
-        snapshot, outside = Snapshot(self._root), Outside(self._root)
+        outside = Outside(self._root)
+        snapshot = Snapshot(self._root)
         initial = functools.cache(lambda: frozenset((*map(id, snapshot.tensors()), *outside.tensors)))
         problems: tuple[TracingProblem, ...] = ()
         module = rest = None
@@ -215,9 +217,10 @@ class _Capturing:
                 problems = self._differences(left, initial(), repeated)
                 self._changed = None  # What was run once more has gone on from there.
             if problems and isinstance(problems[0].exception, DataDependent | StateDependent):
-                rest = self._rest(self._parameters, problems[0], left)
+                known = partial(_is_as_it_was, snapshot, outside, self._recording.values.was_read)
+                rest = self._rest(self._parameters, problems[0], left, known)
             elif problems:
-                _close(self._tracer.graph)
+                close(self._tracer.graph)
             if not problems or rest is not None:
                 module = self._graph_module()
         finally:
@@ -357,59 +360,32 @@ class _Capturing:
         bound.arguments.update(given)
         return bound.args, bound.kwargs
 
-    def _rest(self, parameters: Parameters | None, stopped: TracingProblem, left: Left) -> Node | None:
-        """Let the graph end with a call of the model's own code, for what depends on data from that problem on."""
+    def _rest(
+        self, parameters: Parameters | None, stopped: TracingProblem, left: Left, is_as_it_was: Callable[[], bool]
+    ) -> Node | None:
+        """Let the model's own code do what depends on data from that problem on, if anything was run."""
         if parameters is None:
             return None
-        tracer, graph = self._tracer, self._tracer.graph
-        tracer._site = ModuleSite("", type(self._root), None, ())
-        finished = self._still_true(tracer.finished, set(tracer.adopted))
-        if self._recording.values.changed or left:
+        return end_with_rest(
+            self._tracer,
+            self._root,
+            parameters,
+            Origin(stopped.frames, stopped.module_path, stopped.module_type),
             # What was changed already must not be changed twice, nor numbers be drawn twice; and a later run may do
             # something else from the beginning.
-            finished = []
-            for node in reversed([node for node in graph.nodes if node.op != "placeholder"]):
-                graph.erase_node(node)
-        made = set(graph.nodes)
-        results = [tracer.create_arg(each.result) for each in finished]
-        if made.difference(node for node in graph.nodes if node.op == "placeholder"):
-            self._recording.end()
-        inputs = {str(node.target).lstrip("*"): node for node in graph.nodes if node.op == "placeholder"}
-        given = {name: inputs[name] for name in parameters.bound.arguments}
-        path = tracer.get_fresh_qualname("_rest")
-        tracer.root.add_module(path, Rest(self._root, [each.path for each in finished]))
-        rest = tracer.create_node("call_module", path, (given, results), {})
-        for node in graph.nodes:
-            if node not in made:
-                node.origin = Origin(stopped.frames, stopped.module_path, stopped.module_type)
-        graph.output(rest)
-        return rest
-
-    def _still_true(self, calls: Iterable[Finished], others: set[str]) -> list[Finished]:
-        """The calls that are done by giving the model's own code their results, in order.
-
-        What such a call returned nothing has changed since, and it has changed nothing that it was given. Of `others`,
-        modules by their paths, no call is; those of which one is not are added.
-        """
-        values, found = self._recording.values, list[Finished]()
-        for each in calls:
-            if not values.is_unchanged(each.given, each.began, each.ended):
-                found += self._still_true(each.inner, others)
-                others.add(each.path)
-            elif each.path not in others and values.is_unchanged(each.result, each.ended):
-                found.append(each)
-            else:
-                others.add(each.path)
-        return found
+            from_beginning=self._recording.values.changed or self.has_drawn or bool(left),
+            is_as_it_was=is_as_it_was,
+        )
 
     def _graph_module(self) -> GraphModule:
         root = self._root
         self._tracer.restore_state()
         name = type(root).__name__ if isinstance(root, nn.Module) else getattr(root, "__name__", "captured")
         module = GraphModule(self._tracer.root, self._tracer.graph, name)
-        for path in self._variable.keys() & self.assigned.keys():
+        used = {node.target for node in self._tracer.graph.nodes if node.op == "get_attr"}
+        for name in used.intersection(map(self._tracer.own_name, self._variable.keys() & self.assigned.keys())):
             # The model would have another tensor after each run; that of the graph module changes, and is its own.
-            owner, _, attribute = self._tracer.own_name(path).rpartition(".")
+            owner, _, attribute = str(name).rpartition(".")
             buffers = module.get_submodule(owner)._buffers
             if (kept := buffers.get(attribute)) is not None:
                 buffers[attribute] = kept.clone()
@@ -462,6 +438,14 @@ def _device_of(root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torc
     return torch.device("cpu")
 
 
+def _is_as_it_was(snapshot: Snapshot, outside: Outside, read: Container[int]) -> bool:
+    """Whether a model, and what lies around it, is what it was when both were made; of data only what was `read`."""
+    if outside.changed() or outside.has_moved_generators():
+        return False
+    changes = snapshot.changes(snapshot.changed())
+    return all(each.kind == "data" and id(each.after) not in read for each in changes)
+
+
 def _call_of(root: nn.Module) -> Callable[..., Any]:
     """Return what calls a module: its class may prepare the arguments in a `__call__` of its own."""
     own = next(vars(cls)["__call__"] for cls in type(root).__mro__ if "__call__" in vars(cls))
@@ -481,11 +465,3 @@ def _put(module: nn.Module, name: str, tensor: Tensor) -> None:
     for kept in (attributes["_buffers"], attributes):
         if name in kept:
             kept[name] = tensor
-
-
-def _close(graph: Graph) -> None:
-    """Give a graph that was not finished an output: the last value."""
-    nodes = list(graph.nodes)
-    if not nodes or nodes[-1].op != "output":
-        last = next((node for node in reversed(nodes) if node.op != "placeholder"), None)
-        graph.output(last)

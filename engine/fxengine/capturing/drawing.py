@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fxengine.capturing.questions import functions
 
-__all__ = ["RANDOM", "carried_out"]
+__all__ = ["RANDOM", "carried_out", "draws"]
 
 RANDOM: Final[frozenset[Callable[..., Any]]] = frozenset(
     functions(
@@ -38,3 +38,14 @@ def carried_out(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
         return result, False
     generator.set_state(before)
     return result, True
+
+
+def draws(module: nn.Module) -> bool:
+    """Whether a call of a module of torch's own, or of one that has such, draws random numbers."""
+    return any(each.training and _rate_of(each) for each in module.modules())
+
+
+def _rate_of(module: nn.Module) -> Any:
+    if isinstance(module, nn.RReLU):
+        return True
+    return getattr(module, "p" if isinstance(module, nn.modules.dropout._DropoutNd) else "dropout", 0)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from torch import Tensor
+
 from fxengine.capturing.former import Former
 from fxengine.capturing.outside import Outside
 from fxengine.capturing.repeating import Numbers, first_difference
@@ -116,10 +118,15 @@ def difference(left: Left, tracer: CaptureTracer, initial: frozenset[int], captu
 
 
 def _called_otherwise(left: Left, tracer: CaptureTracer) -> Node | None:
-    """The first call of a leaf of which the code has changed a setting: the graph calls it as it was before."""
-    set_otherwise = {each.module for each in left.changes if isinstance(each.after, bool | int | float | str)}
+    """The first call of a leaf of which the code has changed a setting or a part: the graph calls it as it was."""
+    set_otherwise = {each.module for each in left.changes if not isinstance(each.after, Tensor)}
+    if not set_otherwise:
+        return None
     calls = [node for node in tracer.graph.nodes if node.op == "call_module"]
-    return next((node for node in calls if tracer.root.get_submodule(str(node.target)) in set_otherwise), None)
+    return next(
+        (node for node in calls if not set_otherwise.isdisjoint(tracer.root.get_submodule(str(node.target)).modules())),
+        None,
+    )
 
 
 def _go_far(changes: Iterable[Change]) -> bool:

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from fxengine.node import Argument
 
-__all__ = ["argument_of", "is_record", "rebuilt", "state_of", "tensors_in", "with_tensors"]
+__all__ = ["argument_of", "is_record", "rebuilt", "slots_of", "state_of", "tensors_in", "with_tensors"]
 
 _MOST: Final = 100_000
 """How many objects are looked at in the search for tensors."""
@@ -112,9 +112,15 @@ def is_record(value: Any) -> bool:
 def state_of(value: Any) -> dict[str, Any]:
     """Return the attributes of an object, in its dict and in slots."""
     state = dict(getattr(value, "__dict__", ()))
-    for cls in type(value).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in {"__dict__", "__weakref__"} and hasattr(value, name):
-                state[name] = getattr(value, name)
+    state.update((name, getattr(value, name)) for name in slots_of(type(value)) if hasattr(value, name))
     return state
+
+
+def slots_of(kind: type) -> list[str]:
+    """Return the names of the attributes that objects of a class have in slots."""
+    found: list[str] = []
+    for cls in kind.__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        names = (slots,) if isinstance(slots, str) else slots
+        found += [name for name in names if name not in {"__dict__", "__weakref__"}]
+    return found

@@ -1,34 +1,61 @@
 """What a model's code reaches and may change beside its modules: objects, attributes of classes, globals, caches.
 
 A `Snapshot` knows what modules have, and the containers among that. Code keeps things elsewhere too: in an object that
-a module has, in a class, in a global table, in what a decorated function remembers, in a variable of a function around.
-One look at all this before a run tells afterwards what the run has changed, and puts it back.
+a module has, in a class, in a global table, in what a decorated function remembers, in a variable of a function around,
+in how far an iterator is. One look at all this before a run tells what that has changed, and puts it back.
 """
 
-import functools
 import inspect
+import random
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable
-from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, MethodType, ModuleType
-from typing import Any, Final, NamedTuple
+from contextvars import ContextVar
+from functools import partial
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 
+from fxengine.capturing.keeping import (
+    REMEMBERING,
+    Names,
+    Value,
+    Watched,
+    content_of,
+    of_cell,
+    of_numbers,
+    of_object,
+    of_slot,
+)  # fmt: skip
+from fxengine.capturing.objects import slots_of
 from fxengine.hierarchy import modules_of, own_values
-from fxengine.module_snapshot import CONTAINERS, fill, has_content
+from fxengine.module_snapshot import CONTAINERS
 from fxengine.recording import PLAIN_TYPES
 from fxengine.source import is_user_file
 
 __all__ = ["Outside"]
 
-_REMEMBERING: Final = type(functools.lru_cache(len))
 _CLOSED: Final = frozenset({
     *PLAIN_TYPES, type, BuiltinFunctionType, ModuleType, torch.dtype, torch.device, torch.Size, complex, bytes,
 })  # fmt: skip
 """Types of what has nothing inside that code changes."""
 
-_PARTS_OF_CLASSES: Final = frozenset({FunctionType, property, staticmethod, classmethod})
+_PARTS_OF_CLASSES: Final = frozenset({property, staticmethod, classmethod})
 _OF_EVERY_MODULE: Final = frozenset(vars(nn.Module()))
+_BASES: Final = (OrderedDict, dict, list, deque, set)
+"""What containers are, also those whose class is somebody's own."""
+
+_OWN: Final = frozenset({*CONTAINERS, REMEMBERING, ContextVar, partial})
+_OF_ANYBODY: Final = (Tensor, torch.Generator, random.Random, Counter)
+"""What is looked at in a namespace whoever has made its class."""
+
+_OF_ITERATORS: Final = frozenset({"builtins", "itertools"})
+"""Where the iterators come from whose state nobody sees."""
+
+_NOBODYS: Final = frozenset({"torch", "builtins", "typing", "abc", "collections", "functools", "fxengine"})
+"""Packages whose objects are not looked into."""
+
 _MOST: Final = 4000
 """How many things are looked at."""
 
@@ -36,37 +63,19 @@ _DEEPEST: Final = 4
 """Through how many objects and containers a thing is looked for."""
 
 
-class _Kept(NamedTuple):
-    """Something that can be changed, as it was.
-
-    Attributes:
-        name: How it is reached.
-        owner: What has it, so that it lives on; the container itself, or what has names.
-        now: What it has: the container itself, or the names of an object.
-        before: A copy of that.
-    """
-
-    name: str
-    owner: Any
-    now: Any
-    before: Any
-
-
 class Outside:
-    """What lay around a model when this was made.
+    """What lay around a model when this was made; iterators are stood in for until it is put back.
 
     Attributes:
         tensors: The tensors that were found there and are no parameters, by identity, with how each is reached.
-        generators: The generators of random numbers that were found, by identity.
+        generators: The generators of random numbers of torch's that were found, by identity.
     """
 
     def __init__(self, root: nn.Module | Callable[..., Any]) -> None:
         self.tensors: dict[int, tuple[Tensor, str]] = {}
         self.generators: dict[int, torch.Generator] = {}
-        self._kept: list[_Kept] = []
-        self._cells: list[tuple[str, CellType, Any]] = []
-        self._remembering: list[tuple[str, Any, int]] = []
-        self._states: list[tuple[torch.Generator, Tensor]] = []
+        self._kept: list[Names | Value | Watched] = []
+        self._numbers: list[Value] = []
         self._seen: set[int] = set()
         modules = modules_of(root) if isinstance(root, nn.Module) else []
         self._own = set(map(id, modules))
@@ -86,27 +95,23 @@ class Outside:
 
     def changed(self) -> list[str]:
         """How what is different now is reached."""
-        names = [name for kept in self._kept if not has_content(kept.now, kept.before) for name in _different(kept)]
-        names += [name for name, cell, before in self._cells if _content(cell) is not before]
-        return names + [name for name, function, misses in self._remembering if _misses(function) != misses]
+        return [name for kept in self._kept if kept.has_changed() for name in kept.different()]
 
     def has_moved_generators(self) -> bool:
         """Whether a generator of random numbers is not where it was."""
-        return any(not torch.equal(each.get_state(), state) for each, state in self._states)
+        return any(each.has_changed() for each in self._numbers)
 
     def restore(self) -> None:
         """Put everything back; a function that has remembered something forgets all."""
-        for kept in self._kept:
-            if not has_content(kept.now, kept.before):
-                _put_back(kept)
-        for _, cell, before in self._cells:
-            if _content(cell) is not before:
-                cell.cell_contents = before
-        for generator, state in self._states:
-            generator.set_state(state)
-        for _, function, misses in self._remembering:
-            if _misses(function) != misses:
-                function.cache_clear()
+        for kept in (*self._kept, *self._numbers):
+            if kept.has_changed() and type(kept) is not Watched:
+                kept.restore()
+        watched = [kept for kept in self._kept if type(kept) is Watched]
+        for kept in watched:
+            kept.restore()
+        for kept in self._kept if watched else ():
+            if type(kept) is Names and kept.has_changed():
+                kept.forget_watched()
 
     def _look_into_module(self, module: nn.Module) -> None:
         attributes = vars(module)
@@ -114,80 +119,119 @@ class Outside:
             return
         for name, value in attributes.items():
             if name not in _OF_EVERY_MODULE and type(value) not in _CLOSED:
-                self._look(value, name, 0, is_of_module=True)
+                self._look(value, name, 0, attributes, name, is_of_module=True)
 
     def _look_into_class(self, cls: type) -> None:
         if id(cls) in self._seen:
             return
         self._seen.add(id(cls))
         attributes = vars(cls)
-        self._kept.append(_Kept(cls.__name__, cls, attributes, dict(attributes)))
-        for name, value in attributes.items():
-            if type(value) not in _CLOSED and type(value) not in _PARTS_OF_CLASSES and not name.startswith("__"):
-                self._look(value, f"{cls.__name__}.{name}", 1)
+        for name, value in [*attributes.items()]:
+            kind = type(value)
+            if kind in _CLOSED or kind in _PARTS_OF_CLASSES or name.startswith("__"):
+                continue
+            if kind is not FunctionType or _remembers(value):
+                self._look(value, f"{cls.__name__}.{name}", 1, cls, name)
+        self._kept.append(Names(cls.__name__, cls, attributes, dict(attributes)))
 
     def _look_into_globals(self, namespace: dict[str, Any]) -> None:
-        self._kept.append(_Kept("", None, namespace, namespace.copy()))
         module = namespace.get("__name__")
         for name, value in [*namespace.items()]:
             kind = type(value)
             if kind is type and value.__module__ == module:
                 self._look_into_class(value)
-            if kind in _CLOSED or kind is FunctionType or name.startswith("__"):
+            if kind in _CLOSED or name.startswith("__"):
                 continue
-            # Of other objects only those that are the module's own: there are loggers and libraries among them.
-            is_own = kind in CONTAINERS or kind is _REMEMBERING or kind.__module__ == module
-            if is_own or isinstance(value, Tensor | torch.Generator):
-                self._look(value, name, 1)
+            if kind is FunctionType:
+                is_own = value.__module__ == module and _remembers(value)
+            else:
+                # Of other objects only those that are the module's own: there are loggers and libraries among them.
+                is_own = kind in _OWN or kind.__module__ == module or isinstance(value, _OF_ANYBODY)
+            if is_own or _is_iterator(kind):
+                self._look(value, name, 1, namespace, name)
+        self._kept.append(Names("", None, namespace, namespace.copy()))
 
     def _look_into_function(self, function: Any, name: str, depth: int) -> None:
+        function = getattr(function, "__func__", function)
         for variable, cell in zip(
             _free_variables(function), getattr(function, "__closure__", None) or (), strict=False
         ):
-            value = _content(cell)
-            self._cells.append((f"{name}.{variable}", cell, value))
-            self._look(value, f"{name}.{variable}", depth + 1)
+            self._look(content_of(cell), f"{name}.{variable}", depth + 1, cell, variable)
+            self._kept.append(of_cell(f"{name}.{variable}", cell))
+        for defaults in (getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)):
+            self._look(defaults, name, depth)
+        attributes = getattr(function, "__dict__", None)
+        if attributes:
+            self._look(attributes, name, depth)
 
-    def _look(self, value: Any, name: str, depth: int, *, is_of_module: bool = False) -> None:
-        """Note what a value is, and look at what is in it."""
+    def _look(
+        self, value: Any, name: str, depth: int, owner: Any = None, key: Any = None, *, is_of_module: bool = False
+    ) -> None:
+        """Note what a value is, and look at what is in it; `owner` has it under `key`."""
         kind = type(value)
         if kind in _CLOSED or id(value) in self._seen or depth > _DEEPEST or len(self._seen) > _MOST:
             return
         self._seen.add(id(value))
         if kind in {FunctionType, MethodType}:
             self._look_into_function(value, name, depth)
-        elif kind is tuple or kind in CONTAINERS:
+        elif isinstance(value, _BASES) or kind is tuple:
             self._look_into_container(value, name, depth)
-        elif kind is _REMEMBERING:
-            self._remembering.append((name, value, _misses(value)))
-        elif isinstance(value, torch.Generator):
-            self.generators[id(value)] = value
-            self._states.append((value, value.get_state()))
         elif isinstance(value, Tensor):
             if not (is_of_module or value.is_meta or isinstance(value, nn.Parameter)):
                 self.tensors[id(value)] = (value, name)
-        elif id(value) not in self._own and not isinstance(value, type) and _is_users(kind):
+        elif _is_iterator(kind):
+            put = _putting(owner, key)
+            if put is not None:
+                self._kept.append(Watched(name, value, put))
+        elif id(value) not in self._own and not isinstance(value, type):
             self._look_into_object(value, name, depth)
 
     def _look_into_container(self, container: Any, name: str, depth: int) -> None:
-        if type(container) is not tuple:
-            self._kept.append(_Kept(name, container, container, container.copy()))
-        for key, item in [*container.items()] if isinstance(container, dict) else enumerate(container):
+        for key, item in [*container.items()] if isinstance(container, dict) else enumerate([*container]):
             if type(item) not in _CLOSED:
-                self._look(item, f"{name}[{key!r}]", depth + 1)
+                self._look(item, f"{name}[{key!r}]", depth + 1, container, key)
+        if type(container) is not tuple:
+            self._kept.append(Names(name, container, container, _copied(container)))
 
     def _look_into_object(self, value: Any, name: str, depth: int) -> None:
+        if type(value) is partial:
+            for part in (value.func, value.args, value.keywords):
+                self._look(part, name, depth)
+        numbers, single = of_numbers(name, value), of_object(name, value)
+        self._numbers += () if numbers is None else (numbers,)
+        self._kept += () if single is None else (single,)
+        if isinstance(value, torch.Generator):
+            self.generators[id(value)] = value
+        if numbers is not None or single is not None or not _is_users(type(value)):
+            return
         state = getattr(value, "__dict__", None)
         if type(state) is dict:
-            self._kept.append(_Kept(name, value, state, state.copy()))
             for each, item in [*state.items()]:
                 if type(item) not in _CLOSED:
-                    self._look(item, f"{name}.{each}", depth + 1)
+                    self._look(item, f"{name}.{each}", depth + 1, state, each)
+            self._kept.append(Names(name, value, state, state.copy()))
+        for slot in slots_of(type(value)):
+            kept = of_slot(f"{name}.{slot}", value, slot)
+            self._look(kept.before, kept.name, depth + 1)
+            self._kept.append(kept)
 
 
 def _is_users(cls: type) -> bool:
-    """Whether a class is neither torch's nor Python's own."""
-    return cls.__module__.partition(".")[0] not in {"torch", "builtins", "typing", "abc", "collections", "functools"}
+    """Whether a class is neither torch's nor Python's own, nor the engine's."""
+    return cls.__module__.partition(".")[0] not in _NOBODYS
+
+
+def _is_iterator(kind: type) -> bool:
+    """Whether objects of a class are iterators that go on without its being seen."""
+    return kind.__module__ in _OF_ITERATORS and hasattr(kind, "__next__")
+
+
+def _remembers(function: Any) -> bool:
+    """Whether a function has anything that may be different at its next call."""
+    if function.__closure__ or function.__dict__ or function.__kwdefaults__:
+        return True
+    defaults = function.__defaults__
+    return bool(defaults) and not _CLOSED.issuperset(map(type, defaults))
 
 
 def _is_of_user(namespace: dict[str, Any]) -> bool:
@@ -203,39 +247,17 @@ def _free_variables(function: Any) -> tuple[str, ...]:
     return () if code is None else code.co_freevars
 
 
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # It is empty.
-        return None
+def _putting(owner: Any, key: Any) -> Callable[[Any], None] | None:
+    """What puts another thing in the place where a thing is; None where that cannot be."""
+    if isinstance(owner, type):
+        return partial(setattr, owner, key)
+    if isinstance(owner, CellType):
+        return partial(setattr, owner, "cell_contents")
+    return partial(owner.__setitem__, key) if isinstance(owner, dict | list | deque) else None
 
 
-def _misses(function: Any) -> int:
-    return function.cache_info().misses
-
-
-def _different(kept: _Kept) -> list[str]:
-    """How the names are reached that mean something else; the container where it is one."""
-    now, before = kept.now, kept.before
-    if kept.owner is now:
-        return [kept.name]
-    names = [name for name in {**before, **now} if name not in now or now[name] is not before.get(name, now)]
-    return [f"{kept.name}.{name}" if kept.name else name for name in names]
-
-
-def _put_back(kept: _Kept) -> None:
-    now, before = kept.now, kept.before
-    if isinstance(now, MappingProxyType):
-        for name in [name for name in now if name not in before]:
-            delattr(kept.owner, name)
-        for name, value in before.items():
-            if now.get(name) is not value:
-                setattr(kept.owner, name, value)
-    elif isinstance(now, dict):
-        for name in [name for name in now if name not in before]:
-            del now[name]
-        for name, value in before.items():
-            if name not in now or now[name] is not value:
-                now[name] = value
-    else:
-        fill(now, before)
+def _copied(container: Any) -> Any:
+    """A copy of a container; of one whose class is somebody's own, as what that is based on."""
+    if type(container) in CONTAINERS:
+        return container.copy()
+    return next(base(container) for base in _BASES if isinstance(container, base))

@@ -67,7 +67,7 @@ SHAPE: Final = functions("shape", Tensor)[0]
 
 PIECES: Final[Mapping[Callable[..., Any], int]] = {
     **dict.fromkeys(functions("unbind", Tensor, torch), 1),
-    **dict.fromkeys(functions("split", Tensor, torch), 2),
+    **dict.fromkeys(functions("split chunk unsafe_split unsafe_chunk", Tensor, torch), 2),
 }
 """Functions that return as many tensors as a size says, with the place of the argument that names the dimension."""
 

@@ -400,6 +400,11 @@ class Recording(TorchFunctionMode):
                     return True
         return False
 
+    def has_made(self, module: nn.Module) -> bool:
+        """Whether parameters of a module that the code has made are values of the graph, as those of a copy are."""
+        with torch._C.DisableTorchFunction():
+            return any(each.is_meta and id(each) not in self.values.initial() for each in module.parameters())
+
     def _run_leaf(
         self,
         module: nn.Module,

@@ -192,7 +192,8 @@ class CaptureTracer(Tracer):
         if leaf is None:
             leaf = self._leaves[type(module)] = self.is_leaf_module(module, "")
         path, began = self.path_of_module(module), len(self.recording.values.reworked)
-        if not leaf or self.recording.has_other_tensors(module) or _has_own_hooks(module):
+        is_copy = path in self.adopted and self.recording.has_made(module)
+        if not leaf or is_copy or self.recording.has_other_tensors(module) or _has_own_hooks(module):
             outer = len(self.finished)
             result = self._call(module, None, args, kwargs, leaf=False)
             self._finish(path, result, (args, kwargs), began, outer)

@@ -46,6 +46,7 @@ class Values:
             were changed in place, random numbers were drawn, or gradients were asked for.
         reworked: The tensors that were changed in place, by identity and in order; instead of views what they show.
         altered: The buffers by name that were changed in place after something had been computed from their data.
+        was_read: The tensors by identity that something was computed from as from constants.
         asserted: The buffers by identity of which the graph asserts what is in them.
         drawn: The nodes that draw random numbers.
         former: What the run before has left behind, where this one goes on from there.
@@ -70,7 +71,7 @@ class Values:
         self.modes = Modes(tracer, device)
         self._tracer = tracer
         self._device = device
-        self._read: set[int] = set()
+        self.was_read: set[int] = set()
         self._leaves_own: set[int] = set()
         self._originals: dict[int, Tensor] = {}
         self._recipes: dict[int, tuple[Tensor, Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {}
@@ -88,7 +89,7 @@ class Values:
 
     def read(self, values: Iterable[Any]) -> None:
         """Note that something follows from the data of tensors among values, which are taken for constants."""
-        self._read.update(id(value) for value in values if isinstance(value, Tensor))
+        self.was_read.update(id(value) for value in values if isinstance(value, Tensor))
 
     def is_symbolic(self, values: Iterable[Any]) -> bool:
         """Whether anything among the values depends on inputs or parameters."""
@@ -435,8 +436,11 @@ class Values:
 
     def _view(self, tensor: Tensor, owner: Held) -> Held:
         """Make a tensor known that has its data in common with another."""
-        if tensor.shape == owner.tensor.shape and tensor.stride() == owner.tensor.stride():
-            place: Place = Place(self._node_at(owner))
+        if isinstance(tensor, nn.Parameter):  # The code has made it of a value.
+            args = (self._node_at(owner), tensor.requires_grad)
+            place: Place = Place(None, made=("call_function", nn.Parameter, args, _NO_KWARGS))
+        elif tensor.shape == owner.tensor.shape and tensor.stride() == owner.tensor.stride():
+            place = Place(self._node_at(owner))
         else:
             args = (self._node_at(owner), tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
             place = Place(None, made=("call_function", torch.as_strided, args, _NO_KWARGS))
@@ -486,7 +490,7 @@ class Values:
             self._forget_views(buffer)
 
     def _note_altered(self, tensor: Tensor) -> None:
-        if id(tensor) in self._read and (name := self._tracer.kept_name(tensor)) is not None:
+        if id(tensor) in self.was_read and (name := self._tracer.kept_name(tensor)) is not None:
             self.altered[name] = tensor
 
 

@@ -10,6 +10,7 @@ put the whole call into its queue, so that no time passes between two marks in w
 host needed for the call is measured beside it.
 """
 
+import inspect
 import platform
 import statistics
 import time
@@ -140,12 +141,24 @@ def profile(
     return result if previous is None else compare(result, previous)
 
 
-def bind_placeholders(module: GraphModule, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+def bind_placeholders(
+    module: GraphModule,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    original: nn.Module | Callable[..., Any] | None = None,
+) -> tuple[Any, ...]:
     """Return the values of the graph's placeholders, in their order, for a call with these arguments.
+
+    Args:
+        module: What has the graph.
+        args: The arguments by position.
+        kwargs: Those by name.
+        original: What was traced, if that is known: a graph has parameters that are given by name before `*args`.
 
     Raises:
         TypeError: A placeholder gets no value, or an argument no placeholder.
     """
+    only_by_name = _only_by_name(original)
     rest = list(args)
     named = dict(kwargs)
     values: list[Any] = []
@@ -159,7 +172,7 @@ def bind_placeholders(module: GraphModule, args: Sequence[Any], kwargs: Mapping[
         elif name.startswith("*"):
             values += rest
             rest = []
-        elif rest:
+        elif rest and name not in only_by_name:
             values.append(rest.pop(0))
         elif name in named:
             values.append(named.pop(name))
@@ -172,6 +185,15 @@ def bind_placeholders(module: GraphModule, args: Sequence[Any], kwargs: Mapping[
             f"the graph takes {len(values)} inputs; too much: {len(rest)} and {', '.join(named) or 'no names'}"
         )
     return tuple(values)
+
+
+def _only_by_name(original: nn.Module | Callable[..., Any] | None) -> frozenset[str]:
+    """The parameters that are given by name alone, as far as that is known."""
+    try:
+        found = inspect.signature(original.forward if isinstance(original, nn.Module) else original)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return frozenset()
+    return frozenset(name for name, each in found.parameters.items() if each.kind is each.KEYWORD_ONLY)
 
 
 class _TimingInterpreter(Interpreter):
@@ -272,7 +294,7 @@ class _Session:
         self.original = original
         self.args = args
         self.kwargs = kwargs
-        self.placed = bind_placeholders(graph_module, args, kwargs)
+        self.placed = bind_placeholders(graph_module, args, kwargs, original)
         self.device = device
         self.options = options
         self.progress = progress
