@@ -28,13 +28,15 @@ from torch import nn
 from torch.nn.utils import prune
 
 import fxengine
-from tests.engine.capture_code_steps import CODE_HELPERS, CODE_STEPS
+from tests.engine import capture_parts
+from tests.engine.capture_code_steps import CODE_STEPS
 from tests.engine.capture_steps import STATE_HELPERS, STATE_STEPS
 
 __all__ = ["STEPS", "captured", "wrong_in"]
 
 STEPS = {**STATE_STEPS, **CODE_STEPS}
 _NAMES = {
+    **vars(capture_parts),
     **{each.__name__: each for each in (collections, contextlib, contextvars, copy, dataclasses, enum, functools)},
     **{each.__name__: each for each in (itertools, math, operator, random, torch, types, typing, weakref)},
     "nn": nn,
@@ -65,7 +67,7 @@ def _source_of(names: list[str], returned: str) -> str:
     head, body = _NET.split("        pass\n")
     constructor = "".join(f"        {line}\n" for line in made)
     forward = "".join(f"        {line}\n" for line in ("x = inputs", *done, f"return {returned}"))
-    return f"{STATE_HELPERS}{CODE_HELPERS}{head}{constructor}{body}    def forward(self, inputs):\n{forward}"
+    return f"{STATE_HELPERS}{head}{constructor}{body}    def forward(self, inputs):\n{forward}"
 
 
 def _net(source: str, *, training: bool) -> nn.Module:
