@@ -243,6 +243,9 @@ def _is_same_dict(now: dict[str, Any], before: dict[str, Any]) -> bool:
 
 def has_content(container: Any, content: Any) -> bool:
     """Whether a container has the same objects as a copy of it, in the same order."""
+    kind = type(container)
+    if kind not in CONTAINERS and kind is not MappingProxyType:
+        container = copied(container)
     if len(container) != len(content):
         return False
     if isinstance(container, dict | MappingProxyType):
@@ -252,11 +255,27 @@ def has_content(container: Any, content: Any) -> bool:
     return all(map(is_, container, content))
 
 
+def copied(container: Any) -> Any:
+    """A copy of a container; of one of somebody's own class, which is asked nothing, as what that is based on."""
+    if type(container) in CONTAINERS:
+        return container.copy()
+    if isinstance(container, dict):
+        return dict(zip(dict.keys(container), dict.values(container), strict=True))
+    base: Any = next(base for base in (list, set, deque) if isinstance(container, base))
+    content: Any = base.__iter__(container)
+    return base(content)
+
+
 def fill(container: Any, content: Any) -> None:
     """Give a container the content of a copy of it, whatever its class makes of such calls."""
     base: Any = next(base for base in (OrderedDict, dict, list, set, deque) if isinstance(container, base))
     base.clear(container)
-    (base.update if hasattr(base, "update") else base.extend)(container, content)
+    if isinstance(container, dict):
+        for key, value in content.items():
+            base.__setitem__(container, key, value)
+    else:
+        put: Any = getattr(base, "update", None) or base.extend
+        put(container, content)
 
 
 def seed_everything() -> None:

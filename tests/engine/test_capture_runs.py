@@ -2,6 +2,7 @@
 
 import copy
 import functools
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -360,3 +361,31 @@ class _Drawing(nn.Module):
 @pytest.mark.parametrize("kind", [_Generator, _Drawing])
 def test_each_run_draws_its_own_random_numbers(kind):
     assert _same_in_all_runs(kind()).problems == ()
+
+
+class _Making(OrderedDict):
+    """Makes what it is asked for, and takes nothing by other ways."""
+
+    def __getitem__(self, key):
+        raise AssertionError(key)
+
+    def update(self, *_):
+        raise AssertionError
+
+
+class _Chosen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kinds = _Making(a=nn.ReLU)
+
+    def forward(self, x):
+        OrderedDict.__setitem__(self.kinds, "b", nn.Tanh)
+        return x * 2
+
+
+def test_containers_of_somebodys_own_class_are_asked_nothing():
+    net = _Chosen()
+
+    assert not fxengine.capture(net, X).problems
+
+    assert list(net.kinds) == ["a"]

@@ -7,7 +7,7 @@ in how far an iterator is. One look at all this before a run tells what that has
 
 import inspect
 import random
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
@@ -30,7 +30,7 @@ from fxengine.capturing.keeping import (
 )  # fmt: skip
 from fxengine.capturing.objects import slots_of
 from fxengine.hierarchy import modules_of, own_values
-from fxengine.module_snapshot import CONTAINERS
+from fxengine.module_snapshot import CONTAINERS, copied
 from fxengine.recording import PLAIN_TYPES
 from fxengine.source import is_user_file
 
@@ -43,7 +43,7 @@ _CLOSED: Final = frozenset({
 
 _PARTS_OF_CLASSES: Final = frozenset({property, staticmethod, classmethod})
 _OF_EVERY_MODULE: Final = frozenset(vars(nn.Module()))
-_BASES: Final = (OrderedDict, dict, list, deque, set)
+_BASES: Final = (dict, list, deque, set)
 """What containers are, also those whose class is somebody's own."""
 
 _OWN: Final = frozenset({*CONTAINERS, REMEMBERING, ContextVar, partial})
@@ -187,11 +187,12 @@ class Outside:
             self._look_into_object(value, name, depth)
 
     def _look_into_container(self, container: Any, name: str, depth: int) -> None:
-        for key, item in [*container.items()] if isinstance(container, dict) else enumerate([*container]):
+        content = container if type(container) is tuple else copied(container)
+        for key, item in content.items() if isinstance(container, dict) else enumerate(content):
             if type(item) not in _CLOSED:
                 self._look(item, f"{name}[{key!r}]", depth + 1, container, key)
         if type(container) is not tuple:
-            self._kept.append(Names(name, container, container, _copied(container)))
+            self._kept.append(Names(name, container, container, copied(container)))
 
     def _look_into_object(self, value: Any, name: str, depth: int) -> None:
         if type(value) is partial:
@@ -253,11 +254,4 @@ def _putting(owner: Any, key: Any) -> Callable[[Any], None] | None:
         return partial(setattr, owner, key)
     if isinstance(owner, CellType):
         return partial(setattr, owner, "cell_contents")
-    return partial(owner.__setitem__, key) if isinstance(owner, dict | list | deque) else None
-
-
-def _copied(container: Any) -> Any:
-    """A copy of a container; of one whose class is somebody's own, as what that is based on."""
-    if type(container) in CONTAINERS:
-        return container.copy()
-    return next(base(container) for base in _BASES if isinstance(container, base))
+    return partial(owner.__setitem__, key) if type(owner) in CONTAINERS - {set} else None
