@@ -246,6 +246,7 @@ _DATA_IS_MISSING = (
     "raises unimplemented by default, as a correct data-independent implementation does not exist",
     "cannot repeat_interleave a meta tensor",
     "Meta' backend",  # Of 'Meta', 'SparseMeta' and their like.
+    "its data is not allocated yet",
     "unsupported format string passed to Tensor.__format__",
     "argument should be a 1D CPU int64 tensor, but got 1D meta",
     "failed to unpack the object at pos",  # A size that is a tensor.

@@ -45,11 +45,19 @@ def missing_names(moments: tuple[Moment, ...], error: BaseException | None) -> l
         return []
     around = function_around(moments[0])
     given = around.args.kwarg.arg if around is not None and around.args.kwarg is not None else None
-    is_lacking = any(
-        isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == given
-        for node in expression_nodes(moments[0])
-    )
+    is_lacking = any(_looked_up_in(node) == given for node in expression_nodes(moments[0]) if given is not None)
     return [key for key in error.args if is_lacking and isinstance(key, str) and key.isidentifier()]
+
+
+def _looked_up_in(node: ast.AST) -> str:
+    """Return the name in which an expression looks something up, as `kwargs["x"]` or `kwargs.pop("x")`; "" if none."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name)):
+            return name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop")):
+            return name
+        case _:
+            return ""
 
 
 def unbound_name(error: BaseException | None) -> str:

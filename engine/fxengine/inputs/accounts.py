@@ -57,6 +57,7 @@ class Accounts:
         if isinstance(value, Tensor):
             self._sources[id(value)] = (value, places)
         elif isinstance(value, list | tuple):
+            self._sources[id(value)] = (value, places)
             for item in value:
                 self.mark(item, places)
         elif isinstance(value, dict):

@@ -31,6 +31,7 @@ _FRAMES = 8
 _WIDTH = 64
 _VOLUME = 64
 _SIGNAL = 1024
+_RATE = 16000
 
 _IMAGE_SIZE_NAMES = (
     "image_size", "img_size", "input_size", "input_resolution", "img_resolution", "image_resolution", "resolution",
@@ -55,6 +56,7 @@ _WIDTH_NAMES = (
     "in_dim", "input_size", "emb_dim", "embedding_dim", "width",
 )  # fmt: skip
 _FRAME_NAMES = ("num_frames", "frames", "n_frames", "clip_len", "frame_size", "sample_frames", "max_frames")
+_RATE_NAMES = ("sample_rate", "sampling_rate", "sr", "fs", "target_sample_rate", "input_sample_rate")
 _CLASS_NAMES = ("num_classes", "n_classes", "num_labels", "class_dropout_prob", "classes")
 _CONFIGURATION_NAMES = ("config", "cfg", "hparams", "args", "opt", "options", "params", "pretrained_cfg", "default_cfg")
 
@@ -166,6 +168,12 @@ class Clues:
         return named[0] if named else _FRAMES
 
     @cached_property
+    def sample_rate(self) -> int:
+        """Samples of sound in a second."""
+        named = [value for value in self._named(_RATE_NAMES) if type(value) is int and value > 0]
+        return named[0] if named else _RATE
+
+    @cached_property
     def patch(self) -> int:
         """The side of the patches that the first convolution cuts pictures into, 1 if it does not."""
         first = next((module for module in self.modules.values() if isinstance(module, nn.Conv2d)), None)
@@ -215,6 +223,11 @@ class Clues:
         explained = tuple(recipe.with_shape(recipe.shape, because) for recipe in recipes)
         return LayerWish(path, explained, isinstance(module, _ANY_RANK))
 
+    def first_wish(self, path: str) -> LayerWish | None:
+        """Return what the first layer wants of those that are at ``path`` or in it."""
+        inside = (each for each in self.modules if each == path or each.startswith(f"{path}."))
+        return next((wish for each in inside if (wish := self.wish(each)) is not None), None)
+
     def pattern_wish(self, pattern: str) -> LayerWish:
         """Return what an einops pattern wants on its left side."""
         because = f"the pattern {pattern!r}"
@@ -227,6 +240,8 @@ class Clues:
     def _recipes_of(self, module: nn.Module) -> Iterator[TensorRecipe]:
         for types, wish in _LAYERS:
             if isinstance(module, types):
+                if isinstance(getattr(module, "num_features", 0), tuple):  # As careless code builds a norm.
+                    return
                 yield from wish(self, module)
                 return
         pattern = getattr(module, "pattern", None)  # An einops layer.

@@ -15,8 +15,8 @@ from fxengine.inputs.accounts import Sources
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.mentions import by_mention
 from fxengine.inputs.moves import Change, Moves
-from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Constant, Listing, Place, Recipe, Record, TensorRecipe
+from fxengine.inputs.proposals import SENTENCES, Proposer
+from fxengine.inputs.recipes import Constant, Listing, Place, Recipe, Record, TensorRecipe, packed
 
 __all__ = ["by_message"]
 
@@ -162,6 +162,15 @@ def _lengths(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
                 yield moves.put(place, TensorRecipe((BATCH,), "full", torch.int64, steps), 0.0)
 
 
+def _of_examples(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``int() argument must be a number, not 'list'``: a number of each example is wanted, mostly how long it is."""
+    for place, recipe in moves.among(moves.blamed):
+        if len(recipe.shape) > 1:
+            sizes = {other.shape[1] for _, other in moves.tensors() if len(other.shape) > 1 and other is not recipe}
+            for steps in dict.fromkeys([max(sizes, default=recipe.shape[1]), moves.clues.lengths[0]]):
+                yield moves.put(place, TensorRecipe((BATCH,), "full", torch.int64, steps), 0.1)
+
+
 def _integers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     yield from moves.integral(_all(moves))
 
@@ -302,6 +311,22 @@ def _nothing(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
             yield moves.put(place, Constant(None), 0.5 if recipe.dtype is torch.bool else 0.8)
 
 
+def _one_for_each(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``'float' object has no attribute 'device'``: a tensor with a number of each example."""
+    for place, part in moves.parts.items() if hasattr(torch.Tensor, match[2]) else ():
+        if isinstance(part, Constant) and type(part.value).__name__ == match[1]:
+            fraction = TensorRecipe((BATCH,), "uniform")
+            whole = TensorRecipe((BATCH,), "full", torch.int64, part.value)
+            yield moves.put(place, fraction if match[1] == "float" else whole, 0.1)
+
+
+def _packed(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``'Tensor' object has no attribute 'batch_sizes'``: sequences that are packed."""
+    for place, recipe in moves.among(_all(moves)):
+        width = recipe.shape[-1] if recipe.shape else moves.clues.widths[0]
+        yield moves.put(place, packed(moves.clues.lengths[0], BATCH, width), 0.1)
+
+
 def _padded(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``padding (768, 768) at dimension 2 of input [2, 1, 16]``: longer, far more than the padding."""
     padding, size = int(match[1]), int(match[2])
@@ -362,6 +387,13 @@ def _options(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
             yield moves.put((name,), Constant(word), 0.3)
 
 
+def _texts(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``expected string or bytes-like object, got 'Tensor'``: a text, or several of them."""
+    for place, _ in moves.among(moves.blamed):
+        yield moves.put(place, Constant(list(SENTENCES)), 0.3)
+        yield moves.put(place, Constant(SENTENCES[0]), 0.4)
+
+
 def _missing_key(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """A dictionary has no such key, or a tensor was used as one."""
     for name, recipe in moves.recipes.items():
@@ -400,6 +432,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             ),
         ),
         (_lengths, (r"'lengths' argument should be a 1D",)),
+        (_of_examples, (r"int\(\) argument .* not 'list'|'list' object cannot be interpreted as an integer",)),
         (_state, (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]",)),
         (_fewer, (r"can not be smaller than number of dimensions",)),
         (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
@@ -457,6 +490,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"Boolean value of Tensor with more than one value",
             ),
         ),
+        (_texts, (r"expected (?:a )?str(?:ing)?\b|must be (?:of type |a )?`?str(?:ing)?\b",)),
         (_place, (r"can be converted to an index",)),
         (_options, (r"(?:must be|one of|expected).{0,20}?((?:['\"]\w+['\"](?:, | or |, or )?)+)",)),
         (_too_large, (r"can't allocate memory|too long|out of memory",)),
@@ -468,6 +502,8 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"dimension 0 with size 0|size 0 at dimension|for tensor of size \[0\]",
             ),
         ),
+        (_packed, (r"'Tensor' object has no attribute '(?:batch_sizes|(?:un)?sorted_indices)'",)),
+        (_one_for_each, (r"'(float|int)' object has no attribute '(\w+)'",)),
         (_nothing, (r"'Tensor' object has no attribute",)),
         (_padded, (r"padding \((\d+), \d+\) at dimension \d+ of input .*?(\d+)\]",)),
         (_as_list, (r"expected .*(?:List|list|sequence|tuple) .*|must be (?:tuple|list) of|iteration over a 0-d",)),

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import torch
+
 from fxengine.classification import Moment
 from fxengine.inputs.frames import Frame
 from fxengine.inputs.moves import Change
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Constant, Listing, Recipe, Record
+from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe
 from fxengine.syntax import nodes_around
 
 __all__ = ["Conditions", "conditions", "conditions_of", "expression_nodes", "function_around"]
@@ -39,6 +41,9 @@ _INVERSES: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
     ast.FloorDiv: lambda wanted, other: wanted * other,
 }
 """What the left side of an operation is to be for the whole to be what is wanted."""
+
+_MOST_ITEMS: Final = 64
+"""The most items that a list is given."""
 
 _MOST_STEPS: Final = 6
 """How many definitions and operations are followed from a number to the inputs."""
@@ -157,7 +162,7 @@ class Conditions:
         self.cost = cost
         self._names: set[str] = set()
 
-    def fulfil(self, test: ast.expr, *, holds: bool) -> Iterator[Change]:  # noqa: C901 - a table of syntax.
+    def fulfil(self, test: ast.expr, *, holds: bool) -> Iterator[Change]:  # noqa: C901, PLR0912 - a table of syntax.
         """Make a condition hold, or not hold."""
         match test:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -182,6 +187,9 @@ class Conditions:
             case ast.Compare(left=left, ops=operators, comparators=comparators) if holds:
                 for one, operator, other in zip((left, *comparators), operators, comparators, strict=False):
                     yield from self._compare(one, type(operator), other)
+            case ast.Call(func=ast.Name(id="is_complex") | ast.Attribute(attr="is_complex")) if holds:
+                for place, recipe in self.moves.among(self.frame.places(test)):
+                    yield self.moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), self.cost + 0.1)
             case ast.Call(
                 func=ast.Name(id="all"),
                 args=[
@@ -210,8 +218,12 @@ class Conditions:
 
     def _compare(self, left: ast.expr, kind: type[ast.cmpop], right: ast.expr) -> Iterator[Change]:
         a, b = self.frame.value(left), self.frame.value(right)
-        if kind is ast.In and isinstance(b, tuple | list | set | dict):
+        if kind is ast.In and isinstance(a, str) and isinstance(b, dict) and self.frame.place(b) is not None:
+            yield from self._with_key(b, a)
+        elif kind is ast.In and isinstance(b, tuple | list | set | dict):
             yield from self._one_of(left, a, list(b)[:4])
+        elif kind is ast.IsNot and b is None:
+            yield from self._looked_up(left)
         elif kind is ast.Eq:
             yield from self._equal(left, a, b)
             yield from self._equal(right, b, a)
@@ -242,6 +254,25 @@ class Conditions:
         for option in options:
             if type(value) is int and type(option) is int:
                 yield from self._number(expression, value, option)
+
+    def _looked_up(self, expression: ast.expr) -> Iterator[Change]:
+        """What `get` finds in a dictionary should not be None."""
+        source = _definition(expression.id, self.frame.moment) if isinstance(expression, ast.Name) else expression
+        match source:
+            case ast.Call(func=ast.Attribute(value=base, attr="get"), args=[ast.expr() as index, *_]):
+                table, key = self.frame.value(base), self.frame.value(index)
+                if isinstance(table, dict) and isinstance(key, str):
+                    yield from self._with_key(table, key)
+            case _:
+                pass
+
+    def _with_key(self, table: dict[Any, Any], key: str) -> Iterator[Change]:
+        """Give a dictionary among the inputs a key that code looks for."""
+        place = self.frame.place(table)
+        whole = self.frame.recipe(place) if place is not None else None
+        if place is not None and isinstance(whole, Record):
+            for cost, entry in enumerate(self.proposer.named(key)[:2]):
+                yield self.moves.put(place, Record((*whole.items, (key, entry))), self.cost + 0.1 + 0.4 * cost)
 
     def _bounded(self, *expressions: ast.expr) -> Iterator[Change]:
         """The values of an input should be in some range: ``assert x.min() >= 0 and x.max() <= 1``."""
@@ -298,7 +329,9 @@ class Conditions:
         if text.startswith("len("):
             for each in places:
                 whole = self.frame.recipe(each[:1])
-                if isinstance(whole, Listing) and whole.items and 0 < wanted <= 64:
+                if isinstance(whole, TensorRecipe) and len(each) == 1 and 0 < wanted <= _MOST_ITEMS:
+                    yield self.moves.put(each, Listing((whole,) * wanted), self.cost + 0.4)
+                if isinstance(whole, Listing) and whole.items and 0 < wanted <= _MOST_ITEMS:
                     items = (whole.items * wanted)[:wanted]
                     yield self.moves.put(each[:1], Listing(items, whole.type), self.cost + 0.1)
         if got > 0 and wanted > 0:

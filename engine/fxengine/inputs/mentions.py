@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import Proposer
+from fxengine.inputs.recipes import Constant
 
 if TYPE_CHECKING:
     from fxengine.inputs.recipes import Place, Recipe
@@ -23,6 +24,7 @@ def by_mention(moves: Moves, message: str, proposer: Proposer) -> Iterator[Chang
     """Yield changes for what a message mentions: what several inputs have together, shapes, numbers."""
     yield from _parts(moves, message)
     yield from _shapes(moves, message, proposer)
+    yield from _settings(moves, message)
     yield from _numbers(moves, message)
 
 
@@ -59,6 +61,16 @@ def _numbers(moves: Moves, message: str) -> Iterator[Change]:
         for a in ours[:3]:
             for b in theirs[:3]:
                 yield from moves.resize(frozenset({place}), a, b, cost=1.0)
+
+
+def _settings(moves: Moves, message: str) -> Iterator[Change]:
+    """``must hold `seq_len` (16) tokens, got [64, 64]``: a number that is an input itself becomes another one."""
+    numbers = [int(number) for number in re.findall(r"(?<![\w.])\d{1,9}(?!\w|\.\d)", message)]
+    for place, part in moves.parts.items():
+        value = part.value if isinstance(part, Constant) else None
+        if type(value) is int and value in numbers and re.search(rf"\b{re.escape(str(place[-1]))}\b", message):
+            for number in dict.fromkeys(each for each in numbers if each != value):
+                yield moves.put(place, Constant(number), 0.2)
 
 
 def _parts(moves: Moves, message: str) -> Iterator[Change]:

@@ -164,7 +164,7 @@ class Moves:
         made_of = sum(
             recipe.shape[dimension] for _, recipe in found if -len(recipe.shape) <= dimension < len(recipe.shape)
         )
-        unit = got // made_of if made_of and got % made_of == 0 and wanted % (got // made_of) == 0 else 1
+        unit = got // made_of if made_of and got and got % made_of == 0 and wanted % (got // made_of) == 0 else 1
         if len(found) == 1:  # What the rest is comes from the model.
             unit = 1
         for place, recipe in found if 0 < made_of < got or len(found) > 1 else ():
@@ -191,7 +191,7 @@ class Moves:
 
     def divided(self, places: Sources, got: int, wanted: int, cost: float) -> Iterator[Change]:
         """Change what was a factor of a size, such as the channels of patches, in the exact proportion."""
-        for place, recipe in self.among(places):
+        for place, recipe in self.among(places) if got else ():
             shape = recipe.shape
             for dimension in sorted(range(len(shape)), key=lambda each: (each + 1) % len(shape)):
                 size, rest = divmod(shape[dimension] * wanted, got)

@@ -184,6 +184,15 @@ def _size(clues: Clues) -> list[Recipe]:
     return [Constant(clues.image_sizes[0]), Constant(clues.image_sizes[0][0])]
 
 
+def _sample_rate(clues: Clues) -> list[Recipe]:
+    return [Constant(clues.sample_rate)]
+
+
+def _picture_shape(clues: Clues) -> list[Recipe]:
+    """Height, width and channels, as those write them down who load pictures."""
+    return [Constant((*clues.image_sizes[0], clues.channels[0]))]
+
+
 def _batch_shape(clues: Clues) -> list[Recipe]:
     return [Constant((BATCH, clues.channels[0], *clues.image_sizes[0]))]
 
@@ -211,6 +220,8 @@ NAME_RULES = tuple(
     for pattern, make in (
         (r"mask(_\d+)?$|^mask|padding_mask|is_causal_mask|mask_matrix|^is_", _mask),
         (r"^device$", _device),
+        (r"(^|_)(sample|sampling)_?rate$|^(sr|fs|orig_sr)$", _sample_rate),
+        (r"^(ori|img|image|pad)_shape$", _picture_shape),
         (r"^dtype$", _dtype),
         (r"token_type|segment_ids|type_ids", _segments),
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?)$|_grid_thw$", _grid),
@@ -231,7 +242,7 @@ NAME_RULES = tuple(
         ),
         (r"^(y|labels?|targets?|class(es)?|class_(labels?|ids)|cond_class|gt|target_ids)$", _labels),
         (r"logits?$", _scores),
-        (r"(^|_)(lens?|lengths?)$|_lens$", _lengths),
+        (r"(^|_)([a-z]{0,2}lens?|lengths?)$", _lengths),
         (r"pool|^emb$|^(t|time|time_?step|step|noise|class|global)_?emb(ed|edding)?$", _pooled),
         (r"wav|audio|speech|signal|^input_values$", _audio),
         (r"mel|spec(trogram)?s?$|^input_features$", _spectrogram),

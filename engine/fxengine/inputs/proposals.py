@@ -18,13 +18,24 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 
 from fxengine.inputs.clues import BATCH, NODES, Clues, LayerWish
 from fxengine.inputs.names import MAPS, NAME_RULES, features, image
-from fxengine.inputs.recipes import Arguments, Constant, Listing, Recipe, Record, Structure, TensorRecipe, Verbatim
+from fxengine.inputs.recipes import (
+    Arguments,
+    Constant,
+    Listing,
+    Recipe,
+    Record,
+    Structure,
+    TensorRecipe,
+    Verbatim,
+    packed,
+)
 from fxengine.inputs.signature import Parameter, is_tensor_type, without_none
 
-__all__ = ["Proposer"]
+__all__ = ["SENTENCES", "Proposer"]
 
 _KINDS: Mapping[str, tuple[str, torch.dtype]] = {
     "LongTensor": ("integers", torch.int64),
@@ -35,7 +46,7 @@ _KINDS: Mapping[str, tuple[str, torch.dtype]] = {
 }
 """Tensors whose annotation says what they hold."""
 
-_SCALARS: Mapping[Any, Any] = {int: 1, float: 1.0, bool: False, str: "", complex: 1j}
+_SCALARS: Mapping[Any, Any] = {int: 1, float: 1.0, bool: False, complex: 1j}
 _CONTAINERS = frozenset({list, tuple, collections.abc.Sequence, collections.abc.Iterable})
 
 _SIDES = re.compile(r"^(h|w|height|width|size|img_?size|image_?size|x_?size|in_?[hw]|h_size|w_size)$", re.IGNORECASE)
@@ -54,6 +65,9 @@ _OF_NODES = re.compile(r"x(_\d)?|h|feats?|features?|(n|node)_?(feats?|features?|
 _COORDINATES = re.compile(r"pos|coords?|xyz")
 """What the nodes of a graph have."""
 
+_COORDINATES_OF_ONE = 4
+"""The most numbers that say where something is: of a point, a ray, a box."""
+
 _STATES = re.compile(r"state|hidden|^h[xc]$")
 """What is called so and unpacked is several tensors."""
 
@@ -62,6 +76,12 @@ _AXES = re.compile(r"_[A-Z](x?[A-Z])*$")
 
 _TABLE = "X"
 """What a table of numbers is called, with a row for each example."""
+
+SENTENCES = ("a photo of two cats", "a small house by the sea")
+"""Texts where such are wanted."""
+
+_OF_WORDS = re.compile(r"(^|_)(text|caption|prompt|sentence|question|query|instruction|words?|title)s?($|_)")
+"""What is called so, and annotated as one, is a text and no setting."""
 
 _WHATEVER = re.compile(r"args|inputs|params|parameters|kwargs")
 """What arguments are called that are only passed on."""
@@ -229,6 +249,8 @@ class Proposer:
                 yield replace(wanted, because=because)
             elif like is not None and not like.dtype.is_floating_point:
                 yield replace(like, shape=shape, because=because)
+            elif like is not None and len(like.shape) == len(shape) and like.shape[-1] <= _COORDINATES_OF_ONE:
+                yield like  # The last size is told by the name, and only called something by the source.
             else:
                 yield TensorRecipe(shape, because=because)
 
@@ -273,6 +295,8 @@ class Proposer:
         origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
         if annotation in _SCALARS:
             yield Constant(self.number(parameter.name) if annotation is int else _SCALARS[annotation], because)
+        elif annotation is str:
+            yield Constant(SENTENCES[0] if _OF_WORDS.search(parameter.name) else "", because)
         elif annotation is torch.Size:
             yield from (each for each in by_name if isinstance(each, Constant))
             yield Constant((BATCH, self.clues.channels[0], *self.clues.image_sizes[0]), because)
@@ -285,7 +309,7 @@ class Proposer:
         elif origin in {dict, collections.abc.Mapping} or annotation is dict:
             yield Record((), because)
         elif isinstance(annotation, type):
-            yield from self._of_class(annotation, because)
+            yield from self._of_class(annotation, parameter.name, because)
 
     def _container(self, parameter: Parameter, origin: Any, arguments: tuple[Any, ...]) -> Iterator[Recipe]:
         """Yield lists and tuples of what the annotation says that they hold."""
@@ -305,6 +329,9 @@ class Proposer:
         )
         if item is None:
             return
+        if _plain(arguments[0]) is str:
+            yield Constant(kind(SENTENCES), because)
+            return
         is_batch = kind is list and not MAPS.search(parameter.name)  # As a list of images is.
         if is_batch and isinstance(item, TensorRecipe) and len(item.shape) == 4:
             single = item.with_shape(item.shape[1:])
@@ -319,10 +346,20 @@ class Proposer:
             yield Listing(tuple(inners), tuple, because)
         yield Listing((item,) * count, kind, because)
 
-    def _of_class(self, cls: type, because: str) -> Iterator[Recipe]:
+    def _of_class(self, cls: type, name: str, because: str) -> Iterator[Recipe]:
         """Yield an object with the fields of a dataclass or named tuple, or a module that does nothing."""
         if issubclass(cls, nn.Module):
             yield Verbatim("torch.nn.Identity()", because)
+            return
+        if cls is PackedSequence:
+            wish = self.wishes.get(name)
+            width = wish.recipes[0].shape[-1] if wish is not None else self.clues.widths[0]
+            yield packed(self.clues.lengths[0], BATCH, width, because)
+            return
+        if typing.is_typeddict(cls):
+            yield Record(
+                tuple((key, self._of_field(key, hint)) for key, hint in typing.get_type_hints(cls).items()), because
+            )
             return
         if issubclass(cls, torch.Tensor) or cls in {list, dict, tuple, object}:
             return
@@ -346,6 +383,10 @@ class Proposer:
                 parameters = required or parameters
             items = tuple((each.name, self.propose(each, is_first=False)[0]) for each in parameters)
             yield Structure(items, because, kind)
+
+    def _of_field(self, name: str, hint: Any) -> Recipe:
+        """Return a recipe for a part of an object that is called and annotated so."""
+        return self.propose(Parameter(name, hint, required=True, keyword_only=False), is_first=False)[0]
 
     def _is_at_hand(self, cls: type) -> bool:
         """Whether the code of the model knows a class by its name, and its objects are nothing but their fields."""

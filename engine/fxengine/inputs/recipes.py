@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
 import torch
+from torch.nn.utils.rnn import PackedSequence
 
 __all__ = [
     "Arguments",
@@ -25,6 +26,7 @@ __all__ = [
     "call_arguments",
     "call_expression",
     "leaves",
+    "packed",
     "with_part",
 ]
 
@@ -174,7 +176,9 @@ class Structure(_Named):
     @property
     def expression(self) -> str:
         """Python source that makes it."""
-        return f"{self.type.__name__}({', '.join(f'{key}={item.expression}' for key, item in self.items)})"
+        module = self.type.__module__
+        name = f"{module}.{self.type.__name__}" if module.startswith("torch.") else self.type.__name__
+        return f"{name}({', '.join(f'{key}={item.expression}' for key, item in self.items)})"
 
     def make(self, device: torch.device, generator: torch.Generator | None) -> Any:
         """Return the object with its attributes made."""
@@ -196,6 +200,13 @@ class Verbatim:
     def make(self, device: torch.device, generator: torch.Generator | None) -> Any:  # noqa: ARG002 - as its siblings.
         """Return the value."""
         return eval(self.source, {"torch": torch})  # noqa: S307 - written by us.
+
+
+def packed(steps: int, examples: int, width: int, because: str = "") -> Structure:
+    """Return sequences that are packed, all of one length."""
+    data = TensorRecipe((steps * examples, width))
+    sizes = Verbatim(f"torch.full(({steps},), {examples})")  # Never without data: torch reads them.
+    return Structure((("data", data), ("batch_sizes", sizes)), because, PackedSequence)
 
 
 Recipe: TypeAlias = TensorRecipe | Constant | Listing | Record | Structure | Verbatim

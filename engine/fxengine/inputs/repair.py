@@ -6,7 +6,7 @@ messages and the code around them say is read by ``complaints`` and ``scenes``.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -104,18 +104,9 @@ def by_operation(moves: Moves, operation: Operation) -> Iterator[Change]:
     function = operation.function
     if any(isinstance(each, Tensor) and is_lazy(each) for each in (*operation.args, *operation.kwargs.values())):
         return  # They ask for whatever they are given first.
-    if function in _CONVOLUTIONS or function in _TRANSPOSED:
-        yield from _convolution(moves, operation)
-    elif function in _LINEAR:
-        yield from _linear(moves, operation)
-    elif function in _EMBEDDING:
-        yield from _embedding(moves, operation)
-    elif function in _NORMS:
-        yield from _norm(moves, operation)
-    elif function in _MATMUL:
-        yield from _matmul(moves, operation)
-    elif function is Tensor.__getitem__:
-        yield from _index(moves, operation)
+    rule = next((rule for functions, rule in _RULES if function in functions), None)
+    if rule is not None:
+        yield from rule(moves, operation)
     elif len(operation.tensors) >= 2:
         if function in _JOINS:
             yield from _alike(moves, operation)
@@ -201,6 +192,14 @@ def _index(moves: Moves, operation: Operation) -> Iterator[Change]:
             shape = known[0] if known else (moves.clues.lengths[0],)
             yield moves.put(place, TensorRecipe(shape, "integers", torch.int64, given.shape[0]), 0.1)
             yield moves.put(place, moves.as_integers(recipe, given.shape[0]), 0.3)
+
+
+def _one_hot(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """Numbers of fewer classes, where it is said how many there are."""
+    classes = next((each for each in (*operation.args[1:], *operation.kwargs.values()) if type(each) is int), 0)
+    for place, recipe in moves.among(frozenset().union(*operation.sources)):
+        if 0 < classes < recipe.high and recipe.fill == "integers":
+            yield moves.put(place, replace(recipe, high=classes), 0.0)
 
 
 def _norm(moves: Moves, operation: Operation) -> Iterator[Change]:
@@ -324,6 +323,19 @@ def _same_shape(moves: Moves, first: Sources, second: Sources) -> Iterator[Chang
             for place, _ in moves.among(one):
                 for _, recipe in moves.among(other):
                     yield moves.reshape(place, recipe.shape, 0.7)
+
+
+_RULES: Sequence[tuple[Collection[Callable[..., Any]], Callable[[Moves, Operation], Iterator[Change]]]] = (
+    (_CONVOLUTIONS, _convolution),
+    (_TRANSPOSED, _convolution),
+    (_LINEAR, _linear),
+    (_EMBEDDING, _embedding),
+    (_NORMS, _norm),
+    (_MATMUL, _matmul),
+    ((Tensor.__getitem__,), _index),
+    ((F.one_hot,), _one_hot),
+)
+"""What operations want of what they are given."""
 
 
 def by_guess(moves: Moves) -> Iterator[Change]:

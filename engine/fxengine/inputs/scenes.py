@@ -19,7 +19,7 @@ from fxengine.inputs.clues import BATCH
 from fxengine.inputs.conditions import Conditions, conditions, conditions_of, expression_nodes, function_around
 from fxengine.inputs.frames import Frame
 from fxengine.inputs.moves import Change, Moves
-from fxengine.inputs.proposals import Proposer
+from fxengine.inputs.proposals import SENTENCES, Proposer
 from fxengine.inputs.recipes import (
     Arguments,
     Constant,
@@ -40,6 +40,7 @@ _FRAMES: Final = 6
 
 _MAPPING: Final = frozenset({"get", "items", "keys", "values", "update", "pop", "setdefault"})
 _SEQUENCE: Final = frozenset({"append", "extend", "insert"})
+_OF_TEXTS: Final = frozenset(vars(str)) - frozenset(dir(Tensor)) - frozenset(vars(list)) - frozenset(vars(dict))
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BESIDE: Final = 0.15
 """What the frame costs at most that a comprehension stands in, which has a frame of its own or not."""
@@ -160,7 +161,7 @@ class _Scene:
         elif isinstance(given, Verbatim) and given.source == _IDENTITY and "argument" in message:
             yield self.moves.put(place, Verbatim(_FIRST), self.cost + 0.1)
 
-    def _with_attribute(self, base: ast.expr, name: str) -> Iterator[Change]:
+    def _with_attribute(self, base: ast.expr, name: str) -> Iterator[Change]:  # noqa: C901 - a table of kinds.
         """The base of an attribute is not what it was taken for."""
         value = self.frame.value(base)
         place = self._origin(base, value)
@@ -172,19 +173,27 @@ class _Scene:
             yield self.moves.put(place, Structure((*whole.items, (name, proposed))), self.cost)
         elif name in _MAPPING and not isinstance(value, dict):
             yield self.moves.put(place, Record(()), self.cost + 0.1)
+        elif name in _OF_TEXTS and isinstance(whole, TensorRecipe):
+            yield self._texts(place, whole, value)
         elif name in _SEQUENCE and isinstance(whole, TensorRecipe):
             yield self.moves.put(place, Listing((whole,)), self.cost + 0.1)
             yield self.moves.put(place, Listing(()), self.cost + 0.2)
         elif isinstance(whole, Listing) and whole.items and hasattr(Tensor, name):
             yield self.moves.put(place, whole.items[0], self.cost + 0.2)
         elif isinstance(whole, Constant | Verbatim | Record) and hasattr(Tensor, name):
-            for cost, proposed in enumerate(self.proposer.named(str(place[-1]))[:3]):
-                yield self.moves.put(place, proposed, self.cost + 0.2 + 0.3 * cost)
+            proposed = [each for each in self.proposer.named(str(place[-1])) if each != whole]
+            for cost, each in enumerate(proposed[:3]):
+                yield self.moves.put(place, each, self.cost + 0.2 + 0.3 * cost)
         elif hasattr(nn.Module, name) and not hasattr(Tensor, name):
             yield self.moves.put(place, Verbatim(_LAYER), self.cost + 0.1)
         elif not hasattr(Tensor, name):
             proposed = self.proposer.named(name)[0]
             yield self.moves.put(place, Structure(((name, proposed),)), self.cost + 0.2)
+
+    def _texts(self, place: Place, whole: TensorRecipe, value: Any) -> Change:
+        """Make an input a text, or several where one of its items is taken for one."""
+        is_item = isinstance(value, Tensor) and value.dim() < len(whole.shape)
+        return self.moves.put(place, Constant(list(SENTENCES) if is_item else SENTENCES[0]), self.cost + 0.1)
 
     def _origin(self, base: ast.expr, value: Any) -> Place | None:
         """Return the place of the input that a value is, or that a layer made it of, which would leave an object."""
@@ -330,6 +339,7 @@ class _Scene:
         base = value.value if isinstance(value, ast.Attribute) and value.attr == "shape" else None
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "size":
             base = value.func.value
+        yield from self._taken_apart(value, count)
         if base is not None:
             tensor = self.frame.value(base)
             if isinstance(tensor, Tensor):
@@ -358,6 +368,21 @@ class _Scene:
             yield self.moves.put(place, Listing((whole,) * count, tuple), self.cost + 0.3)
         number = self.proposer.number(str(place[-1]))
         yield self.moves.put(place, Constant((number or 1,) * count), self.cost + 0.4)
+
+    def _taken_apart(self, value: ast.expr, count: int) -> Iterator[Change]:
+        """Yield inputs of which a dimension has as many parts as are wanted: ``w, x, y, z = q.unbind(-1)``."""
+        match value:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="unbind"), args=[whole, *rest]):
+                pass
+            case ast.Call(func=ast.Attribute(value=whole, attr="unbind"), args=rest):
+                pass
+            case _:
+                return
+        tensor = self.frame.value(whole)
+        given = [*rest, *(each.value for each in value.keywords)]
+        dimension = self.frame.value(given[0]) if given else 0
+        if isinstance(tensor, Tensor) and type(dimension) is int and -tensor.dim() <= dimension < tensor.dim():
+            yield from self.moves.resize(self.moves.of(tensor), tensor.shape[dimension], count, self.cost)
 
     def _of_axes(self, tensor: Tensor, targets: list[ast.expr]) -> Iterator[Change]:
         """Yield an input of the sizes that its axes are called after: ``batch, nodes, features, steps = x.shape``."""

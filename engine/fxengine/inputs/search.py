@@ -25,7 +25,6 @@ from fxengine.graph import Graph
 from fxengine.inputs.absences import absent_names, missing_names
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
-from fxengine.inputs.disagreements import disagreements
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.probe import Outcome, first_line, probe
 from fxengine.inputs.proposals import Proposer
@@ -74,6 +73,16 @@ _BATCHES = (3, 1)
 
 _JOINS = re.compile(r"\w*edge_?(index|idx|list)$|edges$|adj_t$")
 """What says how the nodes of a graph are joined."""
+
+_PLACES = "pos"
+_KINDS_OF_NODES = re.compile(r"z$|species$|(atomic_numbers?|atom_types?|batch)$")
+"""How it is called where atoms lie, or points, that have a row each in one table, and what else is known of them."""
+
+_OF_WEIGHTS = re.compile(
+    r"\b(nan|inf|infinite|singular|ill-conditioned|converged?|definite|simplex|distribution|probabilit(y|ies))\b",
+    re.IGNORECASE,
+)
+"""What is said of numbers that are too large, too small or too much alike for what is computed of them."""
 
 _MAIN_INPUTS = re.compile(
     r"^(x|input_ids|pixel_values|inputs?_embeds|input_values|input_features|inputs?|images?|img|tokens?|sample|hidden_states)$"
@@ -188,7 +197,7 @@ class _Search:
         self.needed = read.needed
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
         said = patterns_said(root, names)
-        of_graph = any(_JOINS.match(name) for name in names)
+        of_graph = any(map(_JOINS.match, names)) or (_PLACES in names and any(map(_KINDS_OF_NODES.match, names)))
         propose = partial(
             Proposer,
             self.clues,
@@ -241,11 +250,11 @@ class _Search:
             self._push_repairs(candidate, outcome)
             self.complaints[outcome.complaint] += 1
         best = max(self.attempts, key=lambda attempt: attempt[0].calls)
-        # What is about numbers may be the fault of weights that were drawn at random; what is about sizes is not.
+        # What is about such numbers may be the fault of weights that were drawn at random; whatever else is not.
         if (
             self.fallback is not None
             and self.fallback[2].calls >= best[0].calls
-            and not disagreements(self.fallback[2])
+            and _OF_WEIGHTS.search(str(self.fallback[2].error))
         ):
             return self._finish(*self.fallback[:2])
         return self._finish(best[1], best[0])
@@ -280,7 +289,7 @@ class _Search:
         if time.process_time() > self.deadline:
             return recipes, outcome
         tuning = Tuning(self.root, self.clues, self._positional(recipes), self._tried)
-        return tuning.lighter(*tuning.longer(recipes, outcome))
+        return tuning.lighter(*tuning.longer(*tuning.fuller(recipes, outcome)))
 
     def _tried(self, recipes: dict[str, Recipe]) -> Outcome | None:
         """Return how a trial of other inputs than those that fit goes, None where they do not, or time is over."""

@@ -3,15 +3,17 @@
 Whether others fit too is for the search to say; what fits is kept where they do not.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import torch
+from torch import nn
 
 from fxengine.inputs.clues import Clues
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.probe import Outcome
-from fxengine.inputs.recipes import Place, Recipe, call_arguments
+from fxengine.inputs.recipes import Place, Recipe, Record, call_arguments
 from fxengine.passes.cost import model_cost
 
 __all__ = ["Tuning"]
@@ -20,6 +22,9 @@ _Fit: TypeAlias = tuple[dict[str, Recipe], Outcome]
 
 _SMALLER: Final = (4, 2, 2)
 """By how much pictures are made smaller, one after the other, where they are too much."""
+
+_MOST_TABLES: Final = 3
+"""In how many tables of parts keys are looked for."""
 
 _SMALLEST_SIDE: Final = 8
 _LARGE: Final = 1 << 28
@@ -48,6 +53,19 @@ class Tuning:
         self.clues = clues
         self.positional = positional
         self.tried = tried
+
+    def fuller(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
+        """Return dictionaries with an entry for each part of the model where nothing was in them: all was passed by."""
+        tables = [(path, each) for path, each in self.clues.modules.items() if isinstance(each, nn.ModuleDict)]
+        empty = [name for name, recipe in recipes.items() if isinstance(recipe, Record) and not recipe.items]
+        for name, (path, table) in itertools.product(empty, tables[:_MOST_TABLES]):
+            wishes = {key: self.clues.first_wish(f"{path}.{key}") for key in table}
+            items = tuple((key, wish.recipes[0]) for key, wish in wishes.items() if wish is not None)
+            changed = {**recipes, name: Record(items, f"the keys of `{path}`")}
+            found = self.tried(changed) if items else None
+            if found is not None and found.calls > outcome.calls:
+                return changed, found
+        return recipes, outcome
 
     def longer(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
         """Return longer sequences of tokens where some have one step: what is done for each further one was not."""

@@ -1,0 +1,285 @@
+"""Inputs of other kinds than tensors of numbers: texts, packed sequences, dictionaries, lengths, complex numbers."""
+
+from typing import TypedDict
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+from fxengine.inputs import infer_inputs
+from tests.support.feeding import fed
+
+
+class Tokenizing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(256, 8)
+
+    def forward(self, sentences):
+        rows = [torch.tensor([len(word) for word in each.lower().split()]) for each in sentences]
+        return torch.stack([self.table(row).mean(0) for row in rows])
+
+
+class Typed(Tokenizing):
+    def forward(self, texts: list[str], mode: str = "mean"):
+        return super().forward(texts)
+
+
+class Spelled(Tokenizing):
+    def forward(self, names):
+        return self.table(torch.tensor([ord(letter) % 256 for letter in names[0]]))
+
+
+def test_what_is_taken_for_texts_is_given_as_texts():
+    for root in (Tokenizing(), Typed(), Spelled()):
+        assert all(isinstance(text, str) and text for text in fed(root).args[0])
+
+
+class Packed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(6, 8)
+
+    def forward(self, x: PackedSequence):
+        return pad_packed_sequence(self.lstm(x)[0])[0]
+
+
+class Unpacking(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 8)
+
+    def forward(self, sequence):
+        return self.head(pad_packed_sequence(sequence, batch_first=True)[0])
+
+
+def test_packed_sequences_are_given_where_such_are_taken():
+    for root in (Packed(), Unpacking()):
+        inferred = fed(root)
+        assert isinstance(inferred.args[0], PackedSequence)
+        assert "torch.nn.utils.rnn.PackedSequence(data=torch.randn(32, 6)" in inferred.expression
+
+
+class Observation(TypedDict):
+    pixels: Tensor
+    state: Tensor
+
+
+class Seeing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, seen: Observation):
+        return sum(self.scale * each.mean() for each in seen.values())
+
+
+def test_a_typed_dictionary_has_all_its_keys():
+    assert fed(Seeing()).args[0].keys() == {"pixels", "state"}
+
+
+class Modal(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoders = nn.ModuleDict({"rgb": nn.Conv2d(3, 8, 3), "depth": nn.Conv2d(1, 8, 3)})
+
+    def forward(self, x: dict[str, Tensor]):
+        return sum(self.encoders[key](each).mean((2, 3)) for key, each in x.items())
+
+
+def test_a_dictionary_that_is_gone_over_has_a_key_for_each_part_of_the_model():
+    assert fed(Modal()).args[0].keys() == {"rgb", "depth"}
+
+
+class Conditioned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 8)
+
+    def forward(self, x: Tensor, conditions: dict[str, Tensor]):
+        if "mask" not in conditions:
+            raise KeyError("no conditions")
+        scale = conditions.get("scale")
+        if scale is None:
+            raise ValueError("something is not there")
+        return self.head(x) * scale.mean() * conditions["mask"].float().mean()
+
+
+def test_keys_that_code_checks_for_are_given():
+    assert fed(Conditioned()).args[1].keys() == {"mask", "scale"}
+
+
+class Popping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 8)
+
+    def forward(self, **batch):
+        return self.head(batch.pop("features"))
+
+
+def test_what_is_taken_out_of_arguments_by_name_is_passed():
+    assert fed(Popping()).kwargs["features"].shape[-1] == 6
+
+
+class Resampling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sample_rate = 24000
+        self.encoder = nn.Conv1d(1, 4, 7, stride=5)
+
+    def forward(self, audio, sample_rate):
+        if sample_rate != self.sample_rate:
+            raise ValueError("another rate")
+        return self.encoder(audio)
+
+
+def test_sound_has_the_rate_that_the_model_names():
+    assert fed(Resampling()).args[1] == 24000
+
+
+class Spectral(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mask = nn.Linear(9, 9)
+
+    def forward(self, x: Tensor):
+        magnitudes = abs(x)
+        assert torch.is_complex(x)
+        return self.mask(magnitudes) * x
+
+
+def test_what_is_asserted_to_be_complex_is():
+    assert fed(Spectral()).args[0].dtype is torch.complex64
+
+
+class Masked(nn.Module):
+    """How long each example is becomes a list at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.GRU(10, 8, batch_first=True)
+
+    def forward(self, x: Tensor, counts):
+        known = counts.tolist()
+        longest = int(max(known))
+        mask = torch.arange(longest)[None] >= torch.tensor([int(each) for each in known])[:, None]
+        return self.head(x)[0].masked_fill(mask[..., None], 0.0)
+
+
+def test_how_long_each_example_is_is_a_number_of_each():
+    assert fed(Masked()).args[1].shape == (2,)
+
+
+class Classes(nn.Module):
+    def forward(self, label: Tensor):
+        return F.one_hot(label, 3).float()
+
+
+def test_numbers_that_become_classes_are_not_more_than_there_are():
+    inferred = fed(Classes())
+    assert inferred.recipes["label"].high == 3
+
+
+class Turning(nn.Module):
+    def forward(self, q: Tensor, v: Tensor):
+        w, *axis = q.unbind(-1)
+        real, i, j, k = q.unbind(-1)
+        return v * real.mean() * (i + j + k + w).mean() + len(axis)
+
+
+def test_as_many_parts_as_something_is_taken_apart_into_are_there():
+    assert fed(Turning()).args[0].shape[-1] == 4
+
+
+class Holding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 8, 16, 16)
+
+    def forward(self, pixels: Tensor, seq_len: int):
+        x = self.patches(pixels).flatten(2)
+        if x.shape[-1] != seq_len:
+            raise ValueError(f"each sample must hold exactly `seq_len` ({seq_len}) tokens, got {[*x.shape[2:]]}")
+        return x
+
+
+def test_a_number_that_a_message_names_becomes_the_other():
+    assert fed(Holding()).args[1] == 196
+
+
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = [1.0, 0.5, 0.25]
+
+    def forward(self, predictions, target):
+        assert len(predictions) == len(self.weights), "as many as there are weights"
+        return sum(w * (p - target).abs().mean() for w, p in zip(self.weights, predictions, strict=True))
+
+
+def test_what_must_have_so_many_parts_is_a_list():
+    assert len(fed(Heads()).args[0]) == 3
+
+
+class Noised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Conv2d(3, 3, 3, padding=1)
+
+    def forward(self, x: Tensor, noise_ratio):
+        scaled = noise_ratio * 1000
+        return self.head(x) * torch.exp(scaled.to(x.device))[:, None, None, None]
+
+
+def test_a_number_that_is_taken_for_a_tensor_is_one_of_each_example():
+    assert fed(Noised()).args[1].shape == (2,)
+
+
+class Contradicting(nn.Module):
+    """Fails with all inputs, but only where there are data."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 8)
+
+    def forward(self, x: Tensor):
+        if float(self.head(x).sum()) > -1e9:
+            raise RuntimeError("sections sum to 32, and not to 64")
+        return x
+
+
+def test_what_fails_on_data_is_not_called_fitting():
+    assert not infer_inputs(Contradicting(), budget_s=0.2).complete
+
+
+class Squeezed(nn.Module):
+    """Nothing is left of the last dimension, which is no size that anything has."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, y: Tensor):
+        return self.head(x[..., :0]) + torch.cat([y[..., :0], y[..., :0]], -1)
+
+
+def test_sizes_of_nothing_end_no_search():
+    assert not infer_inputs(Squeezed(), budget_s=0.2).complete
+
+
+class Careless(nn.Module):
+    """The norm was given a shape where it takes a number, and never runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8, affine=False, track_running_stats=False)
+        self.norm.num_features = (8, 8)
+
+    def forward(self, x: Tensor):
+        return self.norm(x)
+
+
+def test_a_layer_that_states_a_shape_ends_no_search():
+    assert infer_inputs(Careless(), budget_s=0.2).expression
