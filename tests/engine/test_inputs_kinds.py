@@ -283,3 +283,46 @@ class Careless(nn.Module):
 
 def test_a_layer_that_states_a_shape_ends_no_search():
     assert infer_inputs(Careless(), budget_s=0.2).expression
+
+
+class Compared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, scores: Tensor, **kwargs: Tensor):
+        assert "target" in kwargs
+        return F.cross_entropy(self.scale * scores, kwargs["target"])
+
+
+def test_what_is_asserted_to_be_passed_by_name_is():
+    assert "target" in fed(Compared()).kwargs
+
+
+class Heard(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Conv1d(1, 8, 10, 5)
+
+    def forward(self, speech: Tensor, speech_lengths: Tensor):
+        mask = torch.arange(speech.shape[1])[None] < speech_lengths[:, None]
+        return self.encoder((speech * mask)[:, None])
+
+
+def test_lengths_are_those_of_whole_examples():
+    inferred = fed(Heard())
+    assert inferred.recipes["speech_lengths"].expression == f"torch.full((2,), {inferred.args[0].shape[1]})"
+
+
+class Pathways(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.slow, self.fast = nn.Conv3d(3, 8, (1, 7, 7)), nn.Conv3d(3, 8, (5, 7, 7))
+
+    def forward(self, x):
+        assert len(x) == 2
+        return self.slow(x[0]).mean((2, 3, 4)) + self.fast(x[1]).mean((2, 3, 4))
+
+
+def test_items_that_go_to_layers_of_their_own_are_a_list():
+    assert [len(each.shape) for each in fed(Pathways()).args[0]] == [5, 5]

@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from fxengine.classification import Moment
 from fxengine.inputs.conditions import conditions_of, expression_nodes, function_around
@@ -41,12 +41,27 @@ def missing_names(moments: tuple[Moment, ...], error: BaseException | None) -> l
     if isinstance(error, TypeError):
         missing = _MISSING.search(str(error))
         return re.findall(r"'(\w+)'", missing[1]) if missing is not None else []
-    if not isinstance(error, KeyError) or not moments:
+    around = function_around(moments[0]) if moments else None
+    given = around.args.kwarg.arg if around is not None and around.args.kwarg is not None else ""
+    if not given:
         return []
-    around = function_around(moments[0])
-    given = around.args.kwarg.arg if around is not None and around.args.kwarg is not None else None
-    is_lacking = any(_looked_up_in(node) == given for node in expression_nodes(moments[0]) if given is not None)
-    return [key for key in error.args if is_lacking and isinstance(key, str) and key.isidentifier()]
+    is_lacking = any(_looked_up_in(node) == given for node in expression_nodes(moments[0]))
+    keys = error.args if isinstance(error, KeyError) and is_lacking else _checked(moments[0], given)
+    return [key for key in keys if isinstance(key, str) and key.isidentifier()]
+
+
+def _checked(moment: Moment, given: str) -> Iterator[Any]:
+    """Yield the keys that were to be in a dictionary for nothing to raise: `assert "target" in kwargs`."""
+    around = nodes_around(moment.path, moment.source.span)[::-1]
+    for test in (node.test for node in around if isinstance(node, ast.Assert | ast.If)):
+        for each in ast.walk(test):
+            match each:
+                case ast.Compare(
+                    left=ast.Constant(value=key), ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(id=name)]
+                ) if name == given and key not in moment.frame.f_locals.get(given, ()):
+                    yield key
+                case _:
+                    pass
 
 
 def _looked_up_in(node: ast.AST) -> str:

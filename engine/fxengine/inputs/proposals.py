@@ -53,6 +53,7 @@ _SIDES = re.compile(r"^(h|w|height|width|size|img_?size|image_?size|x_?size|in_?
 _ENDS_IN_SPACE = re.compile(r"\b(w|width|h|height|(image|img|input|crop)_?size|resolution)\W*$", re.IGNORECASE)
 _NOTHING = re.compile(r"(^|_)(start|offset|pos|position|step|idx|index|layer|level|i|shift)(_|$)")
 
+_RANK_OF_PICTURES = 4
 _LEVELS = 3
 _LARGEST = 64
 _SMALLEST = 4
@@ -264,7 +265,11 @@ class Proposer:
             items = tuple((self.by_name(each) or features(self.clues))[0] for each in called)
             yield Listing(items, tuple, f"`{parameter.name}` is unpacked into {', '.join(called)}")
         items = self.items.get(parameter.name, ())
-        pictures = [wish.recipes[0] for wish in items if len(wish.recipes[0].shape) == 4]
+        rank = max((len(wish.recipes[0].shape) for wish in items), default=0)
+        if len(items) > 1 and rank != _RANK_OF_PICTURES:
+            because = f"the items of `{parameter.name}` go to {', '.join(wish.path for wish in items)}"
+            yield Listing(tuple(wish.recipes[0] for wish in items), because=because)
+        pictures = [wish.recipes[0] for wish in items if len(wish.recipes[0].shape) == _RANK_OF_PICTURES]
         if pictures and len(pictures) == len(items):
             levels = pictures * _LEVELS if len(pictures) == 1 else pictures
             sides = [max(_SMALLEST, _LARGEST >> level) for level in range(len(levels))]

@@ -289,7 +289,7 @@ class _Search:
         if time.process_time() > self.deadline:
             return recipes, outcome
         tuning = Tuning(self.root, self.clues, self._positional(recipes), self._tried)
-        return tuning.lighter(*tuning.longer(*tuning.fuller(recipes, outcome)))
+        return tuning.whole(*tuning.lighter(*tuning.longer(*tuning.fuller(recipes, outcome))))
 
     def _tried(self, recipes: dict[str, Recipe]) -> Outcome | None:
         """Return how a trial of other inputs than those that fit goes, None where they do not, or time is over."""
@@ -360,15 +360,15 @@ class _Search:
     def _named_in(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[Parameter]:
         """Return the optional parameters that an error asks for: by name, or by None where a value was wanted."""
         message = str(outcome.error)
-        if self.takes_names:
-            self._take_by_name(missing_names(outcome.moments, outcome.error))
+        lacking = missing_names(outcome.moments, outcome.error) if self.takes_names else []
+        self._take_by_name(lacking)
         absent = [parameter for parameter in self.parameters if parameter.name not in recipes]
         words = {form for word in re.findall(r"\w+", message) for form in (word, word.lower())}
         named = [parameter for parameter in absent if parameter.name in words]
         # An inner model complains, and calls its input `input_ids`; ours may be `decoder_input_ids`.
         endings = tuple(f"_{word}" for word in words if "_" in word)
         named += [parameter for parameter in absent if parameter.name.endswith(endings)]
-        missing = set(absent_names(outcome.moments, outcome.error))
+        missing = {*absent_names(outcome.moments, outcome.error), *lacking}
         named += [parameter for parameter in absent if parameter.name in missing and parameter not in named]
         if not named and isinstance(outcome.error, KeyError):  # What was looked up may be for the caller to give.
             return [each for each in absent if takes_keys(each.annotation)]

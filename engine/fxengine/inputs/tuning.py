@@ -4,7 +4,9 @@ Whether others fit too is for the search to say; what fits is kept where they do
 """
 
 import itertools
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -13,7 +15,7 @@ from torch import nn
 from fxengine.inputs.clues import Clues
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.probe import Outcome
-from fxengine.inputs.recipes import Place, Recipe, Record, call_arguments
+from fxengine.inputs.recipes import Place, Recipe, Record, TensorRecipe, call_arguments
 from fxengine.passes.cost import model_cost
 
 __all__ = ["Tuning"]
@@ -25,6 +27,9 @@ _SMALLER: Final = (4, 2, 2)
 
 _MOST_TABLES: Final = 3
 """In how many tables of parts keys are looked for."""
+
+_LENGTHS_OF: Final = re.compile(r"_(lens?|lengths?)$")
+"""How it is called behind the name of something how long its examples are."""
 
 _SMALLEST_SIDE: Final = 8
 _LARGE: Final = 1 << 28
@@ -66,6 +71,17 @@ class Tuning:
             if found is not None and found.calls > outcome.calls:
                 return changed, found
         return recipes, outcome
+
+    def whole(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
+        """Return lengths of whole examples, where a name says what they are the lengths of: `x_lengths` of `x`."""
+        changed = dict(recipes)
+        for name, recipe in recipes.items():
+            of = recipes.get(_LENGTHS_OF.sub("", name)) if _LENGTHS_OF.search(name) else None
+            if isinstance(recipe, TensorRecipe) and recipe.fill == "full" and isinstance(of, TensorRecipe):
+                steps = of.shape[1] if len(of.shape) > 1 else recipe.high
+                changed[name] = replace(recipe, high=steps)
+        found = self.tried(changed) if changed != recipes else None
+        return (changed, found) if found is not None and found.calls >= outcome.calls else (recipes, outcome)
 
     def longer(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
         """Return longer sequences of tokens where some have one step: what is done for each further one was not."""
