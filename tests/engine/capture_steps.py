@@ -198,6 +198,26 @@ STATE_STEPS = {
         "self.norm{n} = nn.BatchNorm1d(4)\nself.late{n} = False",
         "x = self.norm{n}(x * 2 if self.late{n} else x)\nx = x + 1 if x.sum() > 0 else x - 1\nself.late{n} = True",
     ),
+    "hook before": (
+        "self.part{n} = Scaled()\nself.part{n}.register_forward_hook(lambda m, i, o: o * 2)",
+        "x = self.part{n}(x)\nx = x + 1 if x.sum() > 0 else x - 1",
+    ),
+    "norm changed before": (
+        "self.norm{n} = nn.BatchNorm1d(4)",
+        "x = self.norm{n}(x)\nx += 1\nx = x + 1 if x.sum() > 0 else x - 1",
+    ),
+    "norm with hook before": (
+        "self.norm{n} = nn.BatchNorm1d(4)\nself.norm{n}.register_forward_hook(lambda m, i, o: o * 2)",
+        "x = self.norm{n}(x)\nx = x + 1 if x.sum() > 0 else x - 1",
+    ),
+    "spectral norm before": (
+        "self.layer{n} = nn.utils.spectral_norm(nn.Linear(4, 4))",
+        "x = self.layer{n}(x)\nx = x + 1 if x.sum() > 0 else x - 1",
+    ),
+    "dropout changed before": (
+        "self.dropout{n} = nn.Dropout(0.5)",
+        "x = self.dropout{n}(x)\nx += 1\nx = x + 1 if x.sum() > 0 else x - 1",
+    ),
     "kept behind": (
         "self.part{n} = Scaled()\nself.last{n} = 0.0",
         "x = self.part{n}(x + self.last{n})\nx = x + 1 if x.sum() > 0 else x - 1\nself.last{n} = x.detach()",

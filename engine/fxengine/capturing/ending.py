@@ -1,5 +1,6 @@
 """Ending a graph where data stop a capture: with one call of the model's own code, which does the rest of the run."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from torch import nn
@@ -7,7 +8,7 @@ from torch import nn
 from fxengine.capturing.arguments import Parameters
 from fxengine.capturing.drawing import draws
 from fxengine.capturing.rest import Beginning, Rest
-from fxengine.capturing.tracer import CaptureTracer, Finished
+from fxengine.capturing.tracer import CaptureTracer, Finished, has_own_hooks
 from fxengine.capturing.values import Values
 from fxengine.graph import Graph
 from fxengine.node import Node
@@ -37,8 +38,9 @@ def end_with_rest(
     """
     graph = tracer.graph
     tracer._site = ModuleSite("", type(model), None, ())
-    finished = _still_true(tracer.recording.values, tracer.finished, set(tracer.adopted))
-    if from_beginning:
+    finished = _Answers(tracer.recording.values, tracer.root, set(tracer.adopted)).among(tracer.finished)
+    changing = _changing(tracer)
+    if from_beginning or not _all_among(changing, finished):
         finished = []
         for node in reversed([node for node in graph.nodes if node.op != "placeholder"]):
             graph.erase_node(node)
@@ -50,7 +52,7 @@ def end_with_rest(
     given = {name: inputs[name] for name in parameters.bound.arguments}
     path = tracer.get_fresh_qualname("_rest")
     tracer.root.add_module(path, Rest(model, [each.path for each in finished], is_as_it_was))
-    rest = tracer.create_node("call_module", path, (given, results, *_beginning(tracer, is_as_it_was)), {})
+    rest = tracer.create_node("call_module", path, (given, results, *_beginning(tracer, changing, is_as_it_was)), {})
     for node in graph.nodes:
         if node not in made:
             node.origin = origin
@@ -66,33 +68,63 @@ def close(graph: Graph) -> None:
         graph.output(last)
 
 
-def _beginning(tracer: CaptureTracer, is_as_it_was: Callable[[], bool]) -> tuple[Node, ...]:
-    """A node before all others that tells what was before them, if calls of modules draw or change buffers."""
-    calls = [node for node in tracer.graph.nodes if node.op == "call_module"]
-    called = dict.fromkeys(tracer.root.get_submodule(str(node.target)) for node in calls)
-    changing = [each for each in called if draws(each) or (each.training and next(each.buffers(), None) is not None)]
-    if not changing:
+def _changing(tracer: CaptureTracer) -> Counter[str]:
+    """How often the graph calls each module, by its path, that draws random numbers or changes its own buffers."""
+    called = Counter(str(node.target) for node in tracer.graph.nodes if node.op == "call_module")
+    for path in [*called]:
+        module = tracer.root.get_submodule(path)
+        if not draws(module) and not (module.training and next(module.buffers(), None) is not None):
+            del called[path]
+    return called
+
+
+def _all_among(calls: Counter[str], finished: Iterable[Finished]) -> bool:
+    """Whether so many calls of modules are among those that have finished, or within these: none is made twice."""
+    pending, found = [*finished], Counter[str]()
+    for each in pending:  # The list grows while it is walked.
+        found[each.path] += 1
+        pending += each.inner
+    return calls <= found
+
+
+def _beginning(tracer: CaptureTracer, changing: Iterable[str], is_as_it_was: Callable[[], bool]) -> tuple[Node, ...]:
+    """A node before all others that tells what was before them, if there are calls that change something."""
+    modules = [tracer.root.get_submodule(each) for each in changing]
+    first = next((node for node in tracer.graph.nodes if node.op != "placeholder"), None)
+    if not modules or first is None:
         return ()
-    first = next(node for node in tracer.graph.nodes if node.op != "placeholder")
     path = tracer.get_fresh_qualname("_beginning")
-    tracer.root.add_module(path, Beginning(changing, is_as_it_was))
+    tracer.root.add_module(path, Beginning(modules, is_as_it_was))
     with tracer.graph.inserting_before(first):
         return (tracer.create_node("call_module", path, (), {}),)
 
 
-def _still_true(values: Values, calls: Iterable[Finished], others: set[str]) -> list[Finished]:
-    """The calls that are done by giving the model's own code their results, in order.
+class _Answers:
+    """Finds the calls that are done by giving the model's own code their results. Mutable."""
 
-    What such a call returned nothing has changed since, and it has changed nothing that it was given. Of `others`,
-    modules by their paths, no call is; those of which one is not are added.
-    """
-    found: list[Finished] = []
-    for each in calls:
-        if not values.is_unchanged(each.given, each.began, each.ended):
-            found += _still_true(values, each.inner, others)
-            others.add(each.path)
-        elif each.path not in others and values.is_unchanged(each.result, each.ended):
-            found.append(each)
-        else:
-            others.add(each.path)
-    return found
+    def __init__(self, values: Values, root: nn.Module, others: set[str]) -> None:
+        """No call is such a one of the modules in `root` at the paths of `others`, and of those that are added."""
+        self._values = values
+        self._root = root
+        self._others = others
+
+    def among(self, calls: Iterable[Finished]) -> list[Finished]:
+        """The calls of which nothing has changed since what they returned, and that have changed nothing, in order."""
+        values, found = self._values, list[Finished]()
+        for each in calls:
+            is_whole = _is_answered_as_a_whole(self._root.get_submodule(each.path))
+            if not is_whole or not values.is_unchanged(each.given, each.began, each.ended):
+                found += self.among(each.inner)
+                self._others.add(each.path)
+            elif each.path not in self._others and values.is_unchanged(each.result, each.ended):
+                found.append(each)
+            else:
+                self._others.add(each.path)
+        return found
+
+
+def _is_answered_as_a_whole(module: nn.Module) -> bool:
+    """Whether nothing is done around the forward of a module that would be done twice."""
+    if module._forward_hooks or has_own_hooks(module):
+        return False
+    return not (module.training and module._forward_pre_hooks and module._buffers)

@@ -15,7 +15,10 @@ import torch
 
 from fxengine.module_snapshot import MISSING, fill, has_content
 
-__all__ = ["REMEMBERING", "Names", "Value", "Watched", "content_of", "of_cell", "of_numbers", "of_object", "of_slot"]
+__all__ = [
+    "REMEMBERING", "Names", "Value", "Watched", "content_of", "is_drawing", "is_single", "of_cell", "of_numbers",
+    "of_single", "of_slot",
+]  # fmt: skip
 
 REMEMBERING: Final = type(functools.lru_cache(len))
 
@@ -160,27 +163,34 @@ def of_slot(name: str, owner: Any, slot: str) -> Value:
     return Value(name, read, read(), put)
 
 
-def of_object(name: str, value: Any) -> Value | None:
-    """What an object remembers of which that is not seen: a function, an array, a variable of contexts; None else."""
-    kind = type(value)
-    if kind is REMEMBERING:
+def is_single(kind: type) -> bool:
+    """Whether objects of a class remember a thing that is not seen: functions, arrays, variables of contexts."""
+    return kind is REMEMBERING or kind is ContextVar or (kind.__module__ == "numpy" and kind.__name__ == "ndarray")
+
+
+def of_single(name: str, value: Any) -> Value:
+    """What such an object remembers; of a large array nothing is kept."""
+    if type(value) is REMEMBERING:
         return Value(name, partial(_misses, value), _misses(value), lambda _: value.cache_clear(), operator.eq)
-    if kind is ContextVar:
+    if type(value) is ContextVar:
         # One that is not set gets what it has by default: there is no other way back.
         kept = _in_context(value)
         return Value(name, partial(_in_context, value), kept, lambda _: None if kept is MISSING else value.set(kept))
-    if kind.__module__ == "numpy" and kind.__name__ == "ndarray" and value.nbytes <= _MOST_BYTES:
-        kept = value.copy()
-        return Value(name, value.tobytes, kept.tobytes(), lambda _: value.__setitem__(..., kept), operator.eq)
-    return None
+    if value.nbytes > _MOST_BYTES:
+        return Value(name, partial(bytes), b"", lambda _: None, operator.eq)
+    kept = value.copy()
+    return Value(name, value.tobytes, kept.tobytes(), lambda _: value.__setitem__(..., kept), operator.eq)
 
 
-def of_numbers(name: str, generator: Any) -> Value | None:
-    """Where a generator of random numbers is; None for what is none."""
+def is_drawing(kind: type) -> bool:
+    """Whether objects of a class are generators of random numbers."""
+    return issubclass(kind, torch.Generator) or kind.__module__ in _DRAWING
+
+
+def of_numbers(name: str, generator: Any) -> Value:
+    """Where a generator of random numbers is."""
     if isinstance(generator, torch.Generator):
         return Value(name, generator.get_state, generator.get_state(), generator.set_state, torch.equal)
-    if type(generator).__module__ not in _DRAWING:
-        return None
     bits = getattr(generator, "bit_generator", None)
     if bits is not None:
         read, put = partial(getattr, bits, "state"), partial(setattr, bits, "state")

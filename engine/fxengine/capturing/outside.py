@@ -23,9 +23,11 @@ from fxengine.capturing.keeping import (
     Value,
     Watched,
     content_of,
+    is_drawing,
+    is_single,
     of_cell,
     of_numbers,
-    of_object,
+    of_single,
     of_slot,
 )  # fmt: skip
 from fxengine.capturing.objects import slots_of
@@ -43,7 +45,7 @@ _CLOSED: Final = frozenset({
 
 _PARTS_OF_CLASSES: Final = frozenset({property, staticmethod, classmethod})
 _OF_EVERY_MODULE: Final = frozenset(vars(nn.Module()))
-_BASES: Final = (dict, list, deque, set)
+_CONTAINING: Final = (dict, list, deque, set, tuple)
 """What containers are, also those whose class is somebody's own."""
 
 _OWN: Final = frozenset({*CONTAINERS, REMEMBERING, ContextVar, partial})
@@ -55,6 +57,8 @@ _OF_ITERATORS: Final = frozenset({"builtins", "itertools"})
 
 _NOBODYS: Final = frozenset({"torch", "builtins", "typing", "abc", "collections", "functools", "fxengine"})
 """Packages whose objects are not looked into."""
+
+_REGISTRIES: Final = frozenset({"_parameters", "_buffers", "_modules"})
 
 _MOST: Final = 4000
 """How many things are looked at."""
@@ -79,6 +83,14 @@ class Outside:
         self._seen: set[int] = set()
         modules = modules_of(root) if isinstance(root, nn.Module) else []
         self._own = set(map(id, modules))
+        self._ways: dict[type, Callable[..., None]] = {}
+        self._ways_into_bases: tuple[tuple[Any, Callable[..., None]], ...] = (
+            (_CONTAINING, self._look_into_container),
+            (Tensor, self._note_tensor),
+            (nn.Module, self._look_into_other_module),
+            (partial, self._look_into_partial),
+            (type, self._pass_by),
+        )
         for module in modules:
             self._look_into_module(module)
         kinds = {cls: None for kind in dict.fromkeys(map(type, modules)) for cls in kind.__mro__ if _is_users(cls)}
@@ -118,8 +130,12 @@ class Outside:
         if _CLOSED.issuperset(map(type, own_values(attributes))):
             return
         for name, value in attributes.items():
-            if name not in _OF_EVERY_MODULE and type(value) not in _CLOSED:
-                self._look(value, name, 0, attributes, name, is_of_module=True)
+            if name in _OF_EVERY_MODULE or type(value) in _CLOSED:
+                continue
+            if isinstance(value, Tensor):
+                self._seen.add(id(value))
+            else:
+                self._look(value, name, 0, attributes, name)
 
     def _look_into_class(self, cls: type) -> None:
         if id(cls) in self._seen:
@@ -151,7 +167,7 @@ class Outside:
                 self._look(value, name, 1, namespace, name)
         self._kept.append(Names("", None, namespace, namespace.copy()))
 
-    def _look_into_function(self, function: Any, name: str, depth: int) -> None:
+    def _look_into_function(self, function: Any, name: str, depth: int, *_: Any) -> None:
         function = getattr(function, "__func__", function)
         for variable, cell in zip(
             _free_variables(function), getattr(function, "__closure__", None) or (), strict=False
@@ -164,54 +180,80 @@ class Outside:
         if attributes:
             self._look(attributes, name, depth)
 
-    def _look(
-        self, value: Any, name: str, depth: int, owner: Any = None, key: Any = None, *, is_of_module: bool = False
-    ) -> None:
+    def _look(self, value: Any, name: str, depth: int, owner: Any = None, key: Any = None) -> None:
         """Note what a value is, and look at what is in it; `owner` has it under `key`."""
         kind = type(value)
         if kind in _CLOSED or id(value) in self._seen or depth > _DEEPEST or len(self._seen) > _MOST:
             return
         self._seen.add(id(value))
-        if kind in {FunctionType, MethodType}:
-            self._look_into_function(value, name, depth)
-        elif isinstance(value, _BASES) or kind is tuple:
-            self._look_into_container(value, name, depth)
-        elif isinstance(value, Tensor):
-            if not (is_of_module or value.is_meta or isinstance(value, nn.Parameter)):
-                self.tensors[id(value)] = (value, name)
-        elif _is_iterator(kind):
-            put = _putting(owner, key)
-            if put is not None:
-                self._kept.append(Watched(name, value, put))
-        elif id(value) not in self._own and not isinstance(value, type):
-            self._look_into_object(value, name, depth)
+        way = self._ways.get(kind)
+        if way is None:
+            way = self._ways[kind] = self._way_into(kind)
+        way(value, name, depth, owner, key)
 
-    def _look_into_container(self, container: Any, name: str, depth: int) -> None:
-        content = container if type(container) is tuple else copied(container)
+    def _way_into(self, kind: type) -> Callable[..., None]:
+        """How to look at what objects of a class are, and have."""
+        if kind in {FunctionType, MethodType}:
+            return self._look_into_function
+        for bases, way in self._ways_into_bases:
+            if issubclass(kind, bases):
+                return way
+        if _is_iterator(kind):
+            return self._watch
+        if is_single(kind) or is_drawing(kind):
+            return self._note_single
+        return partial(self._look_into_object, slots=slots_of(kind)) if _is_users(kind) else self._pass_by
+
+    def _pass_by(self, *_: Any) -> None:
+        """Of the objects of others nothing is known."""
+
+    def _note_tensor(self, value: Tensor, name: str, *_: Any) -> None:
+        if not (value.is_meta or isinstance(value, nn.Parameter)):
+            self.tensors[id(value)] = (value, name)
+
+    def _watch(self, value: Any, name: str, _depth: int, owner: Any, key: Any) -> None:
+        put = _putting(owner, key)
+        if put is not None:
+            self._kept.append(Watched(name, value, put))
+
+    def _note_single(self, value: Any, name: str, *_: Any) -> None:
+        if not is_drawing(type(value)):
+            self._kept.append(of_single(name, value))
+            return
+        self._numbers.append(of_numbers(name, value))
+        if isinstance(value, torch.Generator):
+            self.generators[id(value)] = value
+
+    def _look_into_partial(self, value: Any, name: str, depth: int, *_: Any) -> None:
+        for part in (value.func, value.args, value.keywords):
+            self._look(part, name, depth)
+
+    def _look_into_container(self, container: Any, name: str, depth: int, *_: Any) -> None:
+        content: Any = container if isinstance(container, tuple) else copied(container)
         for key, item in content.items() if isinstance(container, dict) else enumerate(content):
             if type(item) not in _CLOSED:
                 self._look(item, f"{name}[{key!r}]", depth + 1, container, key)
-        if type(container) is not tuple:
+        if not isinstance(container, tuple):
             self._kept.append(Names(name, container, container, copied(container)))
 
-    def _look_into_object(self, value: Any, name: str, depth: int) -> None:
-        if type(value) is partial:
-            for part in (value.func, value.args, value.keywords):
-                self._look(part, name, depth)
-        numbers, single = of_numbers(name, value), of_object(name, value)
-        self._numbers += () if numbers is None else (numbers,)
-        self._kept += () if single is None else (single,)
-        if isinstance(value, torch.Generator):
-            self.generators[id(value)] = value
-        if numbers is not None or single is not None or not _is_users(type(value)):
+    def _look_into_other_module(self, module: nn.Module, name: str, depth: int, *_: Any) -> None:
+        """Look at what a module has that is no part of the model; those that are, are looked at by themselves."""
+        if id(module) in self._own:
             return
+        attributes = vars(module)
+        for each, item in [*attributes.items()]:
+            if type(item) not in _CLOSED and (each in _REGISTRIES or each not in _OF_EVERY_MODULE):
+                self._look(item, f"{name}.{each}", depth + 1, attributes, each)
+        self._kept.append(Names(name, module, attributes, attributes.copy()))
+
+    def _look_into_object(self, value: Any, name: str, depth: int, *_: Any, slots: Iterable[str]) -> None:
         state = getattr(value, "__dict__", None)
         if type(state) is dict:
             for each, item in [*state.items()]:
                 if type(item) not in _CLOSED:
                     self._look(item, f"{name}.{each}", depth + 1, state, each)
             self._kept.append(Names(name, value, state, state.copy()))
-        for slot in slots_of(type(value)):
+        for slot in slots:
             kept = of_slot(f"{name}.{slot}", value, slot)
             self._look(kept.before, kept.name, depth + 1)
             self._kept.append(kept)

@@ -22,7 +22,7 @@ from fxengine.recording import PLAIN_TYPES
 from fxengine.shims import loaded_shims
 from fxengine.tracer import Tracer
 
-__all__ = ["CaptureTracer", "Finished"]
+__all__ = ["CaptureTracer", "Finished", "has_own_hooks"]
 
 _CONTAINERS: Final = frozenset({tuple, list, dict, slice, range, immutable_list, immutable_dict})
 
@@ -193,7 +193,7 @@ class CaptureTracer(Tracer):
             leaf = self._leaves[type(module)] = self.is_leaf_module(module, "")
         path, began = self.path_of_module(module), len(self.recording.values.reworked)
         is_copy = path in self.adopted and self.recording.has_made(module)
-        if not leaf or is_copy or self.recording.has_other_tensors(module) or _has_own_hooks(module):
+        if not leaf or is_copy or self.recording.has_other_tensors(module) or has_own_hooks(module):
             outer = len(self.finished)
             result = self._call(module, None, args, kwargs, leaf=False)
             self._finish(path, result, (args, kwargs), began, outer)
@@ -224,7 +224,7 @@ class CaptureTracer(Tracer):
             return self._run(site, function, args, kwargs)
 
 
-def _has_own_hooks(module: nn.Module) -> bool:
+def has_own_hooks(module: nn.Module) -> bool:
     """Whether a module has hooks that are not torch's, such as those of weight norm: they may do anything."""
     hooks = (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
     return any((getattr(hook, "__module__", None) or "").partition(".")[0] != "torch" for hook in hooks)
