@@ -28,6 +28,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from torch import nn
 
 from fxengine.syntax import tree_of
+from fxworker.arrays import SQUARE, shape_told
 from fxworker.callers import (
     defines_forward,
     is_constructing,
@@ -293,6 +294,11 @@ def is_stand_in(value: Any) -> bool:
     )
 
 
+def path_of(value: Any) -> str:
+    """Return the full name of what a stand-in stands for, "" for a base class that is one."""
+    return value.__name__ if isinstance(value, _AbsentModule) else str(vars(value).get("_path", ""))
+
+
 def _unguarded() -> types.TracebackType | None:
     """Return the way to an import that is going on, None where something on it is prepared for the import to fail."""
     frame: types.FrameType | None = sys._getframe(2)
@@ -461,8 +467,15 @@ def _called_for_nothing(cls: type) -> frozenset[str]:
 class _Absent:
     """Anything that is not a module in a package that is not installed."""
 
-    def __init__(self, path: str) -> None:
-        self.__dict__["_path"] = path
+    def __new__(cls, path: str) -> Any:
+        """Return what stands for something by its full name."""
+        made = super().__new__(cls)
+        made.__dict__["_path"] = path
+        return made
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        # A class may call it on itself: `absent.Base.__init__(self, width)`.
+        pass
 
     def __getattr__(self, name: str) -> Any:
         return _attribute(self.__dict__["_path"], name)
@@ -523,9 +536,19 @@ class _Absent:
         return _compared(self, other) <= 0
 
     def __int__(self) -> int:
-        return len(self)
+        if _STAND_INS.permissive or not is_constructing(sys._getframe(1)):
+            return len(self)
+        return int(self._as_part())
 
     __index__ = __int__
+
+    def __array__(self, *_dtype: Any, **_options: Any) -> Any:
+        if not is_constructing(sys._getframe(1)):
+            _refuse(self.__dict__["_path"])
+        return self._as_part().__array__()
+
+    def _as_part(self) -> Part:
+        return _part(self.__dict__["_path"])
 
     def __fspath__(self) -> str:
         return f"{_NOWHERE}/{self.__dict__['_path']}"
@@ -560,14 +583,21 @@ class _Absent:
 def _given(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what stands for what a call gives that a model makes while it is constructed."""
     found = converted(path, args, kwargs)
-    is_number = not (args or kwargs) or _MEASURING.fullmatch(path.rpartition(".")[2])
+    name = path.rpartition(".")[2]
+    # What a class gives is no number.
+    is_number = (not (args or kwargs) and not name[:1].isupper()) or _MEASURING.fullmatch(name)
     found = number_of(path) if found is None and is_number else found
-    return _part(path) if found is None else found
+    return _part(path, shape_told(args, kwargs)) if found is None else found
 
 
-def _part(path: str) -> Part:
-    """Return what stands for a part of a model."""
-    return part(path, _not_found(_STAND_INS.absent_in(path) or path.partition(".")[0]), _attribute)
+def _part(path: str, shape: tuple[int, ...] = SQUARE) -> Part:
+    """Return what stands for a part of a model, or for an array of a shape."""
+    return part(path, _not_found(_STAND_INS.absent_in(path) or path.partition(".")[0]), _attribute, shape)
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value may stand for an array that an absent package makes."""
+    return isinstance(value, Part) or type(value) is _Absent
 
 
 def _index(values: tuple[Any, ...], value: Any) -> int:

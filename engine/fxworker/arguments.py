@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from torch import nn
 
+from fxworker.callers import EXPRESSION
 from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without, written
 from fxworker.complaints import Complaint, complaint_of, depth_of, is_evaluated, is_raising
 from fxworker.conventions import FILE
@@ -29,8 +30,6 @@ from fxworker.patience import patience
 from fxworker.proposing import ANY_CALL, STAND_INS, TAKES_ANY, Proposals, fits
 from fxworker.variations import made_odd, nested, of_length, twin, type_name, with_sizes
 
-_EXPRESSION: Final = "<inferred>"
-"""What stands for the file of the expressions that are tried."""
 _TRIALS: Final = 100
 _SECONDS: Final = 2.0
 _DEEPEST: Final = 4
@@ -164,13 +163,13 @@ class Search:
         """Whether an attempt came to what is to be built, and not only to what it was to be given."""
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         if not isinstance(self._root.cls, type):
-            return frames[-1].f_code.co_filename != _EXPRESSION
+            return frames[-1].f_code.co_filename != EXPRESSION
         return any(isinstance(frame.f_locals.get("self"), self._root.cls) for frame in frames)
 
     def _try(self, expression: str) -> tuple[Any, BaseException | None]:
         self.trials += 1
         try:
-            code = compile(expression, _EXPRESSION, "eval")
+            code = compile(expression, EXPRESSION, "eval")
             names = with_packages(code, self._scope)
             with patience(_SECONDS):
                 root = self._attempt(lambda: eval(code, names))  # noqa: S307 — Literals and classes of the file.

@@ -19,6 +19,8 @@ _PROCESSES: Final = re.compile(r"(?i)(.*_)?world_?size")
 _PROCESS: Final = re.compile(r"(?i)((local|global|node)_?)?rank|gpu(_?id)?")
 _COUNTING: Final = re.compile(r"len|int|nunique|max|sum")
 """What is called that gives a number."""
+_MAKING_TENSORS: Final = re.compile(r"tensor|as_tensor|from_numpy|(Float|Double)?Tensor")
+"""What is called that makes a tensor."""
 _ANY_NUMBER: Final = "64"
 _FEW: Final = 2
 _ITEMS: Final = 10
@@ -53,6 +55,8 @@ def assumed_value(name: str, binder: ast.stmt, tree: ast.Module | None) -> str:
     values = list(_assigned_to(name, binder))
     if literal := next(filter(_is_literal, values), None):
         return ast.unparse(literal)
+    if tensor := next(filter(None, map(_tensor_made, values)), ""):
+        return tensor
     asked = Asked.of(name, tree)
     if asked.called:
         # Nothing that could be written down has methods of its own.
@@ -246,6 +250,17 @@ def _is_of_environment(node: ast.expr) -> bool:
             return name == "getenv" or (name == "get" and ast.unparse(value).endswith("environ"))
         case _:
             return False
+
+
+def _tensor_made(node: ast.expr) -> str:
+    """Return a tensor for an expression that makes one, "" for another: `torch.tensor(weights).float()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr=name)) if _MAKING_TENSORS.fullmatch(name):
+            return f"torch.ones({_ITEMS})"
+        case ast.Call(func=ast.Attribute(value=value)):
+            return _tensor_made(value)
+        case _:
+            return ""
 
 
 def _counts(node: ast.expr) -> bool:

@@ -19,10 +19,15 @@ class Bindings:
 
     Args:
         usage: The evidence that is added to.
+
+    Attributes:
+        paths: The names, with the paths of what they hold.
+        alike: Values that are treated as others are: a loop goes over all of them.
     """
 
     def __init__(self, usage: Usage) -> None:
         self.paths: dict[str, str] = {}
+        self.alike: list[tuple[str, str]] = []
         self._usage = usage
 
     def use(self, path: str) -> Use:
@@ -123,10 +128,15 @@ class Bindings:
             case ast.Call(func=ast.Name(id="reversed" | "list" | "tuple" | "sorted" | "range"), args=[inner]):
                 if values.func.id != "range":  # pyright: ignore[reportAttributeAccessIssue] — The pattern says a name.
                     self.loop(target, inner)
-            case ast.Call(func=ast.Attribute(value=inner, attr="items" | "values" | "keys")) if self.path(inner):
+            case ast.Call(func=ast.Attribute(value=inner, attr="items" | "values" | "keys" as method)) if self.path(
+                inner
+            ):
                 use = self.use(self.path(inner))
                 use.note("mapping")
                 use.least = max(use.least, 1)
+                self._entries(target, self.path(inner), method)
+            case ast.List(elts=several) | ast.Tuple(elts=several):
+                self._each(target, [each for each in map(self.path, several) if each])
             case _:
                 pass
 
@@ -141,6 +151,22 @@ class Bindings:
             first, *rest = re.split(r"(?=[.\[])", path, maxsplit=1)
             if name.startswith("self.") and first in given:
                 self.paths.setdefault(name, given[first] + "".join(rest))
+
+    def _entries(self, target: ast.expr, path: str, method: str) -> None:
+        """Bind a loop's variables to the entries of a mapping."""
+        match target, method:
+            case ast.Tuple(elts=[_, value]), "items":
+                self.bind(ast.unparse(value), f"{path}[]", anew=True)
+            case ast.Name(id=name), "values":
+                self.bind(name, f"{path}[]", anew=True)
+            case _:
+                pass
+
+    def _each(self, target: ast.expr, paths: list[str]) -> None:
+        """Bind a loop's variable to the first of the values that it goes over; the others are treated the same."""
+        if isinstance(target, ast.Name) and paths:
+            self.bind(target.id, paths[0], anew=True)
+            self.alike.extend((paths[0], each) for each in paths[1:])
 
     def _items(self, target: ast.expr, path: str) -> None:
         if isinstance(target, ast.Name):

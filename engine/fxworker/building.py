@@ -21,9 +21,11 @@ from fxengine.classification import Moment, moments_of
 from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
-from fxworker.absent import with_stars
+from fxworker.absent import is_array, with_stars
 from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
+from fxworker.arrays import arrays_are_made
+from fxworker.callers import EXPRESSION
 from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters
 from fxworker.complaints import complaint_of
 from fxworker.conventions import is_configuration
@@ -178,7 +180,7 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
             built otherwise.
     """
     weights_are_absent()
-    with without_devices():
+    with without_devices(), arrays_are_made(is_array):
         return _attempted(build_it, real=real)
 
 
@@ -306,7 +308,8 @@ def _directly(build_it: Callable[[], Any]) -> Any:
 
 def _evaluate(construct: Construct, scope: dict[str, Any], make: _Maker) -> Built | Unbuilt:
     try:
-        code = compile(construct.expression.strip(), "<construct>", "eval")
+        place = EXPRESSION if construct.source in _MADE_UP else "<construct>"
+        code = compile(construct.expression.strip(), place, "eval")
         names = with_packages(code, scope)
         root = made_in(make(lambda: eval(code, names)), nn.Module)  # noqa: S307 — The person's own expression.
     except BaseException as error:  # noqa: BLE001 — User code; SystemExit too is an answer.

@@ -17,6 +17,9 @@ from fxworker.records import recorded
 
 _UNPACKING: Final = opcode.opmap["UNPACK_SEQUENCE"]
 
+EXPRESSION: Final = "<inferred>"
+"""What stands for the file of the expressions that are tried."""
+
 _SELF_AND_WRAPPED: Final = 2
 """With how many arguments a method is called that decorates."""
 
@@ -58,10 +61,15 @@ def is_decorated(value: Any, frame: types.FrameType) -> bool:
 
 def is_dropped(frame: types.FrameType) -> bool:
     """Whether a frame keeps nothing of what it calls right now."""
-    instructions = dis.get_instructions(frame.f_code)
-    at = next((each for each in instructions if each.offset == frame.f_lasti), None)
-    following = next(instructions, None)
-    return at is not None and following is not None and following.opname == "POP_TOP"
+    # The interpreter may stand behind the call, among what it keeps for it.
+    following = next((each for each in dis.get_instructions(frame.f_code) if each.offset > frame.f_lasti), None)
+    return frame.f_lasti >= 0 and following is not None and following.opname == "POP_TOP"
+
+
+def is_guarded(frame: types.FrameType) -> bool:
+    """Whether a frame is prepared for what it calls right now to raise: within `try` or `with`."""
+    code: Any = dis.Bytecode(frame.f_code)  # Typeshed does not know its entries.
+    return any(each.start <= frame.f_lasti < each.end for each in code.exception_entries)
 
 
 def reads_attribute(frame: types.FrameType) -> bool:
@@ -70,10 +78,25 @@ def reads_attribute(frame: types.FrameType) -> bool:
     return at >= 0 and opcode.opname[code[at]].startswith(("LOAD_ATTR", "LOAD_METHOD"))
 
 
+def calls_attribute(frame: types.FrameType) -> bool:
+    """Whether a frame reads an attribute right now in order to call it, as a method."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if at < 0:
+        return False
+    name = opcode.opname[code[at]]
+    # Later versions of Python have one instruction for both, which says in a bit whether it is for a call.
+    return name == "LOAD_METHOD" or (
+        name == "LOAD_ATTR" and "LOAD_METHOD" not in opcode.opmap and bool(code[at + 1] & 1)
+    )
+
+
 def is_constructing(frame: types.FrameType | None) -> bool:
-    """Whether a frame runs while a model is constructed; what it calls later may write into what it is given."""
+    """Whether a frame runs while a model is constructed, or its arguments are that were searched for.
+
+    What it calls later may write into what it is given.
+    """
     while frame is not None:
-        if _is_constructor(frame):
+        if frame.f_code.co_filename == EXPRESSION or _is_constructor(frame):
             return True
         frame = frame.f_back
     return False

@@ -43,6 +43,8 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
     (re.compile(pattern), values)
     for pattern, values in (
         (r"(use|is|has|with|enable|return|apply|share)_\w+", ("True", "False")),
+        (r"no_(blocks|heads|layers|transitions|recycles)\w*", ("2", "4", "1")),
+        (r"no_(\w+_)?(bins|channels|angles|points|classes)", ("8", "64", "4")),
         (r"(\w+_)?mult(iplier|s)?", ("2", "[1, 2]", "1", "4")),
         (r"_?target_?|class_path|(full_)?class_name", ("'torch.nn.Identity'",)),
         (r"(.*_)?(model|encoder|tokenizer|bert|lm)_(name_or_path|path_or_name|id|card)", ("'bert-base-uncased'",)),
@@ -95,7 +97,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         ),
         (r"(?!.*drop|n_|num_|use_)((.*_)?f?(path|file)|.*file_?name|.*ckpt)", (FILE, "''")),
         (
-            r".*(drop|dropout|_prob|_rate|_p(?![a-z])|momentum|alpha|beta|gamma|temperature|eps|epsilon|slope|lambda_?).*|p|eps",
+            r".*(drop|dropout|_prob|_rate|_p(?![a-z])|momentum|alpha(?!bet)|beta|gamma|temperature|(?<![a-z])eps|epsilon|slope|lambda_?).*|p|eps",
             ("0.1",),
         ),
         (r"(n|num|spatial)_?dims?|ndims?|rank", ("2", "3", "1")),
@@ -109,7 +111,15 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         ),
         (
             r"(model|backbone|encoder|base_model|timm|arch|net)_?(name|type|arch|variant)|arch(itecture)?|variant",
-            ("'resnet18'", "'bert-base-uncased'", "'base'", "'small'", "'tiny'", "'vit_tiny_patch16_224'"),
+            (
+                "'resnet18'",
+                "'bert-base-uncased'",
+                "'base'",
+                "'small'",
+                "'tiny'",
+                "'vit_tiny_patch16_224'",
+                "'efficientnet_b0'",
+            ),
         ),
         (r"(n|num|number_of)_\w+|\w*(repeats?|iters?|iterations|steps|count|cells|hierarchies)", ("2", "4", "1")),
         (

@@ -44,6 +44,9 @@ SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "we
 OF_ARRAYS: Final = frozenset({"astype", "nbytes"})
 """Attributes that arrays have, and tensors have not."""
 
+_BY_CHANCE: Final = 8
+"""How much more often something is treated as a text than as a list, if it is a text in truth."""
+
 GIVEN: Final = "()"
 """What stands in a path for what a call gives: `vocab.size.()`."""
 
@@ -97,6 +100,9 @@ class Use:
         structured: tuple[Kind, ...] = ("tensor", "mapping", "object", "sequence")[self.apart :]
         if self.computed and "sequence" in strong:
             return "tensor"
+        if strong.get("string", 0) > strong.get("sequence", 0) + _BY_CHANCE:
+            # A text is gone over as well, or several are where there may be one.
+            strong.pop("sequence", None)
         telling: list[Kind] = [kind for kind in structured if kind in strong] or sorted(
             strong, key=lambda each: -strong[each]
         )

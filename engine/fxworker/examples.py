@@ -6,7 +6,7 @@ from typing import Final
 
 from fxworker.choices import is_number, written_tuple
 from fxworker.conventions import usual_values
-from fxworker.evidence import Usage, Use
+from fxworker.evidence import Usage, Use, fields_of
 
 FEW: Final = ("2", "4")
 """How many parts a model has."""
@@ -29,6 +29,9 @@ def lists_of(usage: Usage, name: str) -> list[str]:
     known = [each for name in (name, *use.names) for each in usual_values(name)]
     # Several of them are no image's.
     numbers = [each for each in known if is_number(each) and each != "3"]
+    if any(f"[{at}]" in usage for at in range(use.count)) and items.kind is None:
+        # It is one record, and each of its places has something of its own.
+        return [f"[{_record(usage, '', 0)[1:-1]}]"]
     if items.kind == "sequence":
         records = [f"[{', '.join(_record(usage, '[]', at) for at in range(length))}]" for length in lengths]
         return list(records)
@@ -96,12 +99,23 @@ def _part(usage: Usage, path: str, at: int) -> str:
             return _record(usage, path, at)
         case "string":
             return next(iter(use.literals), _LETTERS[at % len(_LETTERS)])
+        case "mapping" if path.count("[") < _DEEPEST and (fields := fields_of(usage, path)):
+            return f"{{{', '.join(f'{each!r}: {_field(usage, path, each)}' for each in fields)}}}"
+        case "object" if path.count("[") < _DEEPEST and (fields := fields_of(usage, path)):
+            return f"SimpleNamespace({', '.join(f'{each}={_field(usage, path, each)}' for each in fields)})"
         case "class":
             return "torch.nn.Identity"
         case "callable":
             return "torch.nn.Identity()"
         case kind:
             return next(iter(use.literals), next((each for each in known if kind == "number" and is_number(each)), "2"))
+
+
+def _field(usage: Usage, path: str, name: str) -> str:
+    """Return an example of what a mapping or an object in a record has by a name."""
+    inner = f"{path}.{name}"
+    is_plain = usage[inner].kind in {"number", "flag", None} if inner in usage else False
+    return next(iter(usual_values(name)), "2") if is_plain else _part(usage, inner, 0)
 
 
 _DEEPEST: Final = 4

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+import torch
+
 from fxengine.errors import kept_in
 from fxengine.syntax import tree_of
 from fxworker.absent import is_stand_in
@@ -230,7 +232,6 @@ def _assume(lost: Iterable[Refused], path: str, namespace: dict[str, Any]) -> di
         is_known = each.name in namespace and not is_stand_in(namespace[each.name])
         value = assumed_value(each.name, each.binder, tree_of(path)) if not is_known else ""
         if value:
-            # The names of torch and of the file are not needed by most.
-            namespace[each.name] = eval(value, {"torch": namespace.get("torch")})  # noqa: S307 — An expression of ours, or a literal.
+            namespace[each.name] = eval(value, {"torch": torch})  # noqa: S307 — An expression of ours, or a literal.
             found[each.name] = value
     return found

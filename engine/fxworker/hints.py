@@ -16,8 +16,9 @@ from typing import Any, Final
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
+from fxworker.absent import is_stand_in, path_of
 from fxworker.choices import Group, Value, literal, written_tuple
-from fxworker.conventions import usual_values
+from fxworker.conventions import is_configuration, usual_values
 from fxworker.lineages import is_template, standing_for
 from fxworker.packages import full_name
 
@@ -94,8 +95,18 @@ class Hints:
             yield from self._of_generic(hint, origin, arguments, name)
         elif hint is type:
             yield "torch.nn.Identity"
-        elif isinstance(hint, type):
-            yield from self._of_class(hint)
+        elif is_stand_in(hint) or isinstance(hint, type):
+            yield from self._of_absent(hint) if is_stand_in(hint) else self._of_class(hint)
+
+    def _of_absent(self, hint: Any) -> Iterator[str]:
+        """Yield a call of a class of a package that is not installed, as the file would write it."""
+        path = path_of(hint)
+        around, _, last = path.rpartition(".")
+        known = {path_of(each): name for name, each in self._scope.items() if is_stand_in(each)}
+        if path in known and not is_configuration(last):
+            yield f"{known[path]}()"
+        elif around in known and not is_configuration(last):
+            yield f"{known[around]}.{last}()"
 
     def _of_generic(self, hint: Any, origin: Any, arguments: tuple[Any, ...], name: str) -> Iterator[Value]:
         """Yield values for an annotation with others in brackets."""

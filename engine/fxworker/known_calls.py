@@ -22,8 +22,11 @@ _TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torc
 _OF_ITEMS: Final = ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "torch.Tensor")
 """How constructors end that take items, or a size, but no number which is computed."""
 
-_SIZED: Final = re.compile(r"torch\.(ones|zeros|empty|rand|randn)|\w+\.new_(ones|zeros|empty)")
+_SIZED: Final = re.compile(r"torch\.(ones|zeros|empty|rand|randn|linspace|logspace|arange)|\w+\.new_(ones|zeros|empty)")
 """Functions whose arguments are sizes, where they are several."""
+
+_OPENING: Final = re.compile(r"(io\.)?open|(np|numpy)\.(load|loadtxt|genfromtxt)|torch\.load|(h5py|zipfile)\.\w*File")
+"""Functions whose first argument is a file."""
 
 _INITIALISING: Final = re.compile(r"\binit\.\w+_$")
 """Functions that fill a tensor."""
@@ -52,7 +55,18 @@ def is_known_call(name: str, mine: list[tuple[str | int, str]], names: Bindings)
             if item is not None:
                 names.use(f"{path}[]").note(item)
     else:
-        return _is_of_tensors(name, mine, names) or _is_of_text(name, mine, names)
+        return _is_of_tensors(name, mine, names) or _is_of_text(name, mine, names) or _is_of_files(name, mine, names)
+    return True
+
+
+def _is_of_files(name: str, mine: list[tuple[str | int, str]], names: Bindings) -> bool:
+    """Note what a function that opens a file says; False for another."""
+    if not _OPENING.fullmatch(name):
+        return False
+    for at, path in mine:
+        if at == 0:
+            names.use(path).note("string")
+            names.use(path).names.append("file")
     return True
 
 

@@ -9,12 +9,14 @@ import os
 import socket
 import sys
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from types import FrameType
+from typing import Any, Final, NoReturn, Self
 
 import torch
 from torch import nn
 from torch.nn.modules.module import _IncompatibleKeys
 
+from fxworker.callers import is_dropped, is_guarded
 from fxworker.pretrained import models_are_made
 
 _WEIGHTS: Final = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth", ".pth.tar", ".safetensors")
@@ -74,6 +76,8 @@ def weights_are_absent() -> None:
     tensors = sys.modules.get("safetensors.torch")
     if tensors is not None:
         _replace(tensors, "load_file", _reading)
+        # What was imported by its name opens files with this.
+        _replace(tensors, "safe_open", _opening)
 
 
 def _replace(module: Any, name: str, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
@@ -92,13 +96,20 @@ def _fetching(fetch: Callable[..., Any]) -> Callable[..., Any]:
             return fetch(*args, **kwargs)
         except Exception:
             name = str(kwargs.get("filename", ""))
-            if not name.endswith(_WEIGHTS):
+            if not (name.endswith(_WEIGHTS) or _is_only_counted(sys._getframe(1))):
                 raise
             path = f"{_NOWHERE}/{name}"
             _absent.add(path)
             return path
 
     return fetched
+
+
+def _is_only_counted(frame: FrameType | None) -> bool:
+    """Whether a file is fetched for nothing that is kept, so that the fetching is counted, by code that expects it."""
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("huggingface_hub."):
+        frame = frame.f_back
+    return frame is not None and is_dropped(frame) and not is_guarded(frame)
 
 
 def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,6 +119,35 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
         return AbsentWeights() if _is_absent(filename) else read(filename, *args, **kwargs)
 
     return loaded
+
+
+class _NoTensors:
+    """A file of weights without any."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+    def keys(self) -> list[str]:
+        """Return the names of its tensors."""
+        return []
+
+    offset_keys = keys
+
+    def get_tensors(self, *_names: str) -> dict[str, Any]:
+        """Return its tensors by their names."""
+        return {}
+
+
+def _opening(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that opens a file of weights, one without any where it is absent."""
+
+    def opened(filename: Any, *args: Any, **kwargs: Any) -> Any:
+        return _NoTensors() if _is_absent(filename) else read(filename, *args, **kwargs)
+
+    return opened
 
 
 def _is_absent(file: Any) -> bool:

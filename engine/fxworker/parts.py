@@ -11,11 +11,12 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Self
 
 from torch import nn
 
-from fxworker.callers import is_constructing
+from fxworker.arrays import SQUARE, ones
+from fxworker.callers import calls_attribute, is_constructing
 from fxworker.records import number_of
 
 _NAME: Final = re.compile(r"(?:_|self\.)*((?:\w*?_)?name)")
@@ -27,7 +28,7 @@ _USUAL: Final = 64
 
 
 def _computed(operation: Callable[[Any, Any], Any], *, reflected: bool = False) -> Callable[[Any, Any], Any]:
-    """Return a method that computes with a part as with the number that it must be."""
+    """Return a method that computes with a part as with the number that it must be, if it is none of something else."""
 
     def compute(self: "Part", other: Any) -> Any:
         if not isinstance(other, int | float | Part):
@@ -35,9 +36,48 @@ def _computed(operation: Callable[[Any, Any], Any], *, reflected: bool = False) 
         if not is_constructing(sys._getframe(1)):
             self.forward()
         one, two = _number(self), _number(other)
-        return operation(two, one) if reflected else operation(one, two)
+        found = operation(two, one) if reflected else operation(one, two)
+        return PartNumber.of(found, self) if type(found) is int else found
 
     return compute
+
+
+class PartNumber(int):
+    """What was computed with a part: a number, unless it is asked for what numbers have not."""
+
+    _part: "Part"
+
+    @classmethod
+    def of(cls, value: int, of_part: "Part") -> "PartNumber":
+        """Return a number that was computed with a part."""
+        made = cls(value)
+        made._part = of_part
+        return made
+
+    def __add__(self, other: Any) -> Any:
+        return self._again(super().__add__(other))
+
+    def __sub__(self, other: Any) -> Any:
+        return self._again(super().__sub__(other))
+
+    def __mul__(self, other: Any) -> Any:
+        return self._again(super().__mul__(other))
+
+    def _again(self, found: Any) -> Any:
+        return PartNumber.of(found, self._part) if type(found) is int else found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        own = self._part.__dict__
+        is_called = calls_attribute(sys._getframe(1))
+        return own["_attribute"](own["_path"], name) if is_called else getattr(self._part, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return _unpacked(sys._getframe(1), self._part.again)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._part[key]
 
 
 def _number(value: Any) -> Any:
@@ -51,32 +91,66 @@ def _number(value: Any) -> Any:
 class Part(nn.Module):
     """A part of a model of which only the name is known.
 
-    What is read of it has the value that is usual for its name, or stands for itself. What a constructor computes$
-    with is a number.
+    What is read of it has the value that is usual for its name, or stands for itself. What a constructor computes
+    with is a number, and what it hands to numpy, or makes a tensor of, an array.
     """
 
     __module__ = "torch.nn"  # To a tracer it is one of torch's own, whose calls are steps of the graph.
 
-    def __init__(self, path: str, missing: ModuleNotFoundError, attribute: Callable[[str, str], Any]) -> None:
+    def __init__(
+        self,
+        path: str,
+        missing: ModuleNotFoundError,
+        attribute: Callable[[str, str], Any],
+        shape: tuple[int, ...] = SQUARE,
+    ) -> None:
         super().__init__()
-        self.__dict__.update(_path=path, _missing=missing, _attribute=attribute)
+        self.__dict__.update(_path=path, _missing=missing, _attribute=attribute, _shape=shape)
 
     def forward(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         """Say what is missing."""
         missing = self.__dict__["_missing"]
         raise ModuleNotFoundError(*missing.args, name=missing.name)
 
-    def __iter__(self) -> Iterator[Any]:
+    def again(self) -> "Part":
+        """Return another of the same kind."""
         own = self.__dict__
-        return _unpacked(sys._getframe(1), lambda: part(own["_path"], own["_missing"], own["_attribute"]))
+        return part(own["_path"], own["_missing"], own["_attribute"], own["_shape"])
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        if not is_constructing(sys._getframe(1)):
+            self.forward()
+        return int(self.__dict__["_shape"][0])
+
+    def __array__(self, *_dtype: Any, **_options: Any) -> Any:
+        if not is_constructing(sys._getframe(1)):
+            self.forward()
+        return ones(self.__dict__["_shape"])
+
+    def __index__(self) -> int:
+        return int(_number(self))
+
+    def __float__(self) -> float:
+        return float(_number(self))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
+    def __iter__(self) -> Iterator[Any]:
+        return _unpacked(sys._getframe(1), self.again)
 
     def __getitem__(self, key: Any) -> Any:
         # What a model is made of is asked for while it is constructed; what its forward takes out has no place in it.
         if not is_constructing(sys._getframe(1)):
             self.forward()
-        own = self.__dict__
         found = number_of(key) if isinstance(key, str) else None
-        return part(own["_path"], own["_missing"], own["_attribute"]) if found is None else found
+        return self.again() if found is None else found
 
     __add__, __radd__ = _computed(operator.add), _computed(operator.add, reflected=True)
     __sub__, __rsub__ = _computed(operator.sub), _computed(operator.sub, reflected=True)
@@ -88,19 +162,31 @@ class Part(nn.Module):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in self._modules or "_attribute" not in self.__dict__:
             return super().__getattr__(name)
-        found = number_of(name)
+        if name == "shape":
+            return self.__dict__["_shape"]
+        if name == "T":
+            turned = self.again()
+            turned.__dict__["_shape"] = self.__dict__["_shape"][::-1]
+            return turned
+        found = number_of(name) if not calls_attribute(sys._getframe(1)) else None
         return self.__dict__["_attribute"](self.__dict__["_path"], name) if found is None else found
 
 
-def part(path: str, missing: ModuleNotFoundError, attribute: Callable[[str, str], Any]) -> Part:
+def part(
+    path: str,
+    missing: ModuleNotFoundError,
+    attribute: Callable[[str, str], Any],
+    shape: tuple[int, ...] = SQUARE,
+) -> Part:
     """Return a part of a class that has the name of what it stands for.
 
     Args:
         path: The full name of that.
         missing: What its forward raises.
         attribute: Gives what stands for an attribute, by the full name of what it is one of and its own.
+        shape: The shape that it has where it is an array.
     """
-    return _kind_of(path.rpartition(".")[2])(path, missing, attribute)
+    return _kind_of(path.rpartition(".")[2])(path, missing, attribute, shape)
 
 
 @lru_cache(maxsize=256)

@@ -83,6 +83,9 @@ _PLAIN_KINDS: Final = frozenset({"number", "string", "sequence", "mapping"})
 _MISSING: Final = "???"
 """What omegaconf's configurations have where whoever uses them must say something."""
 
+_ITEMS: Final = 2
+"""How many items a list of objects has."""
+
 _SIZE: Final = 1000
 """How long an object is that is none of Python's own: mostly it is a vocabulary."""
 
@@ -148,7 +151,7 @@ class Proposals:
         owner = choice.get(around)
         items = self.fields(choice, around) if isinstance(owner, Group) and owner.style in {"list", "mapping"} else []
         if isinstance(owner, Group) and owner.size and name in items:
-            return self._of_list(owner, items.index(name))
+            return self._of_list(owner, items.index(name), self._usage_around(choice, around).get("[]", Use()).kind)
         said = [*self._said(slot)]
         far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
         near = [each for each in said if each not in far]
@@ -183,7 +186,10 @@ class Proposals:
         found += [Group("function")] if slot.gives is not None and slot.is_called else []
         found += plain
         if kind == "sequence":
-            found += lists_of(self._usage_around(choice, slot.path), slot.name)
+            usage = self._usage_around(choice, slot.path)
+            is_of_objects = usage.get("[]", Use()).kind == "object" and bool(fields_of(usage, "[]"))
+            found += [Group("list", size=max(slot.use.count, slot.use.least, _ITEMS))] if is_of_objects else []
+            found += lists_of(usage, slot.name)
         if kind is not None:
             found += _OF_KIND[kind]
         found += [*known, *_UNKNOWN, *_OF_KIND["object"]]
@@ -193,13 +199,13 @@ class Proposals:
         usual = repr(slot.default)
         return [each for each in dict.fromkeys(found) if each != usual and not (known[:1] == [FILE] and _is_open(each))]
 
-    def _of_list(self, group: Group, at: int) -> list[Value]:
-        """Return what an item of a list may be."""
+    def _of_list(self, group: Group, at: int, kind: Kind | None) -> list[Value]:
+        """Return what an item of a list, or of a mapping with any keys, may be: one of a kind."""
         cls = group.cls[at] if isinstance(group.cls, tuple) else group.cls
         if cls is str:
             # Several of them are names mostly.
             return [repr(chr(ord("a") + at))]
-        return self.instances_of(cls) if cls is not None else [Group("namespace")]
+        return self.instances_of(cls) if cls is not None else [Group("mapping" if kind == "mapping" else "namespace")]
 
     def fields(self, choice: Choice, path: str) -> list[str]:
         """Return the fields that a group needs: a constructor's required parameters, or what is read from an object."""
@@ -354,9 +360,12 @@ class Proposals:
         """Return what the file has for a place: configurations, their classes, and its modules."""
         return self._neighbours.for_place(slot.name, kind or slot.kind, slot.fields, called="class" in slot.use.kinds)
 
-    def _entries(self, choice: Choice, path: str) -> str:
+    def _entries(self, choice: Choice, path: str) -> Value:
         """Return a mapping with two entries, where any keys will do."""
-        item = self._usage_around(choice, path).get("[]", Use()).kind
+        usage = self._usage_around(choice, path)
+        item = usage.get("[]", Use()).kind
+        if item in {"object", "mapping"} and fields_of(usage, "[]"):
+            return Group("mapping", size=_ITEMS)
         value = {"callable": "torch.nn.Identity()", "class": "torch.nn.Identity", "string": "'a'"}.get(item or "", "64")
         return f"{{'a': {value}, 'b': {value}}}"
 

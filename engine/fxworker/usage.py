@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from fxworker.bindings import PROPERTIES, Bindings
 from fxworker.choices import attribute_of, every_parameter_of, parameters_of
 from fxworker.conditions import note_attribute, note_cases, note_comparison, note_test
-from fxworker.evidence import METHODS, OF_ARRAYS, SHARED, Kind, Usage, Use, merge
+from fxworker.evidence import GIVEN, METHODS, OF_ARRAYS, SHARED, Kind, Usage, Use, merge
 from fxworker.known_calls import is_known_call, note_computed, note_numbers
 from fxworker.receivers import Reading, Way, holds_data, positional
 from fxworker.surroundings import Surroundings, constructor_of, is_own_attribute, methods_of, tree_of
@@ -91,11 +91,19 @@ class _Reader(ast.NodeVisitor):
             known = copy.deepcopy(self.usage)
             merge(self.usage, one, known, other)
             merge(self.usage, other, known, one)
+        for one, other in self._names.alike:
+            merge(self.usage, other, copy.deepcopy(self.usage), one)
         for paths in self._sums:
             # What is added to a list is one.
             if any("sequence" in self._names.use(path).kinds for path in paths):
                 for path in paths:
                     self._names.use(path).note("sequence")
+        for path, use in [*self.usage.items()]:
+            # What gives a number for its size is no tensor.
+            measured = self.usage.get(f"{path}.size.{GIVEN}")
+            if measured is not None and "number" in measured.kinds:
+                use.note("object")
+                use.apart = True
 
     def read_methods(self, trees: Iterable[ast.FunctionDef]) -> None:
         """Read how attributes that hold parameters are called later, and what is read from them."""
@@ -227,6 +235,7 @@ class _Reader(ast.NodeVisitor):
         owner = self._names.path(method.value) if method is not None else ""
         if method is not None and owner and (method.attr in METHODS or method.attr in SHARED):
             self._method_called(node, method.attr, self._names.use(owner), owner)
+            self.visit(method.value)
             return
         if path:
             self._names.use(path).note("callable" if self._in_lambda or self._takes_tensors(node) else "class")

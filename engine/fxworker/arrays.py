@@ -1,0 +1,121 @@
+"""Arrays of a model that nobody has: what absent packages compute, and what files hold that are not there.
+
+A window, a bank of filters, an adjacency matrix: a model is built with ones in their place. Their shape is read from
+what the call was given; where that does not say it they are square.
+"""
+
+import contextlib
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import wraps
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+
+from fxworker.callers import is_constructing
+
+SQUARE: Final = (64, 64)
+"""The shape of an array of which nothing is known."""
+
+_FREQUENCIES: Final = ("n_freqs", "n_stft", "num_freqs")
+_BANDS: Final = ("n_mels", "num_mels", "n_mel", "n_filters", "num_filters", "n_bands", "n_mel_channels")
+_TRANSFORMED: Final = ("n_fft", "fft_size", "fft_length", "filter_length", "nfft")
+_LENGTHS: Final = ("size", "length", "win_length", "window_length", "n", "N", "M")
+_LONGEST: Final = 1 << 16
+"""How long an array is at most that a number tells of."""
+
+
+def shape_told(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the shape that an array has which is made of some arguments.
+
+    Filters have one for each band and a place for each frequency, or turned where frequencies come first; what is told
+    one length has it; what is made of an array has its shape.
+    """
+    numbers = {name: each for name, each in kwargs.items() if _is_length(each)}
+    bands = next((numbers[each] for each in _BANDS if each in numbers), 0)
+    frequencies = next((numbers[each] for each in _FREQUENCIES if each in numbers), 0)
+    transformed = next((numbers[each] for each in _TRANSFORMED if each in numbers), 0)
+    if bands and frequencies:
+        return frequencies, bands
+    if bands and transformed:
+        return bands, transformed // 2 + 1
+    given = [tuple(each) for each in (*args, *kwargs.values()) if _is_shape(each)]
+    if given:
+        return given[-1]
+    told = [numbers[each] for each in _LENGTHS if each in numbers] or [each for each in args if _is_length(each)]
+    if len(told) == 1:
+        return (told[0],)
+    shapes = (getattr(each, "shape", None) for each in (*args, *kwargs.values()))
+    return next((tuple(each) for each in shapes if isinstance(each, tuple) and each), SQUARE)
+
+
+def ones(shape: tuple[int, ...]) -> Any:
+    """Return an array of a shape."""
+    return np.ones(shape, "float32")
+
+
+def _is_length(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 < value < _LONGEST
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple | list) and bool(value) and all(isinstance(each, int) and each > 0 for each in value)
+
+
+@contextlib.contextmanager
+def arrays_are_made(is_array: Callable[[Any], bool]) -> Generator[None]:
+    """Let the body make tensors of what stands for an array, and read files of arrays that are not there.
+
+    Args:
+        is_array: Whether a value stands for an array, which numpy can make of it.
+    """
+    places: list[tuple[Any, str, Callable[[Any], Any]]] = [
+        *((torch, name, lambda made: _taking(made, is_array)) for name in ("from_numpy", "tensor", "as_tensor")),
+        (nn.Module, "register_buffer", lambda kept: _keeping(kept, is_array)),
+        *((np, name, _reading) for name in ("load", "loadtxt", "genfromtxt")),
+    ]
+    before = [(place, name, inspect.getattr_static(place, name)) for place, name, _ in places]
+    try:
+        for place, name, wrapper in places:
+            setattr(place, name, wrapper(getattr(place, name)))
+        yield
+    finally:
+        for place, name, value in before:
+            setattr(place, name, value)
+
+
+def _taking(make: Callable[..., Any], is_array: Callable[[Any], bool]) -> Callable[..., Any]:
+    """Return a function that makes a tensor, also of what stands for an array."""
+
+    @wraps(make)
+    def made(data: Any, *args: Any, **kwargs: Any) -> Any:
+        return make(np.asarray(data) if is_array(data) else data, *args, **kwargs)
+
+    return made
+
+
+def _keeping(keep: Callable[..., Any], is_array: Callable[[Any], bool]) -> Callable[..., Any]:
+    """Return the method of modules that keeps a buffer, also one that an absent package makes."""
+
+    @wraps(keep)
+    def register_buffer(self: nn.Module, name: str, tensor: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return keep(self, name, torch.from_numpy(np.asarray(tensor)) if is_array(tensor) else tensor, *args, **kwargs)
+
+    return register_buffer
+
+
+def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that reads an array from a file; in a constructor a file that is not there has ones."""
+
+    @wraps(read)
+    def loaded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return read(*args, **kwargs)
+        except FileNotFoundError:
+            if not is_constructing(inspect.currentframe()):
+                raise
+            return ones(SQUARE)
+
+    return loaded
