@@ -326,3 +326,45 @@ class Pathways(nn.Module):
 
 def test_items_that_go_to_layers_of_their_own_are_a_list():
     assert [len(each.shape) for each in fed(Pathways()).args[0]] == [5, 5]
+
+
+class Crowd(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(7, 8)
+
+    def forward(self, x: Tensor, present: Tensor):
+        steps = torch.arange(x.shape[1])
+        mask = steps[None] < present[:, None]
+        return (self.embed(x) * mask[..., None]).sum(1) / present[:, None]
+
+
+def test_what_steps_are_compared_with_says_how_long_each_example_is():
+    assert fed(Crowd()).recipes["present"].expression == "torch.full((2,), 16)"
+
+
+class Diffused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(7, 8)
+
+    def forward(self, x: Tensor, timestep: torch.FloatTensor):
+        return self.embed(x) * timestep.mean()
+
+
+def test_a_step_that_is_a_fraction_is_none_below_zero():
+    assert fed(Diffused()).recipes["timestep"].expression == "torch.rand(2)"
+
+
+class Described(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Conv2d(3, 4, 3)
+
+    def forward(self, img: Tensor, img_metas):
+        height, width = img_metas[0]["img_shape"][:2]
+        return self.encoder(img)[..., :height, :width]
+
+
+def test_what_is_written_beside_pictures_is_given():
+    assert fed(Described()).args[1][0]["img_shape"] == (224, 224, 3)

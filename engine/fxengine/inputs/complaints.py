@@ -11,12 +11,12 @@ from typing import Final, TypeAlias
 
 import torch
 
-from fxengine.inputs.accounts import Sources
+from fxengine.inputs import kinds
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.mentions import by_mention
 from fxengine.inputs.moves import Change, Moves
-from fxengine.inputs.proposals import SENTENCES, Proposer
-from fxengine.inputs.recipes import Constant, Listing, Place, Recipe, Record, TensorRecipe, packed
+from fxengine.inputs.proposals import Proposer
+from fxengine.inputs.recipes import Constant, Place, Recipe, Record, TensorRecipe
 
 __all__ = ["by_message"]
 
@@ -30,10 +30,6 @@ def by_message(moves: Moves, message: str, proposer: Proposer) -> Iterator[Chang
         if match is not None:
             yield from act(moves, match)
     yield from by_mention(moves, message, proposer)
-
-
-def _all(moves: Moves) -> Sources:
-    return moves.blamed or frozenset(moves.parts)
 
 
 def _unpacked(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -51,7 +47,7 @@ def _dimensions(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     numbers = [int(number) for number in match.groups() if number is not None]
     ranks = [number for number in numbers if 0 < number <= 6]
     for place, recipe in moves.tensors():
-        cost = 0.6 if place in _all(moves) else 1.2
+        cost = 0.6 if place in moves.suspects else 1.2
         for rank in dict.fromkeys([*ranks, len(recipe.shape) + 1]):
             if rank != len(recipe.shape):
                 yield from moves.rank(place, recipe, rank, cost)
@@ -59,13 +55,13 @@ def _dimensions(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 
 def _fewer(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     """``repeat dims can not be smaller than number of dimensions of tensor``: a rank is too high."""
-    for place, recipe in moves.among(_all(moves)):
+    for place, recipe in moves.among(moves.suspects):
         yield from moves.rank(place, recipe, len(recipe.shape) - 1, 0.3)
 
 
 def _off(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Wrong shape: expected 4 dims. Received 3-dim tensor``: ranks are off by as much."""
-    yield from moves.rerank(_all(moves), int(match[2]), int(match[1]), 0.3)
+    yield from moves.rerank(moves.suspects, int(match[2]), int(match[1]), 0.3)
 
 
 def _at_dimension(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -79,8 +75,8 @@ def _at_dimension(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 def _unequal(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Shape mismatch, 16 != 12``: a size was to be another, or the product of others."""
     got, wanted = int(match[1]), int(match[2])
-    yield from moves.resize(_all(moves), got, wanted, 0.1)
-    yield from moves.scale(_all(moves), got, wanted, 0.6)
+    yield from moves.resize(moves.suspects, got, wanted, 0.1)
+    yield from moves.scale(moves.suspects, got, wanted, 0.6)
 
 
 def _of_tables(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -116,21 +112,21 @@ def _state(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     if len(wanted) == len(got):
         for one, other in zip(got, wanted, strict=True):
             if one != other:
-                yield from moves.resize(_all(moves), other, one, 0.3)
+                yield from moves.resize(moves.suspects, other, one, 0.3)
 
 
 def _undivided(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``can't divide axis of length 7 in chunks of 2``."""
     length, chunk = int(match[1]), int(match[2])
     wanted = -(-length // chunk) * chunk
-    yield from moves.resize(_all(moves), length, wanted, 0.1)
+    yield from moves.resize(moves.suspects, length, wanted, 0.1)
     yield from moves.multiple(chunk, 0.5)
 
 
 def _split(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``split_sizes to sum exactly to 16 (...), but got split_sizes=[16, 4]``: as long as the parts together."""
     wanted = sum(int(size) for size in re.findall(r"\d+", match[2]))
-    yield from moves.resize(_all(moves), int(match[1]), wanted, 0.1)
+    yield from moves.resize(moves.suspects, int(match[1]), wanted, 0.1)
 
 
 def _unflattened(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -138,7 +134,7 @@ def _unflattened(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     sizes = [int(size) for size in re.findall(r"-?\d+", match[1])]
     chunk, got = math.prod(size for size in sizes if size > 0), int(match[2])
     if chunk > 1:
-        yield from moves.resize(_all(moves), got, -(-got // chunk) * chunk, 0.1)
+        yield from moves.resize(moves.suspects, got, -(-got // chunk) * chunk, 0.1)
         yield from moves.multiple(chunk, 0.5)
 
 
@@ -162,46 +158,31 @@ def _lengths(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
                 yield moves.put(place, TensorRecipe((BATCH,), "full", torch.int64, steps), 0.0)
 
 
-def _of_examples(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    """``int() argument must be a number, not 'list'``: a number of each example is wanted, mostly how long it is."""
-    for place, recipe in moves.among(moves.blamed):
-        if len(recipe.shape) > 1:
-            sizes = {other.shape[1] for _, other in moves.tensors() if len(other.shape) > 1 and other is not recipe}
-            for steps in dict.fromkeys([max(sizes, default=recipe.shape[1]), moves.clues.lengths[0]]):
-                yield moves.put(place, TensorRecipe((BATCH,), "full", torch.int64, steps), 0.1)
-
-
 def _integers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    yield from moves.integral(_all(moves))
+    yield from moves.integral(moves.suspects)
 
 
 def _whole(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     """``"bincount_cpu" not implemented for 'Bool'``: numbers of things, of few, and no flags."""
-    for place, recipe in moves.among(_all(moves)):
+    for place, recipe in moves.among(moves.suspects):
         if recipe.fill != "integers":
             yield moves.put(place, moves.as_integers(recipe, BATCH), 0.2)
 
 
 def _floats(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    yield from moves.floating(_all(moves))
-
-
-def _complex(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    for place, recipe in moves.among(_all(moves)):
-        if recipe.dtype.is_floating_point:
-            yield moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), 0.3)
+    yield from moves.floating(moves.suspects)
 
 
 def _frequencies(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``n_fft=30, …: expected the frequency dimension to match n_fft / 2 + 1, but got 64``."""
     window, got = int(match[1]), int(match[2])
-    yield from moves.resize(_all(moves), got, window // 2 + 1 if "/ 2 + 1" in match[0] else window, 0.1)
+    yield from moves.resize(moves.suspects, got, window // 2 + 1 if "/ 2 + 1" in match[0] else window, 0.1)
 
 
 def _elements(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Could not find dimension with 257 elements``: some size is to be that, in all inputs that are alike."""
     wanted = int(match[1])
-    shapes = {recipe.shape for place, recipe in moves.tensors() if place in _all(moves)}
+    shapes = {recipe.shape for place, recipe in moves.tensors() if place in moves.suspects}
     for shape in shapes:
         alike = [place for place, recipe in moves.tensors() if recipe.shape == shape]
         for cost, dimension in enumerate(reversed(range(1, len(shape)))):
@@ -220,7 +201,7 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``index 17 is out of bounds for dimension 0 with size 4``: smaller integers."""
     numbers = [int(number) for number in match.groups() if number is not None]
     if len(numbers) == 2 and numbers[0] >= 0:  # Or more to choose from, in all inputs that are alike.
-        blamed = _all(moves)
+        blamed = moves.suspects
         shapes = {recipe.shape for _, recipe in moves.among(blamed)}
         alike = {place: recipe for place, recipe in moves.tensors() if recipe.shape in shapes}
         last = {
@@ -233,7 +214,7 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
         yield from moves.resize(blamed, numbers[1], numbers[0] + 1, 0.2)
     # Positions are made of the sizes.
     yield from moves.shrink(1.0 if any(recipe.fill == "integers" for _, recipe in moves.tensors()) else 0.5)
-    for place, recipe in moves.among(_all(moves)):
+    for place, recipe in moves.among(moves.suspects):
         if recipe.fill == "integers":
             for high in dict.fromkeys([*numbers[-1:], 2, 1]):
                 if 0 < high < recipe.high:
@@ -243,15 +224,15 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
 def _beyond_classes(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Target -1 is out of bounds``: numbers that are taken for classes are from zero on, and fewer."""
     target = int(match[1])
-    yield from moves.bounded(_all(moves), 0.1)
-    for place, recipe in moves.among(_all(moves)):
+    yield from moves.bounded(moves.suspects, 0.1)
+    for place, recipe in moves.among(moves.suspects):
         if recipe.fill == "integers" and 0 < target < recipe.high:
             yield moves.put(place, replace(recipe, high=target), 0.1)
 
 
 def _bounded(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     """``all elements of input should be between 0 and 1``."""
-    yield from moves.bounded(_all(moves), 0.1)
+    yield from moves.bounded(moves.suspects, 0.1)
 
 
 def _within(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -259,7 +240,7 @@ def _within(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     low, high = float(match[1]), float(match[2])
     number = math.ceil(low) if low > 0 else round((low + high) / 2)
     if low <= number <= high and (low, high) != (0, 1):
-        for place, recipe in moves.among(_all(moves)):
+        for place, recipe in moves.among(moves.suspects):
             yield moves.put(place, replace(recipe, fill="full", high=number), 0.2)
 
 
@@ -295,36 +276,11 @@ def _along_one(moves: Moves, given: int, wanted: int) -> Iterator[Change]:
             yield from moves.resize(moves.blamed, size, wanted // others, 0.2)
 
 
-def _as_list(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    """A list of tensors was wanted where one was given."""
-    for place, recipe in moves.tensors():
-        if recipe.shape and len(place) == 1:
-            item = recipe.with_shape(recipe.shape[1:])
-            yield moves.put(place, Listing((item, item)), 1.5)
-            yield moves.put(place, Listing((recipe, recipe)), 1.6)
-
-
 def _nothing(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     """``'Tensor' object has no attribute 'BLOCK_SIZE'``: a mask, or a state, of another kind; it may mostly be None."""
     for place, recipe in moves.tensors():
         if len(place) == 1 and _OPTIONAL.search(str(place[0])):
             yield moves.put(place, Constant(None), 0.5 if recipe.dtype is torch.bool else 0.8)
-
-
-def _one_for_each(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
-    """``'float' object has no attribute 'device'``: a tensor with a number of each example."""
-    for place, part in moves.parts.items() if hasattr(torch.Tensor, match[2]) else ():
-        if isinstance(part, Constant) and type(part.value).__name__ == match[1]:
-            fraction = TensorRecipe((BATCH,), "uniform")
-            whole = TensorRecipe((BATCH,), "full", torch.int64, part.value)
-            yield moves.put(place, fraction if match[1] == "float" else whole, 0.1)
-
-
-def _packed(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    """``'Tensor' object has no attribute 'batch_sizes'``: sequences that are packed."""
-    for place, recipe in moves.among(_all(moves)):
-        width = recipe.shape[-1] if recipe.shape else moves.clues.widths[0]
-        yield moves.put(place, packed(moves.clues.lengths[0], BATCH, width), 0.1)
 
 
 def _padded(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -362,36 +318,15 @@ def _scalar(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
             yield moves.reshape(place, (1,), 0.8 if place in moves.blamed else 1.4)
 
 
-def _place(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    """``only integer tensors of a single element can be converted to an index``: a place in a list is a number."""
-    for place, _ in moves.among(moves.blamed):
-        yield moves.put(place, Constant(0), 0.1)
-
-
 def _interpolated(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Input and output must have the same number of spatial dimensions, but got input with [16] and size [8, 8]``."""
     given = len(match[1].split(","))
     sides = tuple(int(side) for side in re.findall(r"\d+", match[2]))
     wanted = len(sides)
-    for place, recipe in moves.among(_all(moves)):  # A picture, as what it is to be as large as.
+    for place, recipe in moves.among(moves.suspects):  # A picture, as what it is to be as large as.
         yield moves.reshape(place, (*recipe.shape[:1], 1, *sides), 0.4)
     for place, recipe in moves.tensors():
         yield from moves.rank(place, recipe, len(recipe.shape) + wanted - given, 0.5)
-
-
-def _options(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
-    """``mode must be 'a' or 'b', got ...``: one of those."""
-    names = [each for each in re.findall(r"\w+", match.string[: match.start(1)]) if (each,) in moves.parts]
-    for word in dict.fromkeys(re.findall(r"['\"](\w+)['\"]", match[1])):
-        for name in names[-1:]:
-            yield moves.put((name,), Constant(word), 0.3)
-
-
-def _texts(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
-    """``expected string or bytes-like object, got 'Tensor'``: a text, or several of them."""
-    for place, _ in moves.among(moves.blamed):
-        yield moves.put(place, Constant(list(SENTENCES)), 0.3)
-        yield moves.put(place, Constant(SENTENCES[0]), 0.4)
 
 
 def _missing_key(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
@@ -432,7 +367,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             ),
         ),
         (_lengths, (r"'lengths' argument should be a 1D",)),
-        (_of_examples, (r"int\(\) argument .* not 'list'|'list' object cannot be interpreted as an integer",)),
+        (kinds.of_examples, (r"int\(\) argument .* not 'list'|'list' object cannot be interpreted as an integer",)),
         (_state, (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]",)),
         (_fewer, (r"can not be smaller than number of dimensions",)),
         (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
@@ -464,7 +399,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_whole, (r"not implemented for '(?:Bool|Half|Float|Double)'",)),
         (_multiple, (r"(?:multiple of|divisible by|be divided by)\D{0,40}?(\d+)",)),
         (
-            _complex,
+            kinds.complex_numbers,
             (r"for tensors with non-complex dtypes|only supported for complex|(?:[Ee]xpected|requires) .*complex",),
         ),
         (_frequencies, (r"n_fft=(\d+).*frequency dimension .*but got (\d+)",)),
@@ -490,9 +425,9 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"Boolean value of Tensor with more than one value",
             ),
         ),
-        (_texts, (r"expected (?:a )?str(?:ing)?\b|must be (?:of type |a )?`?str(?:ing)?\b",)),
-        (_place, (r"can be converted to an index",)),
-        (_options, (r"(?:must be|one of|expected).{0,20}?((?:['\"]\w+['\"](?:, | or |, or )?)+)",)),
+        (kinds.texts, (r"expected (?:a )?str(?:ing)?\b|must be (?:of type |a )?`?str(?:ing)?\b",)),
+        (kinds.place, (r"can be converted to an index",)),
+        (kinds.options, (r"(?:must be|one of|expected).{0,20}?((?:['\"]\w+['\"](?:, | or |, or )?)+)",)),
         (_too_large, (r"can't allocate memory|too long|out of memory",)),
         (
             _too_small,
@@ -502,11 +437,14 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"dimension 0 with size 0|size 0 at dimension|for tensor of size \[0\]",
             ),
         ),
-        (_packed, (r"'Tensor' object has no attribute '(?:batch_sizes|(?:un)?sorted_indices)'",)),
-        (_one_for_each, (r"'(float|int)' object has no attribute '(\w+)'",)),
+        (kinds.packed, (r"'Tensor' object has no attribute '(?:batch_sizes|(?:un)?sorted_indices)'",)),
+        (kinds.one_for_each, (r"'(float|int)' object has no attribute '(\w+)'",)),
         (_nothing, (r"'Tensor' object has no attribute",)),
         (_padded, (r"padding \((\d+), \d+\) at dimension \d+ of input .*?(\d+)\]",)),
-        (_as_list, (r"expected .*(?:List|list|sequence|tuple) .*|must be (?:tuple|list) of|iteration over a 0-d",)),
+        (
+            kinds.as_list,
+            (r"expected .*(?:List|list|sequence|tuple) .*|must be (?:tuple|list) of|iteration over a 0-d",),
+        ),
     )
     for pattern in patterns
 )

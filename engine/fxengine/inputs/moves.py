@@ -79,6 +79,11 @@ class Moves:
                     return places
         return frozenset()
 
+    @property
+    def suspects(self) -> Sources:
+        """The parts that are to blame, or all where nothing says which are."""
+        return self.blamed or frozenset(self.parts)
+
     def tensors(self) -> list[tuple[Place, TensorRecipe]]:
         """Return the tensors among the parts, those that fed the failing operation first."""
         blamed = self.blamed

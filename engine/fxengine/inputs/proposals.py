@@ -103,6 +103,7 @@ class Proposer:
         numbers: Collection[str] = (),
         unpacked: Mapping[str, tuple[str, ...]] | None = None,
         counted: Collection[str] = (),
+        lengths: Collection[str] = (),
         in_tokens: bool = False,
         of_graph: bool = False,
     ) -> None:
@@ -118,6 +119,7 @@ class Proposer:
             numbers: The parameters that sizes are made of.
             unpacked: The names that parameters are unpacked into.
             counted: The names of what is counted with, so that a mask is one of numbers.
+            lengths: The parameters that say how long each example is.
             in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
             of_graph: Whether another parameter says how nodes are joined, so that the input has a row for each node.
         """
@@ -132,6 +134,7 @@ class Proposer:
         self.numbers = numbers
         self.unpacked = unpacked or {}
         self.counted = counted
+        self.lengths = lengths
 
     def propose(self, parameter: Parameter, *, is_first: bool) -> list[Recipe]:
         """Return recipes for one parameter, best first; never empty.
@@ -209,6 +212,8 @@ class Proposer:
         """Return a tensor that holds what its annotation says."""
         if not isinstance(recipe, TensorRecipe) or recipe.dtype.is_floating_point == dtype.is_floating_point:
             return recipe
+        if fill == "normal" and recipe.fill == "integers" and len(recipe.shape) == 1:  # A step of each example.
+            fill = "uniform"
         high = recipe.high if recipe.fill == "integers" else self.clues.vocabulary
         return replace(recipe, fill=fill, dtype=dtype, high=high)
 
@@ -259,6 +264,9 @@ class Proposer:
         """Yield what is no tensor by what is done with it: a list of pictures, the state of a layer, a size."""
         if parameter.name in self.numbers:
             yield Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
+        if parameter.name in self.lengths:
+            because = f"steps are compared with `{parameter.name}`"
+            yield TensorRecipe((BATCH,), "full", torch.int64, self.clues.lengths[0], because)
         called = self.unpacked.get(parameter.name, ())
         is_known = any(map(self.by_name, called)) or (called and _STATES.search(parameter.name))
         if is_known and not is_tensor_type(without_none(parameter.annotation)):

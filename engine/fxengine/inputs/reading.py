@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from torch import nn
 
-__all__ = ["counted", "may_be_none", "patterns_said"]
+__all__ = ["counted", "lengths_said", "may_be_none", "patterns_said"]
 
 _SEPARATOR: Final = r"(?:\s*[,×]\s*|\s+[xX]\s+|(?<=[A-Z0-9])x(?=[A-Z0-9]))"
 _AXIS: Final = r"(?:[A-Za-z_][\w/*+ -]*?|\d+|\.\.\.)"
@@ -81,6 +81,40 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
 def counted(root: nn.Module | Callable[..., Any]) -> frozenset[str]:
     """Return the names of what the source takes from one, as in ``(1 - mask) * x``: numbers, and no flags."""
     return frozenset(_COUNTED.findall(_source(root)))
+
+
+def lengths_said(root: nn.Module | Callable[..., Any], names: Collection[str]) -> frozenset[str]:
+    """Return the parameters that steps are compared with: ``torch.arange(x.shape[1])[None] < lengths[:, None]``."""
+    try:
+        tree = ast.parse(_source(root))
+    except (SyntaxError, ValueError):
+        return frozenset()
+    steps = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _counts_up(node.value, ())
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], comparators=[right]):
+                for one, other in ((left, right), (right, left)):
+                    if _counts_up(one, steps) and isinstance(other, ast.Subscript | ast.Call):
+                        found |= {each.id for each in ast.walk(other) if isinstance(each, ast.Name)}
+            case _:
+                pass
+    return frozenset(found & set(names))
+
+
+def _counts_up(expression: ast.expr, names: Collection[str]) -> bool:
+    """Whether an expression is made of what `arange` makes, or of names that stand for that."""
+    return any(
+        (isinstance(each, ast.Attribute) and each.attr == "arange")
+        or (isinstance(each, ast.Name) and (each.id in names or each.id == "arange"))
+        for each in ast.walk(expression)
+    )
 
 
 def may_be_none(root: nn.Module | Callable[..., Any], names: Collection[str]) -> frozenset[str]:

@@ -269,8 +269,9 @@ class _Scene:
                 yield from self._beyond(base, value, key)
 
     def _looked_up_in_items(self, base: ast.expr, item: Tensor) -> Iterator[Change]:
-        """The items of an input are dictionaries: ``[each["boxes"] for each in targets]``."""
-        for place, recipe in self.moves.among(self.moves.of(item)):
+        """The items of an input are dictionaries: ``[each["boxes"] for each in targets]``, ``targets[0]["boxes"]``."""
+        whole = self.frame.value(base.value) if isinstance(base, ast.Subscript) else item
+        for place, recipe in self.moves.among(self.moves.of(whole)):
             if item.dim() == len(recipe.shape) - 1:
                 entries = tuple((key, _of_one(self.proposer.named(key)[0])) for key in self._keys(base))
                 yield self.moves.put(place, Listing((Record(entries),) * BATCH), self.cost + 0.1)

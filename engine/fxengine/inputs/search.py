@@ -28,7 +28,7 @@ from fxengine.inputs.consumption import consumption
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.probe import Outcome, first_line, probe
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.reading import counted, patterns_said
+from fxengine.inputs.reading import counted, lengths_said, patterns_said
 from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_arguments, call_expression, leaves
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_keys, takes_names, without_none
@@ -209,6 +209,7 @@ class _Search:
             numbers=read.numbers,
             unpacked=read.unpacked,
             counted=counted(root),
+            lengths=lengths_said(root, names),
             of_graph=of_graph,
         )
         self.proposer = propose()

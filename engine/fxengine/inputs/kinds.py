@@ -1,0 +1,82 @@
+"""What messages say of the kind of an input: a text, a list, a number of each example, complex numbers.
+
+Each function answers one message, as those of ``complaints`` do, which knows the messages.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from fxengine.inputs.clues import BATCH
+from fxengine.inputs.moves import Change, Moves
+from fxengine.inputs.proposals import SENTENCES
+from fxengine.inputs.recipes import Constant, Listing, TensorRecipe
+from fxengine.inputs.recipes import packed as packed_sequences
+
+__all__ = [
+    "as_list", "complex_numbers", "of_examples", "one_for_each", "options", "packed", "place", "texts",
+]  # fmt: skip
+
+
+def texts(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``expected string or bytes-like object, got 'Tensor'``: a text, or several of them."""
+    for place, _ in moves.among(moves.blamed):
+        yield moves.put(place, Constant(list(SENTENCES)), 0.3)
+        yield moves.put(place, Constant(SENTENCES[0]), 0.4)
+
+
+def packed(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``'Tensor' object has no attribute 'batch_sizes'``: sequences that are packed."""
+    for place, recipe in moves.among(moves.suspects):
+        width = recipe.shape[-1] if recipe.shape else moves.clues.widths[0]
+        yield moves.put(place, packed_sequences(moves.clues.lengths[0], BATCH, width), 0.1)
+
+
+def one_for_each(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``'float' object has no attribute 'device'``: a tensor with a number of each example."""
+    for place, part in moves.parts.items() if hasattr(torch.Tensor, match[2]) else ():
+        if isinstance(part, Constant) and type(part.value).__name__ == match[1]:
+            fraction = TensorRecipe((BATCH,), "uniform")
+            whole = TensorRecipe((BATCH,), "full", torch.int64, part.value)
+            yield moves.put(place, fraction if match[1] == "float" else whole, 0.1)
+
+
+def of_examples(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``int() argument must be a number, not 'list'``: a number of each example is wanted, mostly how long it is."""
+    for place, recipe in moves.among(moves.blamed):
+        if len(recipe.shape) > 1:
+            sizes = {other.shape[1] for _, other in moves.tensors() if len(other.shape) > 1 and other is not recipe}
+            for steps in dict.fromkeys([max(sizes, default=recipe.shape[1]), moves.clues.lengths[0]]):
+                yield moves.put(place, TensorRecipe((BATCH,), "full", torch.int64, steps), 0.1)
+
+
+def as_list(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """A list of tensors was wanted where one was given."""
+    for place, recipe in moves.tensors():
+        if recipe.shape and len(place) == 1:
+            item = recipe.with_shape(recipe.shape[1:])
+            yield moves.put(place, Listing((item, item)), 1.5)
+            yield moves.put(place, Listing((recipe, recipe)), 1.6)
+
+
+def place(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``only integer tensors of a single element can be converted to an index``: a place in a list is a number."""
+    for place, _ in moves.among(moves.blamed):
+        yield moves.put(place, Constant(0), 0.1)
+
+
+def options(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``mode must be 'a' or 'b', got ...``: one of those."""
+    names = [each for each in re.findall(r"\w+", match.string[: match.start(1)]) if (each,) in moves.parts]
+    for word in dict.fromkeys(re.findall(r"['\"](\w+)['\"]", match[1])):
+        for name in names[-1:]:
+            yield moves.put((name,), Constant(word), 0.3)
+
+
+def complex_numbers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``not implemented for tensors with non-complex dtypes``: complex numbers of the same shape."""
+    for place, recipe in moves.among(moves.suspects):
+        if recipe.dtype.is_floating_point:
+            yield moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), 0.3)
