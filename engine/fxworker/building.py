@@ -9,7 +9,7 @@ import ast
 import contextlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
@@ -38,6 +38,7 @@ from fxworker.meta import OnMeta
 from fxworker.offline import weights_are_absent
 from fxworker.packages import with_packages
 from fxworker.slicing import names_in
+from fxworker.wholes import part_of, scope_with_wholes
 from fxworker.wire import LOCALS, Construct, Provenance, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
@@ -59,10 +60,14 @@ _MADE_UP: Final = frozenset[Provenance]({"inferred", "remembered"})
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A model, and the way that built it; None for a function, and for an instance, which the file built itself."""
+    """A model, and the way that built it; None for a function, and for an instance, which the file built itself.
+
+    `inputs` is what it is called with where it is a part of a model of another file, an argument list.
+    """
 
     root: Any
     construct: Construct | None
+    inputs: str = ""
 
     @property
     def is_made_up(self) -> bool:
@@ -109,6 +114,7 @@ def build(
         found = _resolve(scope, target.callee)
     except (KeyError, AttributeError, NotReachedError) as error:
         return _not_there(error)
+    scope = scope_with_wholes([hint, *(each.expression for each in target.constructs)], target, loaded, scope)
     if target.kind == "function":
         return Built(found, None)
     if target.kind == "instance" or isinstance(found, nn.Module):
@@ -127,7 +133,7 @@ def build(
             failed = failed or result
         if construct.source in EXPLICIT:
             return result
-    return _unaided(target, found, loaded, make, failed, hint, on_guess)
+    return _unaided(target, found, loaded, make, failed, hint, on_guess, scope)
 
 
 def class_of(target: TraceTarget, loaded: Loaded) -> type | None:
@@ -217,9 +223,9 @@ def _unaided(
     failed: Unbuilt | None,
     hint: str,
     on_guess: Callable[[], bool] | None,
+    scope: dict[str, Any],
 ) -> Built | Unbuilt:
     """Build a class that nothing in the request could build: without arguments, or with inferred ones."""
-    scope = scope_of(loaded, target.qualname)
     required = required_parameters(cls)
     bare = _evaluate(Construct(f"{target.callee}()", "no arguments"), scope, make) if not required else None
     if isinstance(bare, Built):
@@ -241,9 +247,13 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     """Build a class with arguments that are searched for."""
     scope = scope_of(loaded, target.qualname)
     search = _search(target, cls, loaded, scope)
-    # A function that makes the parts as well makes better ones.
+    # A function that makes the parts as well makes better ones, and so does a model that has all this as a part.
     found = _by_functions(cls, loaded, scope) if search.stands_in else None
-    found = found or search.run()
+    part = in_wholes(target, loaded, make) if search.makes_up and found is None else None
+    found = found or (search.run() if part is None else None)
+    part = part or (in_wholes(target, loaded, make) if found is None else None)
+    if part is not None:
+        return part
     for name in methods_making(cls) if found is None else ():
         maker = Search(f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False))
         found = found or maker.run()
@@ -258,6 +268,23 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
         return _evaluate(construct, scope_with(names_in(expression), loaded, scope), make)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
+
+
+def in_wholes(target: TraceTarget, loaded: Loaded, make: _Maker = attempt) -> Built | None:
+    """Return an instance of a target's class as a model of another file has it, None where none can be built."""
+    cls = class_of(target, loaded) if target.wholes else None
+    if cls is None:
+        return None
+    scope = scope_of(loaded, target.qualname)
+    part = part_of(target, cls, loaded, scope, partial(attempt, real=False))
+    if part is None:
+        return None
+    construct = Construct(part.expression, "inferred")
+    if make is attempt:
+        found = _set_up(part.root, construct)
+    else:
+        found = _evaluate(construct, scope_with_wholes([part.expression], target, loaded, scope), make)
+    return replace(found, inputs=part.inputs) if isinstance(found, Built) else None
 
 
 def _by_functions(cls: Any, loaded: Loaded, scope: dict[str, Any]) -> tuple[str, Any] | None:

@@ -22,7 +22,7 @@ from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxworker import sample, sandbox
 from fxworker.absent import lacks_base
 from fxworker.blackbox import passing
-from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, misbuilt
+from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, in_wholes, misbuilt
 from fxworker.capturing import captured_with
 from fxworker.children import disarm_timers
 from fxworker.compiling import leave_compiler_alone
@@ -38,7 +38,9 @@ from fxworker.prepared import Prepared
 from fxworker.reporting import Reporter
 from fxworker.subjects import Subject
 from fxworker.sums import Clock, overall, total
+from fxworker.wholes import wholes_in
 from fxworker.wire import (
+    Construct,
     EarlyReport,
     Enclosed,
     Guard,
@@ -50,6 +52,7 @@ from fxworker.wire import (
     TraceReport,
     TraceRequest,
     TraceTarget,
+    Whole,
     decode,
     digest,
     encode,
@@ -112,12 +115,18 @@ def trace(
             on_traced(session.report(), frozenset(each.target.qualname for each in session.traces))
         session.describe_all()
     document.hints = session.found
+    read = {each.path for traced in session.traces for each in _wholes_of(traced.target, traced.built.construct)}
     return replace(
         session.report(),
         problems=(*problems, *session.left_alone()),
-        dependencies=document.dependencies(loaded.failures),
+        dependencies=tuple(sorted(read.union(document.dependencies(loaded.failures)))),
         unfinished=bool(session.late),
     )
+
+
+def _wholes_of(target: TraceTarget, construct: Construct | None) -> Iterator[Whole]:
+    """Return the models of other files of which a target was built as a part."""
+    return wholes_in(construct.expression if construct is not None else "", target)
 
 
 def rehearse(request: TraceRequest, document: Document, prepared: Prepared) -> None:
@@ -283,7 +292,7 @@ class _Session:
         """Trace a target that could be built."""
         clock = Clock()
         built = subject.built
-        sources = self._sources(target, built.root)
+        sources = self._sources(target, built)
         finder = Finder(sources, lambda: self.on_target(self.request.targets.index(target), False))
         steps = diagnose_in_steps(
             built.root,
@@ -385,12 +394,13 @@ class _Session:
             self.found[target.qualname] = replace(hint, tried=problem.explanation, unbuilt=definition)
         return (problem,)
 
-    def _sources(self, target: TraceTarget, root: Any) -> Sources:
+    def _sources(self, target: TraceTarget, built: Built) -> Sources:
         """Return where inputs of a model may come from."""
         hint = self._hint(target)
         search = not hint.unfed or hint.unfed != self.loaded.dependence(target.qualname)
         known = None if search else Unknown(tuple(filter(None, hint.doubtful.split(","))), hint.guess, hint.complaint)
-        return Sources(target, root, self.loaded, hint.inputs, partial(self._may_guess, target), search, known)
+        inputs = built.inputs or hint.inputs
+        return Sources(target, built.root, self.loaded, inputs, partial(self._may_guess, target), search, known)
 
     def _fed(self, target: TraceTarget, built: Built, feeder: Feeder, diagnosis: Diagnosis) -> Fed:
         """Feed a traced model, and note what the next trace may begin with."""
@@ -415,24 +425,33 @@ class _Session:
 
     def _fit(self, traced: _Traced, feeder: Feeder, fed: Fed) -> None:
         """Look for other arguments of a model that cannot be fed with those that were made up for it."""
-        if fed.in_vain is None or not traced.built.is_made_up:
-            return
         target = traced.target
+        if fed.in_vain is None or not traced.built.is_made_up or any(_wholes_of(target, traced.built.construct)):
+            return
         if self.fitting_s <= 0 or self._is_over():
             # There is no time left for it; it is looked at again the next time.
             self.found[target.qualname] = replace(self.found[target.qualname], unfed="")
             return
         clock = Clock()
-        fitted = feeder.fit(traced.built, fed, min(self.fitting_s, _FITTING_EACH))
+        construct, inputs = self._in_a_whole(target), ""
+        if construct is not None:
+            construct, inputs = construct
+        elif (fitted := feeder.fit(traced.built, fed, min(self.fitting_s, _FITTING_EACH))) is not None:
+            construct, inputs = fitted.built.construct, fitted.inputs.expression
         self.fitting_s -= clock.lap() / 1000
-        if fitted is not None and fitted.built.construct is not None:
-            self.fitted[target.qualname] = replace(
-                self._hint(target),
-                construct=fitted.built.construct.expression,
-                inputs=fitted.inputs.expression,
-                unfed="",
-            )
+        if construct is not None:
+            hint = self._hint(target)
+            self.fitted[target.qualname] = replace(hint, construct=construct.expression, inputs=inputs, unfed="")
         self.on_target(self.request.targets.index(target), False)
+
+    def _in_a_whole(self, target: TraceTarget) -> tuple[Construct, str] | None:
+        """Return how a model of another file has a target's class as a part, and what it calls that with."""
+        if not target.wholes or not self._may_guess(target):
+            return None
+        part = in_wholes(target, self.loaded)
+        return (
+            (part.construct, part.inputs) if part is not None and part.construct is not None and part.inputs else None
+        )
 
     def _may_guess(self, target: TraceTarget) -> bool:
         """Say that what follows is a guess; False where one went badly before and the definition is the same."""
@@ -541,5 +560,7 @@ class _Session:
         """Return what names all that a report follows from; none for one that time has cut short."""
         dependence, target = self.dependence, traced.target
         if dependence is None or diagnosis.cut or not dependence.covers(target, traced.built.root, diagnosis.graph):
+            return ""
+        if any(_wholes_of(target, traced.built.construct)):
             return ""
         return dependence.key(target)

@@ -198,12 +198,20 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """A class of another file whose constructor makes instances of a target's class."""
+
+    path: str
+    qualname: str
+
+
+@dataclass(frozen=True, slots=True)
 class TraceTarget:
     """Something in a file that can be traced, found by syntax alone.
 
     `constructs` and `inputs` are tried in order; the report says which one applied. An empty `constructs` leaves it
     to the worker to try the constructor without arguments and then to infer arguments. `name` is the span of the
-    name in its definition.
+    name in its definition. `wholes` are the models that it may be a part of.
     """
 
     qualname: str
@@ -211,6 +219,7 @@ class TraceTarget:
     name: Span
     constructs: tuple[Construct, ...] = ()
     inputs: tuple[Inputs, ...] = ()
+    wholes: tuple[Whole, ...] = ()
 
     @property
     def callee(self) -> str:
@@ -740,6 +749,7 @@ _CODECS: dict[Any, _Codec] = {
         Problem,
         Construct,
         Inputs,
+        Whole,
         TraceTarget,
         Overlay,
         Limits,

@@ -2,7 +2,8 @@
 
 An index says which files call which capitalised name. It is made by looking for `Name(`, and for `dict(type="Name"`,
 in their text alone, once, and brought up to date by the files' times. Only files that call a class which is asked about
-are parsed. A call counts if what it needs is known in the class's own module, where it will be evaluated.
+are parsed. A call counts if what it needs is known in the class's own module, where it will be evaluated. A call in
+the constructor of another class needs that one's arguments: then this class is a part of the other one, the whole.
 """
 
 import ast
@@ -20,7 +21,7 @@ from fxls.discovery.index import ModelIndex, ordered
 from fxls.discovery.names import Names, module_level, names_of
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import example_code, parse
-from fxworker.wire import Construct, Inputs
+from fxworker.wire import Construct, Inputs, Whole
 
 _CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
 _DESCRIBED: Final = re.compile(r"""\btype(?:=|["']: ?)["'](?:\w+\.)*([A-Z]\w*)["']""")
@@ -60,6 +61,9 @@ class Calls:
     _sites: dict[tuple[str, str, tuple[int, int]], Sites] = field(
         default_factory=dict[tuple[str, str, tuple[int, int]], Sites]
     )
+    _makers: dict[tuple[str, str, tuple[int, int]], tuple[str, ...]] = field(
+        default_factory=dict[tuple[str, str, tuple[int, int]], tuple[str, ...]]
+    )
 
     def look(self) -> None:
         """Look through the folder, at files that are new or have changed."""
@@ -91,6 +95,7 @@ class Calls:
                 each,
                 constructs=ordered((*each.constructs, *found[each.qualname][0])),
                 inputs=ordered((*each.inputs, *found[each.qualname][1])),
+                wholes=() if found[each.qualname][0] else self._wholes_of(each.qualname, index.path),
             )
             if each.qualname in found
             else each
@@ -118,6 +123,29 @@ class Calls:
             if len(constructs) >= _MOST:
                 break
         return constructs[:_MOST], inputs[:_MOST]
+
+    def _wholes_of(self, name: str, path: str) -> tuple[Whole, ...]:
+        """Return the classes of other files that make instances of a class, those of the nearest files first."""
+        files = [each for each in self._callers.get(name, ()) if each != path and each.endswith(".py")]
+        files = [each for each in files if not _TEST.search(each)]
+        files.sort(key=lambda other: (-len(os.path.commonpath([other, path])), other))
+        found: list[Whole] = []
+        for other in files[:_MOST_PARSED]:
+            found += [Whole(other, each) for each in self._makers_in(other, name, path)]
+            if len(found) >= _MOST:
+                break
+        return tuple(found[:_MOST])
+
+    def _makers_in(self, path: str, name: str, definition: str) -> tuple[str, ...]:
+        """Return the classes in a file whose constructors make instances of a class of another one."""
+        key = path, name, self._times.get(path, (0, 0))
+        if key not in self._makers:
+            if len(self._makers) >= _MOST_KEPT:
+                self._makers.clear()
+            tree = parse(path, _text(path))
+            means = isinstance(tree, ast.Module) and _means(names_of(tree), name, definition)
+            self._makers[key] = tuple(_makers_of(name, tree)) if means and isinstance(tree, ast.Module) else ()
+        return self._makers[key]
 
     def _sites_in(self, path: str, name: str, definition: str) -> Sites:
         """Return the calls of a class in a file, none where the name means another."""
@@ -149,6 +177,20 @@ def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
             for mine, theirs in ((found.constructs, sites.constructs), (found.inputs, sites.inputs)):
                 mine.setdefault(name, []).extend(theirs.get(name, []))  # pyright: ignore[reportArgumentType] — Alike.
     return found
+
+
+def _makers_of(name: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the classes of a file whose constructors call a name."""
+    for cls in tree.body:
+        if not isinstance(cls, ast.ClassDef):
+            continue
+        makes = (each for each in cls.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
+        if any(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+            for constructor in makes
+            for node in ast.walk(constructor)
+        ):
+            yield cls.name
 
 
 def _means(names: Names, name: str, definition: str) -> bool:

@@ -128,3 +128,66 @@ def test_a_configuration_describes_what_a_registry_builds(workspace):
         configs__base_py="model = dict(type='pkg.Net', width=7, depth=dict(a=2))\nother = {'type': 'Other'}\n"
     )
     assert found(folder) == (["Net(width=7, depth=dict(a=2))"], [])
+
+
+def wholes(folder):
+    path, text = str(folder / "src/pkg/net.py"), (folder / "src/pkg/net.py").read_text()
+    calls = Calls(str(folder))
+    calls.look()
+    return [(each.path, each.qualname) for each in calls.completed(discover(path, text), text).target("Net").wholes]
+
+
+def test_the_models_of_other_files_that_have_a_class_as_a_part_are_known(workspace):
+    folder = workspace(
+        src__pkg__big_py="""
+        from torch import nn
+        from .net import Net
+
+        class Other(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.calls_none = Nets(3)
+
+        class Big(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.net = nn.ModuleList(Net(width, index) for index in range(width))
+        """,
+        src__far__away_py="""
+        from pkg.net import Net
+
+        class Far:
+            def __init__(self, depth):
+                self.net = Net(depth, depth)
+        """,
+        src__pkg__another_py="""
+        from elsewhere import Net
+
+        class Another:
+            def __init__(self, width):
+                self.net = Net(width, width)
+        """,
+        tests__test_net_py="""
+        from pkg.net import Net
+
+        class Test:
+            def __init__(self, width):
+                self.net = Net(width, width)
+        """,
+    )
+    assert wholes(folder) == [(f"{folder}/src/pkg/big.py", "Big"), (f"{folder}/src/far/away.py", "Far")]
+
+
+def test_a_class_that_is_built_as_it_stands_needs_no_model_around_it(workspace):
+    folder = workspace(
+        src__pkg__big_py="""
+        from .net import Net
+
+        class Big:
+            def __init__(self, width):
+                self.net = Net(width, 4)
+                self.small = Net(3, 4)
+        """
+    )
+    assert found(folder)[0] == ["Net(3, 4)"]
+    assert wholes(folder) == []

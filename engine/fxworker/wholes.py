@@ -1,0 +1,270 @@
+"""A class as the models of other files use it: built as one of their parts, and fed with what it is given there.
+
+`Block(attention, dim)` in `blocks.py` says little about its attention; `Net` in `net.py` makes the blocks with the one
+that is meant. So that model is built, with arguments that are searched for if need be, and its first block is taken.
+What it imports is for this alone: the project's other modules are not there afterwards, as they have not been before.
+"""
+
+import ast
+import contextlib
+import inspect
+import os
+import sys
+import time
+import types
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from fxengine.inputs import InferredInputs, infer_inputs
+from fxengine.inputs.recipes import Recipe, TensorRecipe
+from fxengine.shapes_only import ShapesOnly
+from fxworker.absent import importing
+from fxworker.arguments import Search
+from fxworker.loading import Loaded
+from fxworker.packages import Place, import_named, place_of
+from fxworker.wire import TraceTarget, Whole
+
+_SECONDS: Final = 1.0
+"""How long arguments are searched for of one model that has the class as a part."""
+
+_SECONDS_OF_INPUTS: Final = 0.5
+"""How long inputs are searched for of it."""
+
+_SECONDS_OF_ALL: Final = 4.0
+"""How long all that may take, for all classes of a file."""
+
+_KEPT: Final = "wholes"
+_SPENT: Final = "seconds of wholes"
+"""What the models are kept as that were built for a file, and the time that they took."""
+
+_NOTHING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A model of another file.
+
+    Attributes:
+        expression: The call that built it, as it reads in the file that asks for a part.
+        root: The model.
+        inputs: What it runs on, as far as that was found.
+    """
+
+    expression: str
+    root: nn.Module
+    inputs: InferredInputs
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An instance of a class in a model of another file.
+
+    Attributes:
+        expression: What gives it.
+        root: The instance.
+        inputs: What it is called with there, as an argument list; empty if that is not known.
+    """
+
+    expression: str
+    root: nn.Module
+    inputs: str
+
+
+def part_of(
+    target: TraceTarget, cls: type, loaded: Loaded, scope: Mapping[str, Any], make: Callable[[Callable[[], Any]], Any]
+) -> Part | None:
+    """Return an instance of a class as the models of other files make it, None where none of them can be built.
+
+    Args:
+        target: What the class is the target of.
+        cls: The class.
+        loaded: The file's module.
+        scope: The names that expressions about the file's models may use.
+        make: Calls what builds a model.
+    """
+    known: dict[Whole, _Model | None] = loaded.inner.setdefault(_KEPT, {})
+    until = time.process_time() + _SECONDS_OF_ALL - loaded.inner.get(_SPENT, 0.0)
+    for whole in target.wholes:
+        if whole not in known and time.process_time() < until:
+            begun = time.process_time()
+            known[whole] = _model(whole, loaded, scope, make)
+            loaded.inner[_SPENT] = loaded.inner.get(_SPENT, 0.0) + time.process_time() - begun
+        model = known.get(whole)
+        modules = model.root.named_modules() if model is not None else ()
+        path = next((name for name, each in modules if type(each) is cls), "")
+        if model is not None and path:
+            part = model.root.get_submodule(path)
+            return Part(f"{model.expression}{_steps(model.root, path)}", part, _given(model, part))
+    return None
+
+
+def scope_with_wholes(
+    expressions: Iterable[str], target: TraceTarget, loaded: Loaded, scope: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a scope that has the packages of those models in other files which expressions build."""
+    found = dict(scope)
+    for whole in wholes_in("\n".join(expressions), target):
+        place = _place_of(whole)
+        with contextlib.suppress(Exception, SystemExit), _visiting(loaded, place):
+            found |= _names_of(place, scope)
+    return found
+
+
+def wholes_in(expression: str, target: TraceTarget) -> Iterator[Whole]:
+    """Yield the models of which an expression makes a target a part."""
+    for whole in target.wholes:
+        if f"{_place_of(whole).name}.{whole.qualname}(" in expression:
+            yield whole
+
+
+def _place_of(whole: Whole) -> Place:
+    text = Path(whole.path).read_text(encoding="utf-8", errors="replace") if os.path.isfile(whole.path) else ""
+    return place_of(whole.path, text, sys.path)
+
+
+def _names_of(place: Place, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the name that the name of an imported module begins with, and what it stands for.
+
+    Raises:
+        NameError: The file means something else by it.
+    """
+    first = place.name.partition(".")[0]
+    if scope.get(first, sys.modules[first]) is not sys.modules[first]:
+        raise NameError(first)
+    return {first: sys.modules[first]}
+
+
+@contextlib.contextmanager
+def _visiting(loaded: Loaded, place: Place) -> Generator[None]:
+    """Import the module of a place, which sees the file as it is loaded; then let the project's be as before.
+
+    Raises:
+        BaseException: What importing it raises.
+    """
+    before = dict(sys.modules)
+    try:
+        sys.modules.pop(place.name, None)
+        sys.modules |= dict.fromkeys(_names_of_file(str(loaded.module.__file__)), loaded.module)
+        importing(partial(import_named, place.name))
+        yield
+    finally:
+        for name, module in list(sys.modules.items()):
+            if name not in before and _is_in(place.root, module):
+                del sys.modules[name]
+        sys.modules |= before
+
+
+def _names_of_file(path: str) -> Iterator[str]:
+    """Yield the names by which other modules may import a file."""
+    for root in sys.path:
+        if root and path.startswith(root + os.sep):
+            name = os.path.splitext(os.path.relpath(path, root))[0].replace(os.sep, ".")
+            if all(part.isidentifier() for part in name.split(".")):
+                yield name
+
+
+def _is_in(folder: str, module: types.ModuleType) -> bool:
+    """Whether a module is of a project; a bare package is what lies in it."""
+    folders = list(getattr(module, "__path__", ()))
+    return any(each.startswith(folder) for each in (getattr(module, "__file__", None) or "", *folders))
+
+
+def _model(
+    whole: Whole, loaded: Loaded, scope: Mapping[str, Any], make: Callable[[Callable[[], Any]], Any]
+) -> _Model | None:
+    """Return a model of another file, with arguments that are searched for; None if that cannot be built."""
+    place = _place_of(whole)
+    with contextlib.suppress(Exception, SystemExit), _visiting(loaded, place):
+        names, own = _names_of(place, scope), vars(sys.modules[place.name])
+        cls = own[whole.qualname]
+        if isinstance(cls, type) and issubclass(cls, nn.Module):
+            search = Search(f"{place.name}.{whole.qualname}", cls, {**own, **names}, make)
+            expression, root = (None if search.stands_in else search.run(seconds=_SECONDS)) or ("", None)
+            if root is not None:
+                expression = _qualified(expression, place.name, own, {**scope, **names})
+                return _Model(expression, root, infer_inputs(root, budget_s=_SECONDS_OF_INPUTS))
+    return None
+
+
+def _qualified(expression: str, module: str, own: Mapping[str, Any], scope: Mapping[str, Any]) -> str:
+    """Return an expression of another module as it reads in a scope: with that module's name before its names."""
+    tree = ast.parse(expression, mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in own and scope.get(node.id, _NOTHING) is not own[node.id]:
+            node.id = f"{module}.{node.id}"
+    return ast.unparse(tree)
+
+
+def _steps(root: nn.Module, path: str) -> str:
+    """Return what stands behind an expression of a module for one of its parts."""
+    steps, owner = "", root
+    for name in path.split("."):
+        if name.isidentifier():
+            steps += f".{name}"
+        elif name.isdigit() and isinstance(owner, nn.ModuleList | nn.Sequential):
+            steps += f"[{name}]"
+        else:
+            return f".get_submodule({path!r})"
+        owner = owner.get_submodule(name)
+    return steps
+
+
+def _given(model: _Model, part: nn.Module) -> str:
+    """Return what a model calls one of its parts with, as an argument list; empty if that cannot be found out."""
+    root, found = model.root, model.inputs
+    if not found.usable:
+        return ""
+    calls: list[str] = []
+
+    def note(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not calls:
+            given = [_written(each, recipes) for each in args]
+            named = [f"{name}={_written(each, recipes)}" for name, each in kwargs.items()]
+            calls.append(", ".join((*given, *named)))
+
+    recipes = dict(_recipes(root, found))
+    handle = part.register_forward_pre_hook(note, with_kwargs=True)
+    # It may need data behind the call that is looked for.
+    with contextlib.suppress(Exception), torch.no_grad(), ShapesOnly(root):
+        root(*found.args, **found.kwargs)
+    handle.remove()
+    return calls[0] if calls else ""
+
+
+def _recipes(root: nn.Module, found: InferredInputs) -> Iterator[tuple[int, Recipe]]:
+    """Yield how tensors are made that a model is given, by their identities."""
+    values = inspect.signature(root.forward).bind(*found.args, **found.kwargs).arguments
+    for name, recipe in found.recipes.items():
+        if isinstance(recipe, TensorRecipe) and isinstance(values.get(name), Tensor):
+            yield id(values[name]), recipe
+
+
+def _written(value: Any, recipes: Mapping[int, Recipe]) -> str:
+    """Return the source of a value like one that a part was given.
+
+    Raises:
+        TypeError: There is no source for it.
+    """
+    match value:
+        case Tensor() if id(value) in recipes:
+            return recipes[id(value)].expression
+        case Tensor() if value.dtype is torch.bool:
+            return TensorRecipe(tuple(value.shape), "ones", value.dtype).expression
+        case Tensor():
+            fill = "normal" if value.is_floating_point() or value.is_complex() else "zeros"
+            return TensorRecipe(tuple(value.shape), fill, value.dtype).expression
+        case None | bool() | int() | float() | str():
+            return repr(value)
+        case tuple() | list():
+            inner = ", ".join(_written(each, recipes) for each in value)
+            return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if len(value) == 1 else f"({inner})"
+        case dict():
+            return "{" + ", ".join(f"{key!r}: {_written(each, recipes)}" for key, each in value.items()) + "}"
+        case _:
+            raise TypeError(type(value).__name__)

@@ -1,0 +1,136 @@
+"""Classes whose arguments nobody can guess, and which a model of another file has as a part."""
+
+import re
+
+import pytest
+
+from fxls.discovery import discover
+from fxls.discovery.elsewhere import Calls
+from fxls.discovery.roots import roots_of
+
+LAYERS = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+
+    def forward(self, query, key, mask):
+        q, k, v = self.qkv(query).chunk(3, dim=-1)
+        return (q @ k.transpose(-1, -2)).softmax(-1) @ v, mask
+
+class Layer(nn.Module):
+    def __init__(self, attention, settings, width):
+        super().__init__()
+        self.attention, self.settings = attention, settings
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x, mask=None):
+        y, mask = self.attention(x, x, mask)
+        if self.settings.residual_is_wanted:
+            y = x + y
+        return self.norm(y).view(x.shape[0], x.shape[1], self.settings.width)
+
+class Stack(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask=mask)
+        return x
+"""
+
+MODEL = """
+import sys
+from dataclasses import dataclass
+
+from torch import nn
+from {module} import Attention, Layer, Stack
+
+IMPORTED = "imported"
+
+@dataclass
+class Settings:
+    width: int = 48
+    residual_is_wanted: bool = True
+
+class Model(nn.Module):
+    def __init__(self, heads, settings: Settings = Settings()):
+        super().__init__()
+        self.embed = nn.Embedding(100, settings.width)
+        self.body = Stack([Layer(Attention(settings.width, heads), settings, settings.width) for _ in range(2)])
+
+    def forward(self, ids):
+        return self.body(self.embed(ids))
+"""
+
+
+@pytest.fixture(params=["package", "namespace", "beside"])
+def project(tmp_path, request):
+    folder = tmp_path / "net" if request.param != "beside" else tmp_path
+    folder.mkdir(exist_ok=True)
+    (tmp_path / ".git").mkdir()
+    if request.param == "package":
+        (folder / "__init__.py").write_text("from net.model import Model\n")
+    module = {"package": ".layers", "namespace": "net.layers", "beside": "layers"}[request.param]
+    (folder / "layers.py").write_text(LAYERS)
+    (folder / "model.py").write_text(MODEL.format(module=module))
+    return folder / "layers.py"
+
+
+def traced(worker, path, text=None):
+    text = text or path.read_text()
+    folder = next(each for each in path.parents if (each / ".git").exists())
+    calls = Calls(str(folder))
+    calls.look()
+    index = calls.completed(discover(str(path), text), text)
+    return worker.trace(path, text, roots=roots_of(str(path), (str(folder),)), targets=index.targets)
+
+
+def test_a_part_is_built_and_fed_as_the_model_of_another_file_does_it(worker, project):
+    report = traced(worker, project)
+    stack = next(each for each in report.targets if each.qualname == "Stack")
+    assert stack.construct.expression.endswith(".body")
+    assert "Model(" in stack.construct.expression
+    assert re.fullmatch(r"torch\.randn\(2, \d+, 48\)", stack.inputs.expression)
+    assert not [each for target in report.targets for each in target.problems if each.severity == "error"]
+    # What the stack contains was traced as a part of it, with the settings and the attention that are meant.
+    inside = {each.qualname: each.enclosed_by for each in report.targets}
+    assert inside == {"Stack": "", "Layer": "Stack", "Attention": "Stack"}
+    assert str(project.with_name("model.py")) in report.dependencies
+
+
+def test_an_edit_finds_the_part_again(worker, project):
+    first = traced(worker, project)
+    text = LAYERS.replace("y = x + y", "y = x + y.sort()")
+    for _ in range(2):
+        report = traced(worker, project, text)
+        stack, before = (next(t for t in each.targets if t.qualname == "Stack") for each in (report, first))
+        assert stack.construct == before.construct
+        assert "FX202" in {each.code for each in stack.problems}
+
+
+def test_a_model_that_cannot_be_imported_is_no_hindrance(worker, project):
+    project.with_name("model.py").write_text(MODEL.format(module="layers").replace("import sys", "raise SystemExit(3)"))
+    report = traced(worker, project)
+    assert {each.qualname: each.status for each in report.targets}["Layer"] != "not traced"
+
+
+def test_what_a_class_calls_by_the_name_of_the_package_stays_what_it_means(worker, project):
+    text = "net = model = None\n" + LAYERS.replace("self.heads = heads", "self.heads = heads, net, model")
+    project.write_text(text)
+    report = traced(worker, project, text)
+    assert all("Model(" not in each.construct.expression for each in report.targets if each.construct)
+
+
+def test_numbers_are_guessed_without_another_file(worker, project):
+    text = LAYERS.partition("class Layer")[0]
+    project.write_text(text)
+    report = traced(worker, project, text)
+    (target,) = report.targets
+    assert target.construct.expression.startswith("Attention(")
