@@ -449,18 +449,18 @@ def lacks_base(value: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def _called_for_nothing(cls: type) -> frozenset[str]:
-    """Return the methods that a class calls on itself, and the bases of its file, without keeping what they give."""
-    path = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    tree = tree_of(path) if isinstance(path, str) else None
-    names = {each.__name__ for each in cls.__mro__}
-    found = set[str]()
-    for node in ast.walk(tree) if tree is not None else ():
-        for each in ast.walk(node) if isinstance(node, ast.ClassDef) and node.name in names else ():
-            match each:
-                case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name))):
-                    found.add(name)
-                case _:
-                    pass
+    """Return the methods that a class and its bases call on themselves without keeping what they give."""
+    own = [each for each in cls.__mro__ if not (each.__module__.startswith("torch.") or each is object)]
+    names, found = {each.__name__ for each in own}, set[str]()
+    for path in {getattr(sys.modules.get(each.__module__), "__file__", None) for each in own}:
+        tree = tree_of(path) if isinstance(path, str) and path != __file__ else None
+        for node in ast.walk(tree) if tree is not None else ():
+            for each in ast.walk(node) if isinstance(node, ast.ClassDef) and node.name in names else ():
+                match each:
+                    case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name))):
+                        found.add(name)
+                    case _:
+                        pass
     return frozenset(found)
 
 

@@ -27,6 +27,7 @@ from fxengine.shapes_only import ShapesOnly
 from fxworker.absent import importing
 from fxworker.arguments import Search
 from fxworker.loading import Loaded
+from fxworker.makers import made_in
 from fxworker.packages import Place, import_named, place_of
 from fxworker.wire import TraceTarget, Whole
 
@@ -97,8 +98,8 @@ def part_of(
             loaded.inner[_SPENT] = loaded.inner.get(_SPENT, 0.0) + time.process_time() - begun
         model = known.get(whole)
         modules = model.root.named_modules() if model is not None else ()
-        path = next((name for name, each in modules if type(each) is cls), "")
-        if model is not None and path:
+        path = next((name for name, each in modules if type(each) is cls), None)
+        if model is not None and path is not None:
             part = model.root.get_submodule(path)
             return Part(f"{model.expression}{_steps(model.root, path)}", part, _given(model, part))
     return None
@@ -119,7 +120,7 @@ def scope_with_wholes(
 def wholes_in(expression: str, target: TraceTarget) -> Iterator[Whole]:
     """Yield the models of which an expression makes a target a part."""
     for whole in target.wholes:
-        if f"{_place_of(whole).name}.{whole.qualname}(" in expression:
+        if f".{whole.qualname}(" in expression and expression.startswith(_place_of(whole).name.partition(".")[0]):
             yield whole
 
 
@@ -140,6 +141,22 @@ def _names_of(place: Place, scope: Mapping[str, Any]) -> dict[str, Any]:
     return {first: sys.modules[first]}
 
 
+def _full_name(place: Place, whole: Whole, maker: Any) -> str:
+    """Return the name that leads to what makes a model, from the package on: that of its module, or of one around it.
+
+    Raises:
+        NameError: There is none, as a package calls something else by the name of the module.
+    """
+    parts = place.name.split(".")
+    for count in range(len(parts), 0, -1):
+        value: Any = sys.modules[parts[0]]
+        for part in (*parts[1:count], whole.qualname):
+            value = getattr(value, part, None)
+        if value is maker:
+            return ".".join((*parts[:count], whole.qualname))
+    raise NameError(whole.qualname)
+
+
 @contextlib.contextmanager
 def _visiting(loaded: Loaded, place: Place) -> Generator[None]:
     """Import the module of a place, which sees the file as it is loaded; then let the project's be as before.
@@ -148,9 +165,11 @@ def _visiting(loaded: Loaded, place: Place) -> Generator[None]:
         BaseException: What importing it raises.
     """
     before = dict(sys.modules)
+    path = str(loaded.module.__file__)
     try:
-        sys.modules.pop(place.name, None)
-        sys.modules |= dict.fromkeys(_names_of_file(str(loaded.module.__file__)), loaded.module)
+        for name in {place.name, *_older(place.root, loaded.module)}:
+            sys.modules.pop(name, None)
+        sys.modules |= dict.fromkeys(_names_of_file(path), loaded.module)
         importing(partial(import_named, place.name))
         yield
     finally:
@@ -169,10 +188,43 @@ def _names_of_file(path: str) -> Iterator[str]:
                 yield name
 
 
-def _is_in(folder: str, module: types.ModuleType) -> bool:
+def _older(root: str, loaded: types.ModuleType) -> set[str]:
+    """Return the names of a project's modules that know a file as it was imported, and not as it is loaded."""
+    modules = {name: each for name, each in sys.modules.items() if each is not loaded and _is_in(root, each)}
+    same = {loaded.__name__, *_names_of_file(str(loaded.__file__))}
+    found = {name for name, each in modules.items() if name in same or _has_older(each, same, loaded)}
+    waiting = bool(found)
+    while waiting:
+        knowing = {name for name in modules.keys() - found if not _origins(modules[name]).isdisjoint(found)}
+        waiting = bool(knowing)
+        found |= knowing
+    return found
+
+
+def _has_older(module: types.ModuleType, names: set[str], loaded: types.ModuleType) -> bool:
+    """Whether a module has a class or function of a file that is not the one of the file as it is loaded."""
+    return any(
+        isinstance(each, type | types.FunctionType)
+        and each.__module__ in names
+        and vars(loaded).get(each.__name__) is not each
+        for each in list(vars(module).values())
+    )
+
+
+def _origins(module: types.ModuleType) -> set[str]:
+    """Return the names of the modules that a module has classes or functions of, or itself."""
+    values = list(vars(module).values())
+    found = {each.__module__ for each in values if isinstance(each, type | types.FunctionType)}
+    return found | {each.__name__ for each in values if isinstance(each, types.ModuleType)}
+
+
+def _is_in(folder: str, module: Any) -> bool:
     """Whether a module is of a project; a bare package is what lies in it."""
-    folders = list(getattr(module, "__path__", ()))
-    return any(each.startswith(folder) for each in (getattr(module, "__file__", None) or "", *folders))
+    # Some modules are objects that answer whatever they are asked.
+    known = getattr(module, "__dict__", {})
+    path = known.get("__path__")
+    folders = list(path) if isinstance(path, Iterable) else []
+    return any(isinstance(each, str) and each.startswith(folder + os.sep) for each in (known.get("__file__"), *folders))
 
 
 def _model(
@@ -182,10 +234,12 @@ def _model(
     place = _place_of(whole)
     with contextlib.suppress(Exception, SystemExit), _visiting(loaded, place):
         names, own = _names_of(place, scope), vars(sys.modules[place.name])
-        cls = own[whole.qualname]
-        if isinstance(cls, type) and issubclass(cls, nn.Module):
-            search = Search(f"{place.name}.{whole.qualname}", cls, {**own, **names}, make)
-            expression, root = (None if search.stands_in else search.run(seconds=_SECONDS)) or ("", None)
+        maker = own[whole.qualname]
+        if not isinstance(maker, type) or issubclass(maker, nn.Module):
+            kind = (nn.Module, tuple, list)
+            search = Search(_full_name(place, whole, maker), maker, {**own, **names}, make, kind=kind)
+            expression, value = (None if search.stands_in else search.run(seconds=_SECONDS)) or ("", None)
+            root = made_in(value, nn.Module)
             if root is not None:
                 expression = _qualified(expression, place.name, own, {**scope, **names})
                 return _Model(expression, root, infer_inputs(root, budget_s=_SECONDS_OF_INPUTS))
@@ -204,7 +258,7 @@ def _qualified(expression: str, module: str, own: Mapping[str, Any], scope: Mapp
 def _steps(root: nn.Module, path: str) -> str:
     """Return what stands behind an expression of a module for one of its parts."""
     steps, owner = "", root
-    for name in path.split("."):
+    for name in path.split(".") if path else ():
         if name.isidentifier():
             steps += f".{name}"
         elif name.isdigit() and isinstance(owner, nn.ModuleList | nn.Sequential):

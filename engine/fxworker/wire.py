@@ -199,7 +199,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A class of another file whose constructor makes instances of a target's class."""
+    """A class of another file whose constructor makes instances of a target's class, or a function that does."""
 
     path: str
     qualname: str

@@ -21,6 +21,7 @@ from fxls.discovery.index import ModelIndex, ordered
 from fxls.discovery.names import Names, module_level, names_of
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import example_code, parse
+from fxls.discovery.wholes import makers_of
 from fxworker.wire import Construct, Inputs, Whole
 
 _CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
@@ -125,7 +126,7 @@ class Calls:
         return constructs[:_MOST], inputs[:_MOST]
 
     def _wholes_of(self, name: str, path: str) -> tuple[Whole, ...]:
-        """Return the classes of other files that make instances of a class, those of the nearest files first."""
+        """Return what makes instances of a class in other files, that of the nearest files first."""
         files = [each for each in self._callers.get(name, ()) if each != path and each.endswith(".py")]
         files = [each for each in files if not _TEST.search(each)]
         files.sort(key=lambda other: (-len(os.path.commonpath([other, path])), other))
@@ -137,14 +138,14 @@ class Calls:
         return tuple(found[:_MOST])
 
     def _makers_in(self, path: str, name: str, definition: str) -> tuple[str, ...]:
-        """Return the classes in a file whose constructors make instances of a class of another one."""
+        """Return what makes instances of a class of another file in one."""
         key = path, name, self._times.get(path, (0, 0))
         if key not in self._makers:
             if len(self._makers) >= _MOST_KEPT:
                 self._makers.clear()
             tree = parse(path, _text(path))
             means = isinstance(tree, ast.Module) and _means(names_of(tree), name, definition)
-            self._makers[key] = tuple(_makers_of(name, tree)) if means and isinstance(tree, ast.Module) else ()
+            self._makers[key] = tuple(makers_of(name, tree)) if means and isinstance(tree, ast.Module) else ()
         return self._makers[key]
 
     def _sites_in(self, path: str, name: str, definition: str) -> Sites:
@@ -177,20 +178,6 @@ def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
             for mine, theirs in ((found.constructs, sites.constructs), (found.inputs, sites.inputs)):
                 mine.setdefault(name, []).extend(theirs.get(name, []))  # pyright: ignore[reportArgumentType] — Alike.
     return found
-
-
-def _makers_of(name: str, tree: ast.Module) -> Iterator[str]:
-    """Yield the classes of a file whose constructors call a name."""
-    for cls in tree.body:
-        if not isinstance(cls, ast.ClassDef):
-            continue
-        makes = (each for each in cls.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
-        if any(
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-            for constructor in makes
-            for node in ast.walk(constructor)
-        ):
-            yield cls.name
 
 
 def _means(names: Names, name: str, definition: str) -> bool:

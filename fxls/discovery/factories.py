@@ -45,11 +45,11 @@ def free_factories(path: str, tree: ast.Module, factories: dict[str, str]) -> di
         call = _call_without_arguments(function)
         if call:
             construct = Construct(call, "factory", Location(path, span_of(function)))
-            calls.setdefault(factories[function.name], []).append((_size(function.name), construct))
+            calls.setdefault(factories[function.name], []).append((size_of(function.name), construct))
     return {name: [each for _, each in sorted(found, key=lambda pair: pair[0])] for name, found in calls.items()}
 
 
-def _size(name: str) -> int:
+def size_of(name: str) -> int:
     """Return a rank by the usual words for a variant's size: a small one says as much, and is built sooner."""
     if _TINY.search(name):
         return 0
