@@ -670,3 +670,10 @@ def test_what_fails_by_itself_is_told_as_it_fails_first():
 
 def test_any_tensor_is_one_of_the_default_type():
     captured(lambda x: (x < 0).type(torch.Tensor) * x, X)
+
+
+def test_a_parameter_may_have_the_name_of_the_class_of_devices():
+    def schedule(steps, device):
+        return torch.linspace(0.0, 1.0, steps, device=device) * 2
+
+    captured(schedule, 4, torch.device("cpu"))

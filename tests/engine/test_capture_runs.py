@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import types
 from collections import OrderedDict
 
 import numpy as np
@@ -389,3 +390,59 @@ def test_containers_of_somebodys_own_class_are_asked_nothing():
     assert not fxengine.capture(net, X).problems
 
     assert list(net.kinds) == ["a"]
+
+
+ELSEWHERE = types.ModuleType("elsewhere")
+exec(
+    """
+calls = 0
+table = {}
+
+def count():
+    global calls
+    calls += 1
+    return calls
+
+def first(x):
+    return table.setdefault("x", x)
+
+def through(x):
+    return x * count()
+""",
+    vars(ELSEWHERE),
+)
+count = ELSEWHERE.count
+
+
+class _Calling(nn.Module):
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+
+    def forward(self, x):
+        return self._helped(x)
+
+    def _helped(self, x):
+        return {"count": lambda: x * count(), "first": lambda: ELSEWHERE.first(x), "through": lambda: x * 2}[
+            self.step
+        ]()
+
+
+class _Through(_Calling):
+    def _helped(self, x):
+        return ELSEWHERE.through(x)
+
+
+@pytest.mark.parametrize(
+    ("net", "name"),
+    [(_Calling("count"), "calls"), (_Calling("first"), "table"), (_Through("through"), "calls")],
+)
+def test_what_a_run_leaves_behind_in_another_file_is_told_and_put_back(net, name):
+    found = fxengine.capture(net, X)
+
+    assert f"`{name}`" in found.problems[0].headline
+    assert (ELSEWHERE.calls, ELSEWHERE.table) == (0, {})
+
+
+def test_another_file_that_is_only_asked_is_no_problem():
+    assert not fxengine.capture(_Calling("through"), X).problems

@@ -31,10 +31,10 @@ from fxengine.capturing.keeping import (
     of_slot,
 )  # fmt: skip
 from fxengine.capturing.objects import slots_of
+from fxengine.capturing.reaching import globals_reached, is_of_user
 from fxengine.hierarchy import modules_of, own_values
-from fxengine.module_snapshot import CONTAINERS, copied
+from fxengine.module_snapshot import CONTAINERS, MISSING, copied
 from fxengine.recording import PLAIN_TYPES
-from fxengine.source import is_user_file
 
 __all__ = ["Outside"]
 
@@ -62,6 +62,9 @@ _REGISTRIES: Final = frozenset({"_parameters", "_buffers", "_modules"})
 
 _MOST: Final = 4000
 """How many things are looked at."""
+
+_MOST_ITEMS: Final = 64
+"""How many items a container of another file has that is looked into."""
 
 _DEEPEST: Final = 4
 """Through how many objects and containers a thing is looked for."""
@@ -102,8 +105,16 @@ class Outside:
             self._look_into_class(cls)
         namespaces = {id(each): each for each in (getattr(inspect.unwrap(f), "__globals__", None) for f in functions)}
         for namespace in namespaces.values():
-            if namespace is not None and _is_of_user(namespace):
+            if namespace is not None and is_of_user(namespace):
                 self._look_into_globals(namespace)
+        methods: dict[str, list[FunctionType]] = {}
+        for name, value in (each for cls in kinds for each in vars(cls).items()):
+            if type(value) is FunctionType and not name.startswith("__"):
+                methods.setdefault(name, []).append(value)
+        starts = [each for each in functions if type(each) is FunctionType]
+        for namespace, names in globals_reached(starts, methods):
+            if id(namespace) not in namespaces:
+                self._look_elsewhere(namespace, names)
 
     def changed(self) -> list[str]:
         """How what is different now is reached."""
@@ -166,6 +177,20 @@ class Outside:
             if is_own or _is_iterator(kind):
                 self._look(value, name, 1, namespace, name)
         self._kept.append(Names("", None, namespace, namespace.copy()))
+
+    def _look_elsewhere(self, namespace: dict[str, Any], names: Iterable[str]) -> None:
+        """Look at some names of another file; what its functions remember is no business of the model's."""
+        for name in names:
+            value = namespace[name]
+            kind = type(value)
+            if kind in {REMEMBERING, ModuleType, BuiltinFunctionType} or isinstance(value, type):
+                continue
+            self._kept.append(
+                Value(name, partial(namespace.get, name, MISSING), value, partial(namespace.__setitem__, name))
+            )
+            is_small = kind in CONTAINERS and len(value) <= _MOST_ITEMS  # Others are tables of a library.
+            if is_small or isinstance(value, _OF_ANYBODY) or _is_iterator(kind):
+                self._look(value, name, _DEEPEST, namespace, name)
 
     def _look_into_function(self, function: Any, name: str, depth: int, *_: Any) -> None:
         function = getattr(function, "__func__", function)
@@ -275,10 +300,6 @@ def _remembers(function: Any) -> bool:
         return True
     defaults = function.__defaults__
     return bool(defaults) and not _CLOSED.issuperset(map(type, defaults))
-
-
-def _is_of_user(namespace: dict[str, Any]) -> bool:
-    return is_user_file(str(namespace.get("__file__") or "<string>"))
 
 
 def _functions_of(cls: type) -> Iterable[Any]:

@@ -1,6 +1,7 @@
 """Arguments as Python expressions."""
 
 import enum
+import itertools
 import keyword
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,6 +98,12 @@ class _Writers(dict[type[Any], _Write]):
         return self._otherwise
 
 
+def _has_parameter(graph: Any, name: str) -> bool:
+    """Whether a graph's function has a parameter of a name."""
+    inputs = itertools.takewhile(lambda node: node.op == "placeholder", getattr(graph, "nodes", ()))
+    return any(node.target == name for node in inputs)
+
+
 class Expressions:
     """Writes values as expressions of one generated function.
 
@@ -129,6 +136,8 @@ class Expressions:
             },
             self._write_other,
         )
+        if _has_parameter(graph, "device"):  # The parameter hides the class of that name.
+            self.writers[torch.device] = lambda value: f"torch.{self._constant(value)}"
 
     def write(self, value: Any) -> str:
         """Return ``value`` as an expression."""
