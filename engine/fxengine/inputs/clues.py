@@ -31,6 +31,7 @@ _FRAMES = 8
 _WIDTH = 64
 _VOLUME = 64
 _SIGNAL = 1024
+_RANK_OF_SOUND, _STEREO = 3, 2
 _RATE = 16000
 
 _IMAGE_SIZE_NAMES = (
@@ -259,7 +260,7 @@ class Clues:
 
     def signal(self, channels: int) -> list[TensorRecipe]:
         """Return a batch of sequences, channels first: long ones if they look like sound."""
-        return [TensorRecipe((BATCH, channels, _SIGNAL if channels <= 2 else self.lengths[0] * 4))]
+        return [TensorRecipe((BATCH, channels, _SIGNAL if channels <= _STEREO else self.lengths[0] * 4))]
 
     def sequence(self, width: int) -> list[TensorRecipe]:
         """Return a batch of sequences of vectors, channels last."""
@@ -285,7 +286,7 @@ class Clues:
         names = [_axis_name(axis) for axis in axes]
         has_sides = any(name in _HEIGHTS for name in names) and any(name in _WIDTHS for name in names)
         has_sides = has_sides or len([name for name in names if name in _IMAGE_SIZE_NAMES]) > 1
-        return tuple(
+        shape = tuple(
             self._size_of_axis(
                 axis,
                 name,
@@ -296,6 +297,8 @@ class Clues:
             )
             for place, (axis, name) in enumerate(zip(axes, names, strict=True))
         )
+        is_sound = len(names) == _RANK_OF_SOUND and names[1] in _CHANNELS and names[2] in _STEPS and shape[1] <= _STEREO
+        return (*shape[:2], max(shape[2], _SIGNAL)) if is_sound else shape
 
     def _size_of_axis(  # noqa: C901, PLR0911 - a table of names.
         self, axis: str, name: str, place: int, features: int, *, is_last: bool, has_sides: bool
@@ -393,6 +396,7 @@ _PATCH_SIDE = re.compile(r"p(atch)?_?([tdhw12]|size|height|width)")
 _CHANNELS = frozenset(
     {"c", "ch", "channels", "channel", "in_channels", "num_channels", "c_in", "cin", "in_chans", "ic"}
 )
+_STEPS = frozenset({"t", "l", "time", "length", "samples", "seq_len"})
 _FEATURES = frozenset({
     "d", "dim", "e", "emb", "features", "embed_dim", "hidden", "hidden_dim", "hidden_size", "d_model", "embedding_dim",
     "n_embd", "feature_dim", "feat_dim", "model_dim", "in_features", "in_dim", "input_dim", "k", "width",

@@ -218,7 +218,7 @@ class Conditions:
 
     def _compare(self, left: ast.expr, kind: type[ast.cmpop], right: ast.expr) -> Iterator[Change]:
         a, b = self.frame.value(left), self.frame.value(right)
-        if kind is ast.In and isinstance(a, str) and isinstance(b, dict) and self.frame.place(b) is not None:
+        if kind is ast.In and isinstance(a, str) and isinstance(b, dict):
             yield from self._with_key(b, a)
         elif kind is ast.In and isinstance(b, tuple | list | set | dict):
             yield from self._one_of(left, a, list(b)[:4])
@@ -269,10 +269,13 @@ class Conditions:
     def _with_key(self, table: dict[Any, Any], key: str) -> Iterator[Change]:
         """Give a dictionary among the inputs a key that code looks for."""
         place = self.frame.place(table)
-        whole = self.frame.recipe(place) if place is not None else None
-        if place is not None and isinstance(whole, Record):
-            for cost, entry in enumerate(self.proposer.named(key)[:2]):
-                yield self.moves.put(place, Record((*whole.items, (key, entry))), self.cost + 0.1 + 0.4 * cost)
+        # What is looked into may have been made of what was given, and of other things.
+        places = [place] if place is not None else [(name,) for name in self.moves.recipes]
+        for each in places:
+            whole = self.frame.recipe(each)
+            if isinstance(whole, Record):
+                for cost, entry in enumerate(self.proposer.named(key)[:2]):
+                    yield self.moves.put(each, Record((*whole.items, (key, entry))), self.cost + 0.1 + 0.4 * cost)
 
     def _bounded(self, *expressions: ast.expr) -> Iterator[Change]:
         """The values of an input should be in some range: ``assert x.min() >= 0 and x.max() <= 1``."""
