@@ -30,6 +30,7 @@ from torch import nn
 from fxengine.syntax import tree_of
 from fxworker.arrays import SQUARE, shape_told
 from fxworker.callers import (
+    calls_attribute,
     defines_forward,
     is_constructing,
     is_decorated,
@@ -423,7 +424,7 @@ class _AbsentModel(nn.Module):
     def __getattr__(self, name: str) -> Any:
         if name in _called_for_nothing(type(self)) and name not in self.__dict__.get("_modules", ()):
             return self._keep_arguments
-        if is_configuration(name) and "_given" in self.__dict__:
+        if is_configuration(name) and "_given" in self.__dict__ and not calls_attribute(sys._getframe(1)):
             # What a base keeps of the arguments.
             return self.__dict__.setdefault(name, Options(self.__dict__["_given"]))
         frame = sys._getframe(1)

@@ -367,6 +367,10 @@ class Search:
         if not fitting and complaint.owner is not None:
             # What it is copied to, or passed through, may have got more on the way.
             fitting = [path for path, fields in known if fields < complaint.owner]
+        if complaint.place in groups:
+            fitting = [complaint.place]
+        if complaint.reader is not None and complaint.reader[0] is not self._root.cls and fitting == [complaint.place]:
+            yield from self._with_fields_of(choice, complaint.place, complaint.reader)
         if complaint.got == "Module":
             fitting = [path for path in groups if choice[path] == Group("module")]
         for path in fitting:
@@ -381,6 +385,20 @@ class Search:
             elif complaint.got == "dict" and choice[path] == Group("mapping"):
                 # It has the entry, and is asked for an attribute.
                 yield 0.0, {**choice, path: Group("mapping", OPTIONS)}
+
+    def _with_fields_of(
+        self, choice: Choice, path: str, reader: tuple[type, str]
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with all that a constructor reads of a group that turned out to be given to it."""
+        self._proposals.given(path, *reader)
+        self._kept.clear()
+        changed = dict(choice)
+        for name in self._proposals.fields(changed, path):
+            inner = joined(path, name)
+            if inner not in changed:
+                changed = self._with(changed, inner, self._proposed(changed, inner)[0])
+        if len(changed) > len(choice):
+            yield 0.0, changed
 
     def _with_items(
         self, choice: Choice, blamed: list[str], complaint: Complaint

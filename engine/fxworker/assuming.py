@@ -129,8 +129,8 @@ class Asked:
             case ast.ClassDef(bases=bases):
                 self.called |= any(self._path(each) is not None for each in bases)
             case ast.For(iter=values) | ast.comprehension(iter=values):
-                if (path := self._path(values)) is not None:
-                    self._iterated.add(path)
+                several = values.args if isinstance(values, ast.Call) and _is_of_items(values.func) else [values]
+                self._iterated.update(path for path in map(self._path, several) if path is not None)
             case ast.Subscript() | ast.Attribute(ctx=ast.Load()):
                 if path := self._path(node):
                     self._paths.append(path)
@@ -261,6 +261,11 @@ def _tensor_made(node: ast.expr) -> str:
             return _tensor_made(value)
         case _:
             return ""
+
+
+def _is_of_items(called: ast.expr) -> bool:
+    """Whether a function goes over what it is given."""
+    return isinstance(called, ast.Name) and called.id in {"enumerate", "zip", "reversed", "sorted"}
 
 
 def _counts(node: ast.expr) -> bool:

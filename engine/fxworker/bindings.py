@@ -53,8 +53,18 @@ class Bindings:
                 return self._given_by(node)
             case ast.BoolOp(op=ast.Or(), values=[first, *_]):
                 return self.path(first)
+            case ast.IfExp(body=one, orelse=other):
+                return self._either(self.path(one), self.path(other))
             case _:
                 return ""
+
+    def _either(self, one: str, other: str) -> str:
+        """Return the path of one of two values, of which the other is treated the same; "" unless both have one."""
+        if not (one and other):
+            return ""
+        if one != other:
+            self.alike.append((one, other))
+        return one
 
     def _given_by(self, call: ast.Call) -> str:
         """Return the path of what a call gives: an entry, a copy, or what a function that is a parameter returns."""

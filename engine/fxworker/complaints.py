@@ -32,9 +32,12 @@ from fxworker.lacking import (
     left_to_others,
     listed_in,
     members_named,
+    place_of,
     raised_within,
+    read_by,
     records_with,
     registered,
+    table_asked,
     texts_of,
     unmade,
     words_around,
@@ -82,6 +85,8 @@ class Complaint:
         within: The classes that were being constructed, innermost first.
         records: Classes whose instances have the attribute that a value had not.
         spread: The names of the mappings whose items were handed on as arguments.
+        place: Where among the arguments of the outermost call that value is, as a path.
+        reader: The constructor that was given it, and as which parameter.
         kept: The texts that what lacked an attribute has, as expressions: it may have been made by one of them.
     """
 
@@ -100,6 +105,8 @@ class Complaint:
     records: tuple[type, ...] = ()
     spread: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    place: str = ""
+    reader: tuple[type, str] | None = None
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -298,9 +305,10 @@ def _about_absent(
             own = keys_of_table(moments, "")
             names = tables if own is None else map(repr, sorted(own) or ["default"])
             return Complaint(words, got="str", values=tuple(dict.fromkeys(names))[:MOST_VALUES])
-        return Complaint(
+        told = Complaint(
             words, lacks=key, owner=keys_of_table(moments, key), values=tuple(dict.fromkeys(tables))[:MOST_VALUES]
         )
+        return _placed(told, moments, table_asked(moments, key) if key else None)
     if isinstance(error.obj, ModuleType):
         return Complaint(words, got="str", values=tuple(members_named(error.obj, moments)))
     if unmade(error):
@@ -309,9 +317,15 @@ def _about_absent(
     if callee := lacking_attribute(moments, error):
         return Complaint(words, missing=(name,), callee=callee)
     kind, records = kind_of_attribute(name), tuple(records_with(moments, name))
-    return Complaint(
-        words, kind or "object", got, name, attributes_given(error.obj), records=records, kept=texts_of(error.obj)
-    )
+    owner = attributes_given(error.obj)
+    told = Complaint(words, kind or "object", got, name, owner, records=records, kept=texts_of(error.obj))
+    return _placed(told, moments, error.obj if owner is not None else None)
+
+
+def _placed(told: Complaint, moments: Moments, value: object) -> Complaint:
+    """Return a complaint about a value that lacks something with where it is, and who reads it."""
+    place = place_of(moments, value) if value is not None else ""
+    return replace(told, place=place, reader=read_by(moments, value)) if place else told
 
 
 def _about_kind(

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from fxengine.errors import text_of
 from fxworker.absent import is_stand_in
+from fxworker.callers import EXPRESSION
 from fxworker.choices import attribute_of, parameters_of
 from fxworker.conventions import FILE, holds_configuration, usual_values
 from fxworker.having import is_assigned
@@ -47,6 +48,9 @@ _MOST_KEYS: Final = 10_000
 
 _MOST_RECORDS: Final = 3
 """How many classes are tried for a value that lacks an attribute."""
+
+_DEEPEST: Final = 4
+"""How deep something is looked for in what was given."""
 
 _LISTING: Final = (dict, list, tuple, set, frozenset)
 """What a value may be looked for in."""
@@ -111,11 +115,60 @@ def _likeliest(keys: list[str | int]) -> list[str | int]:
 
 def keys_of_table(moments: Moments, key: str) -> frozenset[str] | None:
     """Return the keys of the mapping that a line asked for this key, None where there is none."""
+    table = table_asked(moments, key)
+    return None if table is None else frozenset(each for each in table if isinstance(each, str))
+
+
+def table_asked(moments: Moments, key: str) -> dict[Any, Any] | None:
+    """Return the mapping that a line asked for this key, None where there is none."""
     for _, frame, line in moments:
         for node in _expressions(line):
             table = _looked_up(node, frame)
             if type(table) is dict and key not in table:
-                return frozenset(each for each in table if isinstance(each, str))
+                return table
+    return None
+
+
+def read_by(moments: Moments, value: Any) -> tuple[type, str] | None:
+    """Return the class whose constructor was given a value, the innermost one, and as which parameter; else None."""
+    for name, frame, _ in moments:
+        owner = frame.f_locals.get("self")
+        as_parameter = next((each for each in _parameters_in(frame) if frame.f_locals.get(each) is value), None)
+        if name == "__init__" and as_parameter is not None:
+            for cls in type(owner).__mro__:
+                if attribute_of(vars(cls).get("__init__"), "__code__") is frame.f_code:
+                    return cls, as_parameter
+    return None
+
+
+def place_of(moments: Moments, value: Any) -> str:
+    """Return where among the arguments of the outermost call a value is, as a path; "" where it is not there."""
+    frames = [frame for _, frame, _ in moments]
+    inferred = [at for at, frame in enumerate(frames) if frame.f_code.co_filename == EXPRESSION]
+    outermost = frames[inferred[0] - 1] if inferred and inferred[0] > 0 else None
+    given = outermost.f_locals if outermost is not None else {}
+    for name in _parameters_in(outermost) if outermost is not None else ():
+        found = _path_to(value, given.get(name), _DEEPEST)
+        if found is not None:
+            return ".".join((name, *found))
+    return ""
+
+
+def _parameters_in(frame: FrameType) -> tuple[str, ...]:
+    """Return the names of the parameters of what a frame runs, without `self`."""
+    code = frame.f_code
+    return tuple(each for each in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if each != "self")
+
+
+def _path_to(value: Any, around: Any, depth: int) -> tuple[str, ...] | None:
+    """Return the names that lead from one value to another that it holds, None where none do."""
+    if around is value:
+        return ()
+    held = around if isinstance(around, dict) else vars(around) if isinstance(around, SimpleNamespace) else {}
+    for name, each in held.items() if depth else ():
+        found = _path_to(value, each, depth - 1) if isinstance(name, str) else None
+        if found is not None:
+            return (name, *found)
     return None
 
 

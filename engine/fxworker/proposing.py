@@ -109,6 +109,8 @@ class Slot:
     @property
     def kind(self) -> Kind | None:
         """What its value must be, as far as the constructor shows: what is gone over may be a mapping."""
+        if self.use.kind == "sequence" and self.hint is str:
+            return "string"
         is_mapping = self.use.kind == "sequence" and (self.hint is dict or typing.get_origin(self.hint) in MAPPINGS)
         return "mapping" if is_mapping else self.use.kind
 
@@ -137,6 +139,7 @@ class Proposals:
         self._root = root
         self._inner = inner
         self._usages: dict[int, Usage] = {}
+        self._given: dict[str, tuple[type, str]] = {}
         self._hints: dict[int, dict[str, Any]] = {}
         self._annotations = Hints(scope, root)
         self._neighbours = Neighbours(scope, root)
@@ -255,6 +258,10 @@ class Proposals:
             if each.default is not each.empty or name not in own
         ]
 
+    def given(self, path: str, cls: type, parameter: str) -> None:
+        """Note that what is in a place is given to a constructor, as a parameter of it: nobody could read that."""
+        self._given[path] = cls, parameter
+
     def for_kind(self, kind: Kind, slot: Slot, choice: Choice) -> list[Value]:
         """Return values of a kind for a place that turned out to need one."""
         known: list[Value] = [each for each in self._known(slot) if fits(kind, each)]
@@ -302,12 +309,19 @@ class Proposals:
             around = around.rpartition(".")[0]
             group = choice.get(around)
             if isinstance(group, Group) and group.style == "call":
-                usage = self._usage(group.cls)
-                inner = _known_path(usage, _ITEM.sub("[]", path[len(around) + 1 :] if around else path))
-                for other, use in usage.items():
-                    if other == inner or other.startswith((f"{inner}.", f"{inner}[")):
-                        found.setdefault(other[len(inner) :], Use()).merge(use)
+                self._note_of(found, group.cls, path[len(around) + 1 :] if around else path)
+        for place, (cls, parameter) in self._given.items():
+            if path == place or path.startswith(f"{place}."):
+                self._note_of(found, cls, parameter + path[len(place) :])
         return found
+
+    def _note_of(self, found: Usage, cls: Any, path: str) -> None:
+        """Add what a constructor says of a value and its parts, by the path that it has there."""
+        usage = self._usage(cls)
+        inner = _known_path(usage, _ITEM.sub("[]", path))
+        for other, use in usage.items():
+            if other == inner or other.startswith((f"{inner}.", f"{inner}[")):
+                found.setdefault(other[len(inner) :], Use()).merge(use)
 
     def _known(self, slot: Slot) -> list[str]:
         """Return what values of this name usually are, by its own name or that of a parameter which it becomes."""

@@ -323,6 +323,25 @@ def test_a_base_in_another_file_calls_what_its_own_base_lacks_for_nothing(tmp_pa
     assert (net(torch.ones(3, 4)).shape, net.length) == ((3, 2), 3)
 
 
+def test_a_base_in_another_file_may_call_what_keeps_the_arguments(tmp_path):
+    (tmp_path / "bases.py").write_text(
+        "from no_such_thing import LightningModule\n"
+        "class Base(LightningModule):\n"
+        "    def __init__(self, length, width=4):\n        super().__init__()\n"
+        "        self.save_hyperparameters(ignore=['loss'])\n        self.length = length\n"
+    )
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom bases import Base\n"
+        "class Net(Base):\n"
+        "    def __init__(self, dim, **kwargs):\n        super().__init__(**kwargs)\n"
+        "        self.fc = torch.nn.Linear(dim, self.length)\n    def forward(self, x): return self.fc(x)\n",
+    )
+    expression, net = Search("Net", module.Net, vars(module), attempt).run()
+    assert expression == "Net(dim=64, length=32)"
+    assert net.fc.out_features == 32
+
+
 def test_everything_of_it_is_whatever_is_asked_for(tmp_path):
     (tmp_path / "imports.py").write_text("import torch\nfrom no_such_thing.all import *\n")
     (tmp_path / "layers.py").write_text(

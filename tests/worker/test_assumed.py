@@ -20,6 +20,7 @@ from tests.worker.test_refused import HEAD, net
         ("kind = ''\nif kind == 'grey':\n    nc = 1\nelif kind == 'rgb':\n    nc = 3", "nc", 1),
         ("import os\nNAME = os.environ['NAME_OF_NOTHING']", "len(NAME) + 2", 2),
         ("weights = torch.tensor(open('/no/weights').read()).float()", "len(weights)", 10),
+        ("from absent_tables import get_dims\ndims = get_dims()", "sum(each for at, each in enumerate(dims))", 128),
         ("labels = [each.strip() for each in open('/no/labels')]", "len(labels)", 10),
         ("import package_of_nobody\ncfg = package_of_nobody.load('x.yaml')", "cfg.model.hidden", 64),
         ("import absent_cfg\ncfg = absent_cfg.load('x.yaml')\ncfg.merge_with_cli()", "cfg.model.hidden", 64),

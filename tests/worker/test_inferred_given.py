@@ -1,0 +1,81 @@
+"""What only shows while a model is constructed: who is given which part of a configuration."""
+
+from types import SimpleNamespace
+
+import pytest
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+from fxworker.complaints import complaint_of
+
+STEMS = {}
+
+
+class Deep(nn.Module):
+    def __init__(self, options, width):
+        super().__init__()
+        assert len(options.DEPTHS) == len(options.WIDTHS), "one width for each"
+        self.parts = nn.ModuleList(nn.Linear(width, each) for each in options.WIDTHS)
+        self.half = width // options.RATIO
+
+
+class Table(nn.Module):
+    def __init__(self, options, width):
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(width, each) for each in options["widths"])
+        self.drop = nn.Dropout(options["rate"])
+
+
+STEMS |= {"Deep": Deep, "Table": Table}
+
+
+class ByName(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.stem = STEMS[cfg.MODEL.STEM.TYPE](cfg.MODEL.STEM, cfg.MODEL.WIDTH)
+        self.head = nn.Linear(cfg.MODEL.WIDTH, cfg.MODEL.HEAD.JOINTS)
+
+
+class ByEntry(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.stem = STEMS[cfg["stem"]["type"]](cfg["stem"], cfg["width"])
+
+
+class Either(nn.Module):
+    def __init__(self, genotype, reduce):
+        super().__init__()
+        self.names, self.at = zip(*(genotype.reduced if reduce else genotype.normal), strict=True)
+        self.inner = nn.Linear(4, sum(self.at))
+
+
+class Letters(nn.Module):
+    def __init__(self, letters: str):
+        super().__init__()
+        self.rnn = nn.GRU(len({each: at for at, each in enumerate(letters)}) + 1, 4)
+
+
+SCOPE = {"SimpleNamespace": SimpleNamespace}
+
+
+@pytest.mark.parametrize("cls", [ByName, ByEntry, Either, Letters])
+def test_they_are_built(cls):
+    found = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt).run()
+    assert found is not None
+
+
+def test_what_a_constructor_turns_out_to_read_is_given_at_once():
+    search = Search("ByName", ByName, {**SCOPE, "ByName": ByName}, attempt)
+    expression, _ = search.run()
+    assert "TYPE='Deep', DEPTHS=" in expression
+    assert search.trials <= 8
+
+
+def test_where_a_value_is_that_lacks_something():
+    cfg = SimpleNamespace(MODEL=SimpleNamespace(STEM=SimpleNamespace(TYPE="Deep"), WIDTH=8))
+    try:
+        eval(compile("ByName(cfg)", "<inferred>", "eval"), {"ByName": ByName, "cfg": cfg})
+    except AttributeError as error:
+        told = complaint_of(error)
+    assert (told.place, told.reader, told.lacks) == ("cfg.MODEL.STEM", (Deep, "options"), "DEPTHS")
