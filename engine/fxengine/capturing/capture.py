@@ -301,7 +301,7 @@ class _Capturing:
         if isinstance(root, nn.Module):
             self._recording.first_run(root, args, kwargs)
         output = tracer.capture(called, (root, *args) if is_module else args, kwargs, site)
-        swallowed = self._recording.swallowed()
+        swallowed = self._recording.refusals.swallowed()
         if swallowed is not None:  # Eager mode would not have gone the way that the code went then.
             raise swallowed
         tracer._site = site

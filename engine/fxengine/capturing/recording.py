@@ -26,6 +26,7 @@ from fxengine.capturing.known import computed
 from fxengine.capturing.modules import MODULE_RULES
 from fxengine.capturing.objects import with_tensors
 from fxengine.capturing.questions import DATA, DETACHED, GRADIENTS, METADATA, PIECES, PLACES, SHAPE, asked_of_shape
+from fxengine.capturing.refusals import Refusals
 from fxengine.capturing.spelling import spelled
 from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number, is_loaded
 from fxengine.capturing.values import NotConstant, Values
@@ -33,10 +34,9 @@ from fxengine.immutable_collections import immutable_dict
 from fxengine.lazy_modules import first_run
 from fxengine.shapes_only import needs_data
 from fxengine.silent.mutation import root_of
-from fxengine.source import is_engine_file
 
 if TYPE_CHECKING:
-    from fxengine.capturing.tracer import CaptureTracer, Finished
+    from fxengine.capturing.tracer import CaptureTracer
     from fxengine.source import Trail
 
 __all__ = ["Question", "Recording"]
@@ -54,7 +54,7 @@ class Recording(TorchFunctionMode):
         in_vmap: Whether a `vmap` runs that does not work on constants only.
         in_functional_call: How many calls of modules run that were given other parameters.
         generators: The generators of random numbers that go on from run to run, by identity.
-        refusals: What was raised where code wanted data, each with the calls of modules that had returned by then.
+        refusals: What was raised where code wanted data.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Recording(TorchFunctionMode):
         self.in_vmap = False
         self.in_functional_call = 0
         self.generators: Mapping[int, torch.Generator] = {}
-        self.refusals: list[tuple[DataDependent, list[Finished]]] = []
+        self.refusals = Refusals(tracer)
         self._tracer = tracer
         self._device = device
         self._may_load = may_load
@@ -138,7 +138,7 @@ class Recording(TorchFunctionMode):
             return gradients.begin(node)
         if asked == "grad_fn":
             if not gradients.begin(node):
-                raise self.refusal(func)
+                raise self.refusals.of(func)
             return None
         return gradients.flow(node)
 
@@ -183,7 +183,7 @@ class Recording(TorchFunctionMode):
                 return tensor
             found = self._computed_data(tensor) if held is not None else None
             if held is None or found is None:
-                raise self.refusal(func, 0 if held is None else held.sources)
+                raise self.refusals.of(func, 0 if held is None else held.sources)
             if held.sources:  # Only shapes and types of the inputs were looked at.
                 self._ask((held.sources, "shape"))
             return found
@@ -213,30 +213,6 @@ class Recording(TorchFunctionMode):
         args, _, _, _, used, _ = self.values.arguments((tensor, "an assert of the model"), _NO_KWARGS)
         self.values.append("call_function", torch._assert, args, _NO_KWARGS, "_assert", used)
         return passing
-
-    def refusal(self, func: Callable[..., Any], sources: int = 0) -> DataDependent:
-        """What is raised where code wants data, which depend on the inputs that `sources` says as bits."""
-        name = getattr(func, "__name__", str(func))
-        name = func.__self__.__name__ if name == "__get__" else name  # type: ignore[attr-defined]
-        name = name.strip("_") if name.startswith("_") else name
-        found = self.refused(f"`{name}` of a tensor that depends on the inputs wants data, not only metadata")
-        found.sources = 0 if func is Tensor.__bool__ else sources
-        return found
-
-    def refused(self, message: str) -> DataDependent:
-        """What is raised where the capture ends."""
-        found = DataDependent(message)
-        self.refusals.append((found, list(self._tracer.finished)))
-        return found
-
-    def swallowed(self) -> DataDependent | None:
-        """Return the first refusal that the code has caught, None if there is none; modules count as returned then."""
-        for refusal, finished in self.refusals:
-            traceback = refusal.__traceback__
-            if traceback is not None and not is_engine_file(traceback.tb_frame.f_code.co_filename):
-                self._tracer.finished = finished
-                return refusal
-        return None
 
     # What is recorded.
 
@@ -277,7 +253,9 @@ class Recording(TorchFunctionMode):
         generator = kwargs.get("generator")
         if isinstance(generator, torch.Generator):
             if not self._lasts(generator):
-                raise self.refused("a generator that is made in each run draws for a tensor that depends on the inputs")
+                raise self.refusals.saying(
+                    "a generator that is made in each run draws for a tensor that depends on the inputs"
+                )
             named = {name: value for name, value in named.items() if name != "generator"}
         if func in READS_DATA:
             values = self.values.with_data(values, args, READS_DATA[func])
@@ -310,18 +288,18 @@ class Recording(TorchFunctionMode):
             raise
         except Exception as error:
             if asks_for_a_number(error):
-                raise self.refusal(func, sources) from error
+                raise self.refusals.of(func, sources) from error
             if not needs_data(error):
                 raise
             known = self._with_numbers(values)
             with contextlib.suppress(Exception):  # Whatever is wrong with it, data are missing.
                 return self._evaluate(func, known, {name: self._with_numbers(each) for name, each in named.items()})
             if not (self._may_load or is_loaded()):
-                raise self.refusal(func, sources) from error
+                raise self.refusals.of(func, sources) from error
             try:
                 return self.values.with_unknown().evaluate(func, values, named)
             except Exception:  # noqa: BLE001 - whatever torch says of it, data are what is missing.
-                raise self.refusal(func, sources) from error
+                raise self.refusals.of(func, sources) from error
 
     def _with_numbers(self, value: Any) -> Any:
         """A value with the data of the whole numbers in it that follow from shapes alone: sizes, and ends of slices."""
@@ -466,7 +444,7 @@ class Recording(TorchFunctionMode):
         except Exception as error:
             if needs_data(error) or asks_for_a_number(error):
                 is_module = bool(args) and isinstance(args[0], nn.Module)
-                raise self.refusal(type(args[0]) if is_module else run) from error
+                raise self.refusals.of(type(args[0]) if is_module else run) from error
             raise
         finally:
             self.quiet -= 1

@@ -178,7 +178,7 @@ def _deriving(original: Callable[..., Any]) -> Callable[..., Any]:
         recording = _recording()
         if recording is None:
             return original(*args, **kwargs)
-        raise recording.refused("`torch.func` derives a function here, whose calls cannot be recorded")
+        raise recording.refusals.saying("`torch.func` derives a function here, whose calls cannot be recorded")
 
     return call
 
@@ -191,7 +191,7 @@ def _filling(original: Callable[..., Any]) -> Callable[..., Any]:
         if recording is None:
             return original(*args, **kwargs)
         recording.values.changed = True  # What the graph has computed is no part of what is derived in the rest.
-        raise recording.refused("`backward` fills the gradients of tensors here, which a graph cannot record")
+        raise recording.refusals.saying("`backward` fills the gradients of tensors here, which a graph cannot record")
 
     return call
 
@@ -214,7 +214,7 @@ def _nesting(original: Callable[..., Any]) -> Callable[..., Any]:
         is_strided = kwargs.get("layout") in {None, torch.strided}
         if recording is None or not is_strided or not recording.is_symbolic((tensors,), {}):
             return original(tensors, *args, **kwargs)
-        raise recording.refused("tensors that depend on the inputs are nested here, which needs their data")
+        raise recording.refusals.saying("tensors that depend on the inputs are nested here, which needs their data")
 
     return call
 
