@@ -398,3 +398,16 @@ class Periods(nn.Module):
 
 def test_sound_by_its_axes_is_no_shorter_than_sound_by_its_layers():
     assert fed(Periods()).args[0].shape == (2, 1, 1024)
+
+
+class Molecule(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("masses", torch.linspace(1, 250, 100))
+
+    def forward(self, pos: Tensor, atomic_numbers: Tensor):
+        return (pos * self.masses[atomic_numbers][:, None]).sum(0)
+
+
+def test_atoms_are_told_by_numbers():
+    assert fed(Molecule()).expression == "torch.randn(16, 3), torch.randint(0, 100, (16,))"

@@ -140,6 +140,11 @@ def _graph_index(_clues: Clues) -> list[Recipe]:
     return [TensorRecipe((NODES,), "zeros", torch.int64)]
 
 
+def _atoms(clues: Clues) -> list[Recipe]:
+    """Which element each atom is."""
+    return [_integers((NODES,), clues.vocabulary), _integers((BATCH, NODES), clues.vocabulary)]
+
+
 def _adjacency(clues: Clues) -> list[Recipe]:
     length = clues.lengths[0]
     return [TensorRecipe((length, length), "ones"), TensorRecipe((BATCH, length, length), "ones")]
@@ -251,6 +256,7 @@ NAME_RULES = tuple(
         (r"^edge_index$|^edges$|edge_index", _edges),
         (r"^edges?_(attr|weight|feat|type)", _edge_attributes),
         (r"^batch(_index)?$", _graph_index),
+        (r"(^|_)(atomic_num(ber)?s?|atom_types?|species)$", _atoms),
         (r"^adj", _adjacency),
         (r"box(es)?$|^rois?$", _boxes),
         (r"^(z|noise|latents?|noise_vector)$", _noise),
