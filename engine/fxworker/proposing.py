@@ -84,7 +84,7 @@ _MISSING: Final = "???"
 """What omegaconf's configurations have where whoever uses them must say something."""
 
 _ITEMS: Final = 2
-"""How many items a list of objects has."""
+"""How many items a list of objects has, and entries a mapping with any keys."""
 
 _SIZE: Final = 1000
 """How long an object is that is none of Python's own: mostly it is a vocabulary."""
@@ -189,10 +189,8 @@ class Proposals:
         found += [Group("function")] if slot.gives is not None and slot.is_called else []
         found += plain
         if kind == "sequence":
-            usage = self._usage_around(choice, slot.path)
-            is_of_objects = usage.get("[]", Use()).kind == "object" and bool(fields_of(usage, "[]"))
-            found += [Group("list", size=max(slot.use.count, slot.use.least, _ITEMS))] if is_of_objects else []
-            found += lists_of(usage, slot.name)
+            first, *others = lists_of(self._usage_around(choice, slot.path), slot.name) or ["[]"]
+            found += [first, *self._of_objects(choice, slot), *others]
         if kind is not None:
             found += _OF_KIND[kind]
         found += [*known, *_UNKNOWN, *_OF_KIND["object"]]
@@ -201,6 +199,12 @@ class Proposals:
             found.sort(key=lambda each: 2 * (each in _EMPTY) + _is_other_literal(each, kind))
         usual = repr(slot.default)
         return [each for each in dict.fromkeys(found) if each != usual and not (known[:1] == [FILE] and _is_open(each))]
+
+    def _of_objects(self, choice: Choice, slot: Slot) -> list[Value]:
+        """Return a list of objects, if attributes are read from its items."""
+        is_read = self._usage_around(choice, slot.path).get("[]", Use()).kind == "object"
+        is_read = is_read and bool(self.item_fields(choice, slot.path))
+        return [Group("list", size=max(slot.use.count, slot.use.least, _ITEMS))] if is_read else []
 
     def _of_list(self, group: Group, at: int, kind: Kind | None) -> list[Value]:
         """Return what an item of a list, or of a mapping with any keys, may be: one of a kind."""
