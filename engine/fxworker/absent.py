@@ -43,6 +43,7 @@ from fxworker.callers import (
 from fxworker.compiling import leave_unscripted
 from fxworker.conventions import is_configuration
 from fxworker.having import is_assigned
+from fxworker.namesakes import HandingOn, namesake
 from fxworker.parts import Part, part
 from fxworker.records import CALLED, Options, arguments_of, contained, converted, is_record, number_of, recorded
 from fxworker.versions import NEWEST, REFUSING, compared, place_of_raise, wanted
@@ -568,7 +569,7 @@ class _Absent:
 
     def __instancecheck__(self, instance: Any) -> bool:
         # What stands for something bears its name.
-        made = isinstance(instance, SimpleNamespace | Part)
+        made = isinstance(instance, SimpleNamespace | Part | HandingOn)
         return made and type(instance).__name__ == self.__dict__["_path"].rpartition(".")[2]
 
     def __subclasscheck__(self, subclass: type) -> bool:
@@ -585,6 +586,11 @@ def _given(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what stands for what a call gives that a model makes while it is constructed."""
     found = converted(path, args, kwargs)
     name = path.rpartition(".")[2]
+    known = namesake(name)
+    if found is None and known is not None:
+        # Arguments that torch's layer does not know are those of another thing.
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):
+            return known(*args, **kwargs)
     # What a class gives is no number.
     is_number = (not (args or kwargs) and not name[:1].isupper()) or _MEASURING.fullmatch(name)
     found = number_of(path) if found is None and is_number else found

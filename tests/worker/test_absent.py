@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch import nn
 
 import fxengine
 from fxworker.absent import give_starred, importing, is_stand_in, is_still_absent
@@ -340,6 +341,32 @@ def test_a_base_in_another_file_may_call_what_keeps_the_arguments(tmp_path):
     expression, net = Search("Net", module.Net, vars(module), attempt).run()
     assert expression == "Net(dim=64, length=32)"
     assert net.fc.out_features == 32
+
+
+def test_what_constructors_make_of_it_is_what_its_name_says(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom torch import nn\n"
+        "from no_such_thing.models.layers import DropPath, FusedLayerNorm, RMSNorm, to_2tuple, trunc_normal_\n"
+        "from no_such_thing import Linear, LayerNorm\n"
+        "class Block(nn.Module):\n"
+        "    def __init__(self, dim, window=7, drop=0.1, norm=FusedLayerNorm):\n        super().__init__()\n"
+        "        self.window = to_2tuple(window)\n        self.area = self.window[0] * self.window[1]\n"
+        "        self.twice = to_2tuple(self.window)\n"
+        "        self.norm, self.other = norm(dim), RMSNorm(dim, eps=1e-6)\n"
+        "        self.fc, self.strange = Linear(dim, dim), LayerNorm(dim, sequence_parallel=True)\n"
+        "        self.path = DropPath(drop) if drop > 0.0 else nn.Identity()\n"
+        "        trunc_normal_(self.fc.weight, std=0.02)\n        self.drops = isinstance(self.path, DropPath)\n"
+        "    def forward(self, x): return x + self.path(self.fc(self.other(self.norm(x))))\n",
+    )
+    block = module.Block(8)
+    assert (block.window, block.area, block.twice, block.drops) == ((7, 7), 49, (7, 7), True)
+    assert (type(block.norm), type(block.other), type(block.fc)) == (nn.LayerNorm, nn.RMSNorm, nn.Linear)
+    assert type(block.path).__name__ == "DropPath"
+    assert block(torch.ones(2, 8)).shape == (2, 8)
+    # What takes other arguments than torch's layer is another thing.
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        block.strange(torch.ones(2, 8))
 
 
 def test_everything_of_it_is_whatever_is_asked_for(tmp_path):

@@ -1,0 +1,55 @@
+"""What a thing of an absent package is by its name: torch's layer of that name, one that hands on its input, a tuple.
+
+`FusedLayerNorm` is a layer norm, whoever has written it, a `DropPath` drops nothing where nothing is trained, and
+`to_2tuple(7)` is `(7, 7)`. Nothing else is concluded from names.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+from torch import nn
+
+_FASTER: Final = re.compile(r"^(?:Fused|Fast|Memory[Ee]fficient|MemEfficient|Parallel|Optimized)(?=[A-Z])")
+"""What is put before the name of a layer that does the same in another way."""
+
+_DROPS: Final = re.compile(r"Drop(?:Path|Block|Connect)s?(?:\dd)?|StochasticDepth")
+"""Layers that leave something out while a model is trained."""
+
+_TUPLE: Final = re.compile(r"(?:to|make|as|_)?_?(\d)_?tuple")
+_NAMED_TUPLES: Final = {"single": 1, "pair": 2, "to_pair": 2, "triple": 3, "quadruple": 4}
+
+
+def namesake(name: str) -> Callable[..., Any] | None:
+    """Return what a function or class of a name does as far as that says it, None where it says nothing.
+
+    Calls of it raise what they raise where the arguments are not those of torch's layer.
+    """
+    if _DROPS.fullmatch(name):
+        return _handing_on(name)
+    numbered = _TUPLE.fullmatch(name)
+    count = int(numbered[1]) if numbered is not None else _NAMED_TUPLES.get(name.lstrip("_"), 0)
+    if count:
+        return lambda value: tuple(value) if isinstance(value, tuple | list) else (value,) * count
+    layer = getattr(nn, _FASTER.sub("", name), None)
+    is_layer = isinstance(layer, type) and issubclass(layer, nn.Module) and layer is not nn.Module
+    return layer if is_layer else None
+
+
+class HandingOn(nn.Module):
+    """A layer that gives its input."""
+
+    __module__ = "torch.nn"  # To a tracer it is one of torch's own, whose calls are steps of the graph.
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, x: Any, *_more: Any, **_options: Any) -> Any:
+        """Return the input."""
+        return x
+
+
+@lru_cache(maxsize=64)
+def _handing_on(name: str) -> type[HandingOn]:
+    return type(name, (HandingOn,), {"__module__": HandingOn.__module__})
