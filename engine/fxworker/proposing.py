@@ -358,6 +358,8 @@ class Proposals:
         """Yield what the code says: literals it compares with, and what the annotation allows."""
         if slot.use.textual or slot.kind not in {"sequence", "object", "mapping"}:
             yield from dict.fromkeys(map(self._shortened, slot.use.literals))
+        elif slot.kind == "sequence":
+            yield from dict.fromkeys(each for each in slot.use.literals if each[:1] in {"[", "("})
         if slot.use.contents and (slot.hint is list or typing.get_origin(slot.hint) in {list, Sequence}):
             yield f"[{', '.join(dict.fromkeys(slot.use.contents))}]"
         said = self._annotations.values(slot.hint, slot.name)

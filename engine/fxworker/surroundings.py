@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fxworker.choices import attribute_of
+from fxworker.choices import attribute_of, literal
 from fxworker.packages import full_name
 
 
@@ -71,7 +71,7 @@ class Surroundings:
             self._own.pop(name, None)
 
     def constants(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
-        """Yield the constants among expressions, also those that have a name, and the members of enumerations."""
+        """Yield the constants among expressions, also those that have a name, members of enumerations, and lists."""
         for node in nodes:
             value = node.value if isinstance(node, ast.Constant) else self.value(node)
             if isinstance(value, enum.Enum):
@@ -79,6 +79,8 @@ class Surroundings:
                 yield f"{full}.{value.name}" if full else ast.unparse(node)
             elif isinstance(node, ast.Constant) or isinstance(value, str | int | float):
                 yield repr(value)
+            elif isinstance(node, ast.List | ast.Tuple) and literal(ast.unparse(node)) is not NotImplemented:
+                yield ast.unparse(node)
 
     def keys(self, table: ast.expr) -> list[str]:
         """Return what a table may be asked for: the keys of a dictionary that is written out, or that is there."""

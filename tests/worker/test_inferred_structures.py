@@ -214,6 +214,15 @@ class Attention(nn.Module):
         self.depth = width
 
 
+class Levels(nn.Module):
+    def __init__(self, levels: list, padding):
+        super().__init__()
+        assert levels in [[0, 1, 2, 3], [1, 2, 3], [3]]
+        if padding != (2, 1):
+            raise ValueError(padding)
+        self.widths = [256, 512, 1024, 2048][4 - len(levels) :]
+
+
 class Holding(nn.Module):
     """Its parts are called like classes of the file, and kept in one statement."""
 
@@ -299,6 +308,7 @@ CLASSES += [
     Named,
     Reversed,
     Masked,
+    Levels,
     Holding,
     Optional,
     Odd,
