@@ -531,7 +531,10 @@ def _makes(value: Value, cls: type) -> bool:
 
 def _holds(value: Value | None, complaint: Complaint) -> bool:
     """Whether a list has items of the type that a complaint is about, or that are no instances of what it asks for."""
-    items = _types_in(value) if isinstance(value, str) else []
+    if isinstance(value, Group):
+        # What is only known by its attributes is an instance of nothing.
+        return value.style == "list" and value.cls is None and bool(complaint.classes) and not complaint.lacks
+    items = _types_in(value) if value is not None else []
     if complaint.lacks:
         return complaint.got in items
     wanted = {each.__name__ for each in complaint.classes}
