@@ -28,6 +28,8 @@ _CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
 _DESCRIBED: Final = re.compile(r"""\btype(?:=|["']: ?)["'](?:\w+\.)*([A-Z]\w*)["']""")
 """What `dict(type="Net")` is an instance of: the entry of a registry, whose name is the same in every file."""
 
+_DEFINED: Final = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
+
 _TEST: Final = re.compile(r"(^|/)(tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$)")
 _SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "venv", "env", "__pycache__"})
 _MOST_FILES: Final = 4000
@@ -59,11 +61,12 @@ class Calls:
     _names: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     _times: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     _callers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    _sites: dict[tuple[str, str, tuple[int, int]], Sites] = field(
-        default_factory=dict[tuple[str, str, tuple[int, int]], Sites]
+    _nearest: dict[tuple[str, str], tuple[Whole, ...]] = field(default_factory=dict[tuple[str, str], tuple[Whole, ...]])
+    _sites: dict[tuple[str, str, str, tuple[int, int]], Sites] = field(
+        default_factory=dict[tuple[str, str, str, tuple[int, int]], Sites]
     )
-    _makers: dict[tuple[str, str, tuple[int, int]], tuple[str, ...]] = field(
-        default_factory=dict[tuple[str, str, tuple[int, int]], tuple[str, ...]]
+    _makers: dict[tuple[str, str, str, tuple[int, int]], tuple[str, ...]] = field(
+        default_factory=dict[tuple[str, str, str, tuple[int, int]], tuple[str, ...]]
     )
 
     def look(self) -> None:
@@ -82,6 +85,8 @@ class Calls:
             for name in called:
                 callers.setdefault(name, []).append(path)
         # Another thread may read meanwhile: it sees the one or the other.
+        if times != self._times:
+            self._nearest = {}
         self._times, self._names, self._callers = times, names, callers
 
     def completed(self, index: ModelIndex, text: str) -> ModelIndex:
@@ -127,6 +132,12 @@ class Calls:
 
     def _wholes_of(self, name: str, path: str) -> tuple[Whole, ...]:
         """Return what makes instances of a class in other files, that of the nearest files first."""
+        known = self._nearest
+        if (name, path) not in known:
+            known[name, path] = self._nearest_of(name, path)
+        return known[name, path]
+
+    def _nearest_of(self, name: str, path: str) -> tuple[Whole, ...]:
         files = [each for each in self._callers.get(name, ()) if each != path and each.endswith(".py")]
         files = [each for each in files if not _TEST.search(each)]
         files.sort(key=lambda other: (-len(os.path.commonpath([other, path])), other))
@@ -139,18 +150,19 @@ class Calls:
 
     def _makers_in(self, path: str, name: str, definition: str) -> tuple[str, ...]:
         """Return what makes instances of a class of another file in one."""
-        key = path, name, self._times.get(path, (0, 0))
+        key = path, name, definition, self._times.get(path, (0, 0))
         if key not in self._makers:
             if len(self._makers) >= _MOST_KEPT:
                 self._makers.clear()
-            tree = parse(path, _text(path))
+            text = _text(path)
+            tree = parse(path, text) if _may_mean(text, name, definition) else None
             means = isinstance(tree, ast.Module) and _means(names_of(tree), name, definition)
             self._makers[key] = tuple(makers_of(name, tree)) if means and isinstance(tree, ast.Module) else ()
         return self._makers[key]
 
     def _sites_in(self, path: str, name: str, definition: str) -> Sites:
         """Return the calls of a class in a file, none where the name means another."""
-        key = path, name, self._times.get(path, (0, 0))
+        key = path, name, definition, self._times.get(path, (0, 0))
         if key not in self._sites:
             if len(self._sites) >= _MOST_KEPT:
                 self._sites.clear()
@@ -159,7 +171,8 @@ class Calls:
 
 
 def _called_in(text: str) -> frozenset[str]:
-    return frozenset((*_CALL.findall(text), *_DESCRIBED.findall(text)))
+    """Return the capitalised names that a file calls and does not define, and the entries of registries in it."""
+    return frozenset((*_CALL.findall(text), *_DESCRIBED.findall(text))) - frozenset(_DEFINED.findall(text))
 
 
 def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
@@ -167,7 +180,8 @@ def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
     if path.endswith(".md"):
         bodies = [body for body in example_code(text, 1) if body]
     else:
-        tree = parse(path, text)
+        may_mean = _may_mean(text, name, definition) or name in _DESCRIBED.findall(text)
+        tree = parse(path, text) if may_mean else None
         bodies = [tree.body] if isinstance(tree, ast.Module) else []
     for body in bodies:
         tree = ast.Module(body, [])
@@ -180,13 +194,23 @@ def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
     return found
 
 
+def _may_mean(text: str, name: str, definition: str) -> bool:
+    """Whether a text looks as if a name meant what is defined elsewhere: to parse all that call one takes long."""
+    imported = rf"from\s+([\w.]+)\s+import\s*(?:\([^)]*?\b{name}\b|[^\n(]*?(?:\b{name}\b|\*))"
+    return any(_is_of(found[1], definition) for found in re.finditer(imported, text))
+
+
 def _means(names: Names, name: str, definition: str) -> bool:
     """Whether a file imports a name from the module that defines it, or from a package around that."""
     if name not in names.full:
         stem = Path(definition).stem
         return any(each.rpartition(".")[2] == stem for each in names.starred)
-    module = names.full[name].rpartition(".")[0].strip(".")
-    parts = Path(definition).with_suffix("").parts
+    return _is_of(names.full[name].rpartition(".")[0], definition)
+
+
+def _is_of(module: str, definition: str) -> bool:
+    """Whether a module may be the one of a file, or a package around it."""
+    module, parts = module.strip("."), Path(definition).with_suffix("").parts
     return not module or module.rpartition(".")[2] == parts[-1] or module.partition(".")[0] in parts[:-1]
 
 
