@@ -65,7 +65,7 @@ class View:
         configuration = self.configuration(path)
         if configuration is not None:
             index = index.configured(configuration.targets)
-        if self._calls is not None and index.lacking:
+        if self._calls is not None and index.parts:
             self._look()
             index = self._calls.completed(index, text)
         return self._memory.recalled(index)

@@ -2,7 +2,8 @@
 
 `Block(attention, dim)` in `blocks.py` says little about its attention; `Net` in `net.py` makes the blocks with the one
 that is meant. So that model is built, with arguments that are searched for if need be, and its first block is taken.
-What it imports is for this alone: the project's other modules are not there afterwards, as they have not been before.
+The other file is executed by slice, as every file. What it imports is for this alone: the project's other modules are
+not there afterwards, as they have not been before.
 """
 
 import ast
@@ -14,7 +15,6 @@ import time
 import types
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,12 +24,12 @@ from torch import Tensor, nn
 from fxengine.inputs import InferredInputs, infer_inputs
 from fxengine.inputs.recipes import Recipe, TensorRecipe
 from fxengine.shapes_only import ShapesOnly
-from fxworker.absent import importing
 from fxworker.arguments import Search
-from fxworker.loading import Loaded
+from fxworker.loading import Document, Loaded, load
 from fxworker.makers import made_in
-from fxworker.packages import Place, import_named, place_of
-from fxworker.wire import TraceTarget, Whole
+from fxworker.overlays import OverlayFinder
+from fxworker.packages import Place, place_of
+from fxworker.wire import Span, TraceRequest, TraceTarget, Whole
 
 _SECONDS: Final = 1.0
 """How long arguments are searched for of one model that has the class as a part."""
@@ -112,7 +112,7 @@ def scope_with_wholes(
     found = dict(scope)
     for whole in wholes_in("\n".join(expressions), target):
         place = _place_of(whole)
-        with contextlib.suppress(Exception, SystemExit), _visiting(loaded, place):
+        with contextlib.suppress(BaseException), _visiting(loaded, place, whole):
             found |= _names_of(place, scope)
     return found
 
@@ -125,8 +125,16 @@ def wholes_in(expression: str, target: TraceTarget) -> Iterator[Whole]:
 
 
 def _place_of(whole: Whole) -> Place:
-    text = Path(whole.path).read_text(encoding="utf-8", errors="replace") if os.path.isfile(whole.path) else ""
-    return place_of(whole.path, text, sys.path)
+    return place_of(whole.path, _text_of(whole), sys.path)
+
+
+def _text_of(whole: Whole) -> str:
+    """Return the text of a model's file, as it is in the editor if it is open there; empty if there is none."""
+    unsaved = (each.texts.get(whole.path) for each in sys.meta_path if isinstance(each, OverlayFinder))
+    text = next((each for each in unsaved if each is not None), None)
+    if text is None and os.path.isfile(whole.path):
+        text = Path(whole.path).read_text(encoding="utf-8", errors="replace")
+    return text or ""
 
 
 def _names_of(place: Place, scope: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,8 +166,8 @@ def _full_name(place: Place, whole: Whole, maker: Any) -> str:
 
 
 @contextlib.contextmanager
-def _visiting(loaded: Loaded, place: Place) -> Generator[None]:
-    """Import the module of a place, which sees the file as it is loaded; then let the project's be as before.
+def _visiting(loaded: Loaded, place: Place, whole: Whole) -> Generator[None]:
+    """Have the module of a model, which sees the file as it is loaded; then let the project's modules be as before.
 
     Raises:
         BaseException: What importing it raises.
@@ -170,13 +178,25 @@ def _visiting(loaded: Loaded, place: Place) -> Generator[None]:
         for name in {place.name, *_older(place.root, loaded.module)}:
             sys.modules.pop(name, None)
         sys.modules |= dict.fromkeys(_names_of_file(path), loaded.module)
-        importing(partial(import_named, place.name))
+        place.import_package()
+        if place.name not in sys.modules:
+            _load(place, whole)
         yield
     finally:
-        for name, module in list(sys.modules.items()):
-            if name not in before and _is_in(place.root, module):
-                del sys.modules[name]
-        sys.modules |= before
+        new = {name: each for name, each in sys.modules.items() if name not in before and not _is_in(place.root, each)}
+        # What was imported last is told by the order.
+        sys.modules.clear()
+        sys.modules.update(before | new)
+
+
+def _load(place: Place, whole: Whole) -> None:
+    """Execute what a model needs of its file, of which nobody else wants anything."""
+    target = TraceTarget(whole.qualname, "class", Span(1, 0, 1, 0))
+    request = TraceRequest(0, whole.path, _text_of(whole), (target,), (place.root,))
+    module = load(request, Document.of(request)).module
+    package, _, stem = place.name.rpartition(".")
+    if package:
+        vars(sys.modules[package]).setdefault(stem, module)
 
 
 def _names_of_file(path: str) -> Iterator[str]:
@@ -232,7 +252,7 @@ def _model(
 ) -> _Model | None:
     """Return a model of another file, with arguments that are searched for; None if that cannot be built."""
     place = _place_of(whole)
-    with contextlib.suppress(Exception, SystemExit), _visiting(loaded, place):
+    with contextlib.suppress(BaseException), _visiting(loaded, place, whole):
         names, own = _names_of(place, scope), vars(sys.modules[place.name])
         maker = own[whole.qualname]
         if not isinstance(maker, type) or issubclass(maker, nn.Module):
@@ -275,6 +295,7 @@ def _given(model: _Model, part: nn.Module) -> str:
     if not found.usable:
         return ""
     calls: list[str] = []
+    recipes = dict(_recipes(root, found))
 
     def note(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not calls:
@@ -282,7 +303,6 @@ def _given(model: _Model, part: nn.Module) -> str:
             named = [f"{name}={_written(each, recipes)}" for name, each in kwargs.items()]
             calls.append(", ".join((*given, *named)))
 
-    recipes = dict(_recipes(root, found))
     handle = part.register_forward_pre_hook(note, with_kwargs=True)
     # It may need data behind the call that is looked for.
     with contextlib.suppress(Exception), torch.no_grad(), ShapesOnly(root):

@@ -91,19 +91,19 @@ class Calls:
 
     def completed(self, index: ModelIndex, text: str) -> ModelIndex:
         """Return an index with calls of its classes elsewhere, for those that the file says nothing about."""
-        lacking = {each for each in index.lacking if each in self._callers}
-        if not lacking:
+        parts = {each for each in index.parts if each in self._callers}
+        if not parts:
             return index
         known = cache(partial(_bound_by, text))
-        found = {name: self._calls_of(name, index.path, known) for name in lacking}
+        found = {name: self._calls_of(name, index.path, known) for name in parts.intersection(index.lacking)}
         targets = (
             replace(
                 each,
-                constructs=ordered((*each.constructs, *found[each.qualname][0])),
-                inputs=ordered((*each.inputs, *found[each.qualname][1])),
-                wholes=() if found[each.qualname][0] else self._wholes_of(each.qualname, index.path),
+                constructs=ordered((*each.constructs, *calls[0])),
+                inputs=ordered((*each.inputs, *calls[1])),
+                wholes=() if calls[0] else self._wholes_of(each.qualname, index.path),
             )
-            if each.qualname in found
+            if each.qualname in parts and (calls := found.get(each.qualname, ((), ())))
             else each
             for each in index.targets
         )

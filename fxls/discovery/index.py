@@ -164,6 +164,20 @@ class ModelIndex:
             if each.kind == "class" and not each.constructs and "." not in each.qualname
         )
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The classes at module level that may be built as a part of something in another file.
+
+        They are those that are lacking, and those of which the person wrote down how they are built.
+        """
+        return tuple(
+            each.qualname
+            for each in self.targets
+            if each.kind == "class"
+            and "." not in each.qualname
+            and (not each.constructs or each.constructs[0].source in {"directive", "configuration"})
+        )
+
     def target(self, qualname: str) -> TraceTarget | None:
         """Return the target of that name."""
         return next((each for each in self.targets if each.qualname == qualname), None)

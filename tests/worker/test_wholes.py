@@ -128,6 +128,25 @@ def test_what_a_class_calls_by_the_name_of_the_package_stays_what_it_means(worke
     assert all("Model(" not in each.construct.expression for each in report.targets if each.construct)
 
 
+@pytest.mark.parametrize("project", ["namespace", "beside"], indirect=True)
+def test_of_the_other_file_only_what_the_model_needs_is_executed(worker, project, tmp_path):
+    other, trace = project.with_name("model.py"), tmp_path / "executed"
+    module = "net.layers" if project.parent.name == "net" else "layers"
+    training = f"\nmodel = Model(4)\nopen({str(trace)!r}, 'w').close()\nfor _ in range(10**9):\n    model.fit()\n"
+    other.write_text(MODEL.format(module=module) + training)
+    report = traced(worker, project)
+    assert "Model(" in next(each for each in report.targets if each.qualname == "Stack").construct.expression
+    assert not trace.exists()
+
+
+def test_what_the_report_says_may_be_written_down(worker, project):
+    first = next(each for each in traced(worker, project).targets if each.qualname == "Stack")
+    text = LAYERS.replace("class Stack", f"# fx: {first.construct.expression}\nclass Stack")
+    stack = next(each for each in traced(worker, project, text).targets if each.qualname == "Stack")
+    assert (stack.construct.source, stack.construct.expression) == ("directive", first.construct.expression)
+    assert (stack.status, stack.nodes != ()) == (first.status, True)
+
+
 def test_numbers_are_guessed_without_another_file(worker, project):
     text = LAYERS.partition("class Layer")[0]
     project.write_text(text)
