@@ -4,9 +4,11 @@ Goes over files of installed libraries, folders, or files. A class counts if it 
 `nn.Module` once its file is executed, and is not abstract. It is *built* if the product builds it: in one of the ways
 of its own, in the order in which they are tried, or inside another model of its file. Each file is discovered, then
 executed and built in a process of its own. With `--trace` the worker's whole answer is made, where a class counts as
-enclosed only if the trace reached it; without, the model that holds it has only to be built.
+enclosed only if the trace reached it; without, the model that holds it has only to be built. With `--project` each
+place is the folder that is open, and what its other files say counts, as in an editor; without, a file is by itself.
 
-    python benchmarks/build.py [LIBRARY | FOLDER | FILE]... [--files N] [--seed N] [--trace] [--alone] [--each]
+    python benchmarks/build.py [LIBRARY | FOLDER | FILE]... [--files N] [--seed N] [--trace] [--alone] [--project]
+                               [--each]
 """
 
 import argparse
@@ -31,6 +33,7 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fxls.discovery import discover
+from fxls.discovery.elsewhere import Calls
 from fxls.discovery.roots import roots_of
 from fxworker.building import Built, Unbuilt, build, class_of
 from fxworker.containment import outermost_first
@@ -76,6 +79,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the choice of files")
     parser.add_argument("--trace", action="store_true", help="make the worker's whole answer")
     parser.add_argument("--alone", action="store_true", help="build each class by itself, though another holds it")
+    parser.add_argument("--project", action="store_true", help="with what the other files of a place say")
     parser.add_argument("--each", action="store_true", help="print how each class was built")
     options = parser.parse_args(arguments)
     sys.path.append(str(CORPUS))
@@ -83,7 +87,8 @@ def main(arguments: list[str]) -> int:
     total: list[FileOutcome] = []
     for place in options.places:
         chosen = sampled(list(files_of(place)), options.files, options.seed)
-        outcomes = [measured(path, trace=options.trace, alone=options.alone) for path in chosen]
+        calls = calls_in(place) if options.project else None
+        outcomes = [measured(path, calls, trace=options.trace, alone=options.alone) for path in chosen]
         outcomes = [each for each in outcomes if each.classes]
         show(place, outcomes, each=options.each)
         total += outcomes
@@ -92,8 +97,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def files_of(place: str) -> Iterator[str]:
-    """The files of a library, a folder, or the file itself that define modules with a forward."""
+def path_of(place: str) -> Path:
+    """The folder or file that is meant by its path, or by the name of a library."""
     path = Path(place)
     if not path.exists():
         spec = importlib.util.find_spec(place)
@@ -101,6 +106,20 @@ def files_of(place: str) -> Iterator[str]:
             raise SystemExit(f"{place}: no such library")
         path = Path(spec.origin)
         path = path.parent if path.name == "__init__.py" else path
+    return path
+
+
+def calls_in(place: str) -> Calls:
+    """What the files of a place say about each other's classes."""
+    path = path_of(place).resolve()
+    calls = Calls(str(path if path.is_dir() else path.parent))
+    calls.look()
+    return calls
+
+
+def files_of(place: str) -> Iterator[str]:
+    """The files of a library, a folder, or the file itself that define modules with a forward."""
+    path = path_of(place)
     for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
         if not {"tests", "test", "testing"} & set(file.relative_to(path.parent).parts):
             text = file.read_text(encoding="utf-8", errors="replace")
@@ -146,9 +165,9 @@ def _is_forward(node: ast.stmt) -> bool:
     return first == "self" and not empty and not decorators & {"staticmethod", "abstractmethod"}
 
 
-def measured(path: str, *, trace: bool, alone: bool) -> FileOutcome:
+def measured(path: str, calls: Calls | None, *, trace: bool, alone: bool) -> FileOutcome:
     """What becomes of a file, in a process of its own."""
-    work = partial(outcome_of, trace=trace, alone=alone)
+    work = partial(outcome_of, calls=calls, trace=trace, alone=alone)
     _, outcome, reason, taken = next(in_children(work, [path], SECONDS, MEMORY))
     if outcome is None:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
@@ -156,10 +175,12 @@ def measured(path: str, *, trace: bool, alone: bool) -> FileOutcome:
     return replace(outcome, seconds=taken)
 
 
-def outcome_of(path: str, *, trace: bool, alone: bool) -> FileOutcome:
+def outcome_of(path: str, *, calls: Calls | None, trace: bool, alone: bool) -> FileOutcome:
     """Discover, execute and build a file here."""
     text = Path(path).read_text(encoding="utf-8", errors="replace")
     index = discover(path, text)
+    if calls is not None:
+        index = calls.completed(index, text)
     request = TraceRequest(1, path, text, index.targets, roots_of(path))
     document = Document.of(request)
     document.enter(request)

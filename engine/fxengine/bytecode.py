@@ -38,6 +38,25 @@ _ENDS_BLOCK: Final = frozenset(
     }
 )
 _UNIT: Final = 2
+_LOAD_FAST: Final = dis.opmap["LOAD_FAST"]
+_CANNOT_RAISE: Final = frozenset({dis.opmap["STORE_FAST"], _LOAD_CONST})
+
+
+def raising_at(frame: FrameType, at: int) -> int:
+    """Return the offset of the instruction that raised in a frame, where the frame says that it had come to `at`.
+
+    CPython 3.11 joins pairs of instructions that move variables once a function has run a few times, and says of a
+    variable that is not bound, in the second of them, that the first has raised.
+    """
+    bytecode, names = frame.f_code.co_code, frame.f_code.co_varnames
+    after = at + _UNIT
+    if sys.version_info >= (3, 12) or not 0 <= at < len(bytecode) - _UNIT or bytecode[after] != _LOAD_FAST:
+        return at
+    loads = bytecode[at] == _LOAD_FAST
+    if not (loads or bytecode[at] in _CANNOT_RAISE) or max(bytecode[after + 1], loads * bytecode[at + 1]) >= len(names):
+        return at
+    bound = frame.f_locals
+    return at if names[bytecode[after + 1]] in bound or (loads and names[bytecode[at + 1]] not in bound) else after
 
 
 def unpack_count(frame: FrameType) -> int | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final
 
-from fxengine.bytecode import opname_at
+from fxengine.bytecode import opname_at, raising_at
 from fxengine.errors import (
     DynamicBool,
     DynamicIteration,
@@ -117,8 +117,9 @@ def moments_of(traceback: TracebackType | None) -> list[Moment]:
     """The frames of a traceback but for the engine's own, outermost first."""
     moments: list[Moment] = []
     while traceback is not None:
-        if not is_engine_file(traceback.tb_frame.f_code.co_filename):
-            moments.append(Moment(traceback.tb_frame, traceback.tb_lasti))
+        frame, lasti = traceback.tb_frame, traceback.tb_lasti
+        if not is_engine_file(frame.f_code.co_filename):
+            moments.append(Moment(frame, lasti if traceback.tb_next is not None else raising_at(frame, lasti)))
         traceback = traceback.tb_next
     return moments
 

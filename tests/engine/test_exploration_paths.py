@@ -321,3 +321,22 @@ def test_a_clean_model_is_traced_once() -> None:
 
     assert diagnose(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), tracer=Counting()).complete
     assert next(count) == 2
+
+
+class Unbound(nn.Module):
+    def forward(self, x):
+        if x is None:
+            out = x
+        tmp = x + 1
+        other = tmp
+        add = out
+        return add, other
+
+
+def test_a_variable_without_a_value_is_found_where_it_is_read_however_often_the_code_has_run():
+    for _ in range(3):
+        for _ in range(8):
+            with pytest.raises(UnboundLocalError):
+                Unbound()(torch.ones(1))
+        (problem,) = diagnose(Unbound()).problems
+        assert problem.site.text == "out"

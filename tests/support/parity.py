@@ -18,6 +18,7 @@ from torch import nn
 
 import fxengine
 import fxengine.source
+from fxengine.classification import moments_of
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _COMPILED = re.compile(r"<eval_with_key>\.\d+")
@@ -191,13 +192,10 @@ def _without_counts(text: str) -> str:
 
 def _user_line(error: BaseException) -> str:
     """File and line of the innermost frame that is neither torch's nor the engine's, from the traced function on."""
-    traceback, place = error.__traceback__, ""
-    while traceback is not None:
-        path = traceback.tb_frame.f_code.co_filename
-        if fxengine.source.is_user_file(path) and path != __file__:
-            place = _without_counts(f"{path}:{traceback.tb_lineno}")
-        traceback = traceback.tb_next
-    return place
+    # Where the interpreter says something else after some runs, as CPython 3.11 does, that is put right.
+    places = [each.source for each in moments_of(error.__traceback__) if fxengine.source.is_user_file(each.path)]
+    found = next((each for each in reversed(places) if each.path != __file__), None)
+    return "" if found is None else _without_counts(f"{found.path}:{found.line}")
 
 
 def _different_numbers(

@@ -305,25 +305,6 @@ def test_a_base_may_spare_its_classes_the_call_of_the_constructor_and_keep_the_a
     assert (net(torch.ones(3, 4)).shape, net.depth) == ((3, 10), 7)
 
 
-def test_a_base_in_another_file_calls_what_its_own_base_lacks_for_nothing(tmp_path):
-    (tmp_path / "project_base.py").write_text(
-        "import no_such_thing as nt\n"
-        "class Base(nt.LightningModule):\n"
-        "    def __init__(self, length):\n        super().__init__()\n"
-        "        self.save_hyperparameters(ignore=['loss'])\n        self.length = length\n"
-    )
-    module, _ = imported(
-        tmp_path,
-        "import torch\nfrom project_base import Base\n"
-        "class Net(Base):\n"
-        "    def __init__(self, width, **more):\n        super().__init__(**more)\n"
-        "        self.fc = torch.nn.Linear(width, 2)\n"
-        "    def forward(self, x): return self.fc(x)\n",
-    )
-    net = module.Net(4, length=3)
-    assert (net(torch.ones(3, 4)).shape, net.length) == ((3, 2), 3)
-
-
 def test_a_base_in_another_file_may_call_what_keeps_the_arguments(tmp_path):
     (tmp_path / "bases.py").write_text(
         "from no_such_thing import LightningModule\n"
