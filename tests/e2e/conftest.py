@@ -73,7 +73,7 @@ class Story:
 
 def settings() -> dict[str, Any]:
     """Return the person's settings: this environment traces; the server runs on a Python that has nothing of ours."""
-    return {"fxls.interpreter": [sys.executable], "fxls.serverInterpreter": [sys._base_executable]}
+    return {"fxls.interpreter": [sys.executable], "fxls.serverInterpreter": sys._base_executable}
 
 
 @pytest.fixture(scope="module")

@@ -65,9 +65,11 @@ export async function onDidChangeEnvironment(listener: () => void): Promise<Disp
     return (await pythonApi())?.environments.onDidChangeActiveEnvironmentPath(listener);
 }
 
+/** A path alone is a command, too; what is neither that nor a list of words, the server complains of. */
 function fromSetting(name: string, folder: Uri | undefined): Interpreter | undefined {
-    const words = workspace.getConfiguration('fxls', folder).get<string[]>(name, []);
-    if (words.length === 0) {
+    const chosen = workspace.getConfiguration('fxls', folder).get<unknown>(name);
+    const words: readonly unknown[] = Array.isArray(chosen) ? chosen : [chosen];
+    if (!words[0] || !words.every((word) => typeof word === 'string')) {
         return undefined;
     }
     return { command: words.map((word) => expand(word, folder)), from: `setting fxls.${name}` };
