@@ -10,7 +10,7 @@ const step = (name, run) => steps.set(name, run);
 
 export async function begin({ folder, settings, python }) {
     const without = path.join(folder, 'without-torch');
-    fs.writeFileSync(without, `#!/bin/sh\nexec '${settings['fxls.serverInterpreter'][0]}' -S "$@"\n`, { mode: 0o755 });
+    fs.writeFileSync(without, `#!/bin/sh\nexec '${settings['fxls.serverInterpreter']}' -S "$@"\n`, { mode: 0o755 });
     const editor = await Editor.open({
         folder,
         file: 'router.py',
