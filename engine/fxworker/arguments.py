@@ -111,14 +111,18 @@ class Search:
     @property
     def stands_in(self) -> bool:
         """Whether its first attempt would give something that only stands in for a module."""
-        given = (each for path, each in self._with({}, "", self._root).items() if path and "." not in path)
-        return any(each.style == "module" if isinstance(each, Group) else each in STAND_INS for each in given)
+        return any(each.style == "module" if isinstance(each, Group) else each in STAND_INS for each in self._first())
 
     @property
     def makes_up(self) -> bool:
         """Whether its first attempt would give more than numbers, flags and names: things that nobody has seen."""
-        given = (each for path, each in self._with({}, "", self._root).items() if path and "." not in path)
-        return any(isinstance(each, Group) or each in STAND_INS or each[:1] in {"[", "{", "("} for each in given)
+        return any(
+            isinstance(each, Group) or each in STAND_INS or each[:1] in {"[", "{", "("} for each in self._first()
+        )
+
+    def _first(self) -> list[Value]:
+        """Return the arguments of the first attempt."""
+        return [each for path, each in self._with({}, "", self._root).items() if path and "." not in path]
 
     def run(self, judge: Judge | None = None, seconds: float = _SECONDS) -> tuple[str, Any] | None:
         """Return the expression that builds the class and what it builds, None if none was found in time.

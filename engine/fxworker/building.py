@@ -249,10 +249,10 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     search = _search(target, cls, loaded, scope)
     # A function that makes the parts as well makes better ones, and so does a model that has all this as a part.
     found = _by_functions(cls, loaded, scope) if search.stands_in else None
-    part = in_wholes(target, loaded, make) if search.makes_up and found is None else None
-    found = found or (search.run() if part is None else None)
-    part = part or (in_wholes(target, loaded, make) if found is None else None)
-    if part is not None:
+    if found is None and search.makes_up and (part := in_wholes(target, loaded, make)) is not None:
+        return part
+    found = found or search.run()
+    if found is None and (part := in_wholes(target, loaded, make)) is not None:
         return part
     for name in methods_making(cls) if found is None else ():
         maker = Search(f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False))

@@ -433,25 +433,21 @@ class _Session:
             self.found[target.qualname] = replace(self.found[target.qualname], unfed="")
             return
         clock = Clock()
-        construct, inputs = self._in_a_whole(target), ""
-        if construct is not None:
-            construct, inputs = construct
-        elif (fitted := feeder.fit(traced.built, fed, min(self.fitting_s, _FITTING_EACH))) is not None:
-            construct, inputs = fitted.built.construct, fitted.inputs.expression
+        construct, inputs = self._other_way(traced, feeder, fed)
         self.fitting_s -= clock.lap() / 1000
         if construct is not None:
             hint = self._hint(target)
             self.fitted[target.qualname] = replace(hint, construct=construct.expression, inputs=inputs, unfed="")
         self.on_target(self.request.targets.index(target), False)
 
-    def _in_a_whole(self, target: TraceTarget) -> tuple[Construct, str] | None:
-        """Return how a model of another file has a target's class as a part, and what it calls that with."""
-        if not target.wholes or not self._may_guess(target):
-            return None
-        part = in_wholes(target, self.loaded)
-        return (
-            (part.construct, part.inputs) if part is not None and part.construct is not None and part.inputs else None
-        )
+    def _other_way(self, traced: _Traced, feeder: Feeder, fed: Fed) -> tuple[Construct | None, str]:
+        """Return another way to build a model, with inputs for it: as a part of another file's model, or fitted."""
+        target = traced.target
+        part = in_wholes(target, self.loaded) if target.wholes and self._may_guess(target) else None
+        if part is not None and part.inputs:
+            return part.construct, part.inputs
+        fitted = feeder.fit(traced.built, fed, min(self.fitting_s, _FITTING_EACH))
+        return (fitted.built.construct, fitted.inputs.expression) if fitted is not None else (None, "")
 
     def _may_guess(self, target: TraceTarget) -> bool:
         """Say that what follows is a guess; False where one went badly before and the definition is the same."""

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from fxengine.inputs import InferredInputs, infer_inputs
-from fxengine.inputs.recipes import Recipe, TensorRecipe
+from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe, call_expression
 from fxengine.shapes_only import ShapesOnly
 from fxworker.arguments import Search
 from fxworker.loading import Document, Loaded, load
@@ -110,7 +110,7 @@ def scope_with_wholes(
 ) -> dict[str, Any]:
     """Return a scope that has the packages of those models in other files which expressions build."""
     found = dict(scope)
-    for whole in wholes_in("\n".join(expressions), target):
+    for whole in {each: None for expression in expressions for each in wholes_in(expression, target)}:
         place = _place_of(whole)
         with contextlib.suppress(BaseException), _visiting(loaded, place, whole):
             found |= _names_of(place, scope)
@@ -299,9 +299,8 @@ def _given(model: _Model, part: nn.Module) -> str:
 
     def note(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not calls:
-            given = [_written(each, recipes) for each in args]
-            named = [f"{name}={_written(each, recipes)}" for name, each in kwargs.items()]
-            calls.append(", ".join((*given, *named)))
+            given = tuple(_recipe(each, recipes) for each in args)
+            calls.append(call_expression(given, {name: _recipe(each, recipes) for name, each in kwargs.items()}))
 
     handle = part.register_forward_pre_hook(note, with_kwargs=True)
     # It may need data behind the call that is looked for.
@@ -319,26 +318,26 @@ def _recipes(root: nn.Module, found: InferredInputs) -> Iterator[tuple[int, Reci
             yield id(values[name]), recipe
 
 
-def _written(value: Any, recipes: Mapping[int, Recipe]) -> str:
-    """Return the source of a value like one that a part was given.
+def _recipe(value: Any, recipes: Mapping[int, Recipe]) -> Recipe:
+    """Return how a value is made that is like one that a part was given.
 
     Raises:
-        TypeError: There is no source for it.
+        TypeError: There is no way to write it down.
     """
     match value:
         case Tensor() if id(value) in recipes:
-            return recipes[id(value)].expression
+            return recipes[id(value)]
         case Tensor() if value.dtype is torch.bool:
-            return TensorRecipe(tuple(value.shape), "ones", value.dtype).expression
+            return TensorRecipe(tuple(value.shape), "ones", value.dtype)
         case Tensor():
             fill = "normal" if value.is_floating_point() or value.is_complex() else "zeros"
-            return TensorRecipe(tuple(value.shape), fill, value.dtype).expression
+            return TensorRecipe(tuple(value.shape), fill, value.dtype)
         case None | bool() | int() | float() | str():
-            return repr(value)
+            return Constant(value)
         case tuple() | list():
-            inner = ", ".join(_written(each, recipes) for each in value)
-            return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if len(value) == 1 else f"({inner})"
+            kind = list if isinstance(value, list) else tuple
+            return Listing(tuple(_recipe(each, recipes) for each in value), kind)
         case dict():
-            return "{" + ", ".join(f"{key!r}: {_written(each, recipes)}" for key, each in value.items()) + "}"
+            return Record(tuple((key, _recipe(each, recipes)) for key, each in value.items()))
         case _:
             raise TypeError(type(value).__name__)

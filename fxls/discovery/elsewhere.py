@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from fxls.discovery.index import ModelIndex, ordered
 from fxls.discovery.names import Names, module_level, names_of
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import example_code, parse
 from fxls.discovery.wholes import makers_of
-from fxworker.wire import Construct, Inputs, Whole
+from fxworker.wire import Construct, Inputs, TraceTarget, Whole
 
 _CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
 _DESCRIBED: Final = re.compile(r"""\btype(?:=|["']: ?)["'](?:\w+\.)*([A-Z]\w*)["']""")
@@ -49,6 +49,18 @@ _SECONDS: Final = 5.0
 _ALWAYS: Final = frozenset(dir(builtins)) | {"torch", "nn", "SimpleNamespace"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The calls of a class in a file, and what makes instances of it there."""
+
+    sites: Sites
+    makers: tuple[str, ...]
+
+
+_Key: TypeAlias = tuple[str, str, str, tuple[int, int]]
+"""A file, the name of a class, the file that defines it, and the time and size of the first."""
+
+
 @dataclass
 class Calls:
     """The index of one workspace folder. Mutable; one thread may look while another asks.
@@ -62,12 +74,7 @@ class Calls:
     _times: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     _callers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _nearest: dict[tuple[str, str], tuple[Whole, ...]] = field(default_factory=dict[tuple[str, str], tuple[Whole, ...]])
-    _sites: dict[tuple[str, str, str, tuple[int, int]], Sites] = field(
-        default_factory=dict[tuple[str, str, str, tuple[int, int]], Sites]
-    )
-    _makers: dict[tuple[str, str, str, tuple[int, int]], tuple[str, ...]] = field(
-        default_factory=dict[tuple[str, str, str, tuple[int, int]], tuple[str, ...]]
-    )
+    _seen: dict[_Key, _Seen] = field(default_factory=dict[_Key, _Seen])
 
     def look(self) -> None:
         """Look through the folder, at files that are new or have changed."""
@@ -85,9 +92,10 @@ class Calls:
             for name in called:
                 callers.setdefault(name, []).append(path)
         # Another thread may read meanwhile: it sees the one or the other.
-        if times != self._times:
-            self._nearest = {}
+        is_same = times == self._times
         self._times, self._names, self._callers = times, names, callers
+        if not is_same:
+            self._nearest = {}
 
     def completed(self, index: ModelIndex, text: str) -> ModelIndex:
         """Return an index with calls of its classes elsewhere, for those that the file says nothing about."""
@@ -95,19 +103,18 @@ class Calls:
         if not parts:
             return index
         known = cache(partial(_bound_by, text))
-        found = {name: self._calls_of(name, index.path, known) for name in parts.intersection(index.lacking)}
         targets = (
-            replace(
-                each,
-                constructs=ordered((*each.constructs, *calls[0])),
-                inputs=ordered((*each.inputs, *calls[1])),
-                wholes=() if calls[0] else self._wholes_of(each.qualname, index.path),
-            )
-            if each.qualname in parts and (calls := found.get(each.qualname, ((), ())))
-            else each
-            for each in index.targets
+            self._completed(each, index.path, known) if each.qualname in parts else each for each in index.targets
         )
         return replace(index, targets=tuple(targets))
+
+    def _completed(self, target: TraceTarget, path: str, known: Callable[[], frozenset[str]]) -> TraceTarget:
+        """Return a target with how it is built and fed elsewhere, or with what has it as a part."""
+        constructs, inputs = self._calls_of(target.qualname, path, known) if not target.constructs else ([], [])
+        if constructs:
+            constructs = ordered((*target.constructs, *constructs))
+            return replace(target, constructs=constructs, inputs=ordered((*target.inputs, *inputs)))
+        return replace(target, wholes=self._wholes_of(target.qualname, path))
 
     def _calls_of(
         self, name: str, path: str, known: Callable[[], frozenset[str]]
@@ -118,7 +125,7 @@ class Calls:
         constructs: list[Construct] = []
         inputs: list[Inputs] = []
         for other in files[:_MOST_PARSED]:
-            sites = self._sites_in(other, name, path)
+            sites = self._seen_in(other, name, path).sites
             built = [each for each in sites.constructs.get(name, ()) if _is_known(each.expression, name, known)]
             constructs += built
             # What is fed belongs to how it was built.
@@ -143,31 +150,19 @@ class Calls:
         files.sort(key=lambda other: (-len(os.path.commonpath([other, path])), other))
         found: list[Whole] = []
         for other in files[:_MOST_PARSED]:
-            found += [Whole(other, each) for each in self._makers_in(other, name, path)]
+            found += [Whole(other, each) for each in self._seen_in(other, name, path).makers]
             if len(found) >= _MOST:
                 break
         return tuple(found[:_MOST])
 
-    def _makers_in(self, path: str, name: str, definition: str) -> tuple[str, ...]:
-        """Return what makes instances of a class of another file in one."""
+    def _seen_in(self, path: str, name: str, definition: str) -> _Seen:
+        """Return what a file has to do with a class of another one: nothing where the name means another."""
         key = path, name, definition, self._times.get(path, (0, 0))
-        if key not in self._makers:
-            if len(self._makers) >= _MOST_KEPT:
-                self._makers.clear()
-            text = _text(path)
-            tree = parse(path, text) if _may_mean(text, name, definition) else None
-            means = isinstance(tree, ast.Module) and _means(names_of(tree), name, definition)
-            self._makers[key] = tuple(makers_of(name, tree)) if means and isinstance(tree, ast.Module) else ()
-        return self._makers[key]
-
-    def _sites_in(self, path: str, name: str, definition: str) -> Sites:
-        """Return the calls of a class in a file, none where the name means another."""
-        key = path, name, definition, self._times.get(path, (0, 0))
-        if key not in self._sites:
-            if len(self._sites) >= _MOST_KEPT:
-                self._sites.clear()
-            self._sites[key] = _sites_of(path, _text(path), name, definition)
-        return self._sites[key]
+        if key not in self._seen:
+            if len(self._seen) >= _MOST_KEPT:
+                self._seen.clear()
+            self._seen[key] = _seen_in(path, _text(path), name, definition)
+        return self._seen[key]
 
 
 def _called_in(text: str) -> frozenset[str]:
@@ -175,8 +170,8 @@ def _called_in(text: str) -> frozenset[str]:
     return frozenset((*_CALL.findall(text), *_DESCRIBED.findall(text))) - frozenset(_DEFINED.findall(text))
 
 
-def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
-    found = Sites({}, {}, [], [], set())
+def _seen_in(path: str, text: str, name: str, definition: str) -> _Seen:
+    sites, makers = Sites({}, {}, [], [], set()), list[str]()
     if path.endswith(".md"):
         bodies = [body for body in example_code(text, 1) if body]
     else:
@@ -186,12 +181,14 @@ def _sites_of(path: str, text: str, name: str, definition: str) -> Sites:
     for body in bodies:
         tree = ast.Module(body, [])
         names = names_of(tree)
+        means = _means(names, name, definition)
         is_entry = name not in names.full and name in _DESCRIBED.findall(text)
-        if is_entry or _means(names, name, definition):
-            sites = sites_of(Source(path, text, tree, names), frozenset({name}), {})
-            for mine, theirs in ((found.constructs, sites.constructs), (found.inputs, sites.inputs)):
+        if is_entry or means:
+            found = sites_of(Source(path, text, tree, names), frozenset({name}), {})
+            for mine, theirs in ((sites.constructs, found.constructs), (sites.inputs, found.inputs)):
                 mine.setdefault(name, []).extend(theirs.get(name, []))  # pyright: ignore[reportArgumentType] — Alike.
-    return found
+        makers += makers_of(name, tree) if means else []
+    return _Seen(sites, tuple(makers))
 
 
 def _may_mean(text: str, name: str, definition: str) -> bool:

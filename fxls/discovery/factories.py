@@ -58,12 +58,19 @@ def size_of(name: str) -> int:
     return 3 if _LARGE.search(name) else 2
 
 
+def needs_arguments(function: FunctionNode) -> bool:
+    """Whether a function cannot be called without arguments."""
+    arguments = function.args
+    positional = len(arguments.posonlyargs) + len(arguments.args)
+    return len(arguments.defaults) < positional or any(each is None for each in arguments.kw_defaults)
+
+
 def _call_without_arguments(function: FunctionNode) -> str:
     """Return the call, with weights declined where they are fetched by default, "" where arguments are needed."""
+    if needs_arguments(function):
+        return ""
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    if len(arguments.defaults) < len(positional) or any(each is None for each in arguments.kw_defaults):
-        return ""
     declined: list[str] = []
     names = [*positional, *arguments.kwonlyargs]
     for argument, default in zip(names, [*arguments.defaults, *arguments.kw_defaults], strict=True):

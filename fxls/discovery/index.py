@@ -156,19 +156,10 @@ class ModelIndex:
     syntax_error: Problem | None = None
 
     @property
-    def lacking(self) -> tuple[str, ...]:
-        """The classes at module level of which the file does not say how they are built."""
-        return tuple(
-            each.qualname
-            for each in self.targets
-            if each.kind == "class" and not each.constructs and "." not in each.qualname
-        )
-
-    @property
     def parts(self) -> tuple[str, ...]:
         """The classes at module level that may be built as a part of something in another file.
 
-        They are those that are lacking, and those of which the person wrote down how they are built.
+        They are those of which the file does not say how they are built, and those of which the person wrote it down.
         """
         return tuple(
             each.qualname

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from fxls.discovery.factories import factories_of, size_of
+from fxls.discovery.factories import factories_of, needs_arguments, size_of
 from fxls.discovery.names import module_level
 from fxls.discovery.syntax import FunctionNode, dotted
 
@@ -31,7 +31,7 @@ def _factories(name: str, tree: ast.Module) -> list[str]:
     factories = [each for each in factories_of(tree, classes) if each in functions]
     direct = {each for each in factories if name in called[each]}
     makers = [each for each in factories if each in direct or called[each] & direct]
-    return sorted(makers, key=lambda each: (_needs_arguments(functions[each]), size_of(each)))
+    return sorted(makers, key=lambda each: (needs_arguments(functions[each]), size_of(each)))
 
 
 def _called_by(function: FunctionNode) -> Iterator[str]:
@@ -39,9 +39,3 @@ def _called_by(function: FunctionNode) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
             yield dotted(node.func)
-
-
-def _needs_arguments(function: FunctionNode) -> bool:
-    arguments = function.args
-    positional = len(arguments.posonlyargs) + len(arguments.args)
-    return len(arguments.defaults) < positional or any(each is None for each in arguments.kw_defaults)
