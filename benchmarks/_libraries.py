@@ -31,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fxengine.inputs import InferredInputs, infer_inputs
 from fxls.discovery import discover
-from fxworker.absent import importing
 from fxworker.building import Built, attempt, build
 from fxworker.fitting import fit
+from fxworker.importing import importing
 from fxworker.loading import Loaded
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline

@@ -21,7 +21,7 @@ from fxengine.classification import Moment, moments_of
 from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
-from fxworker.absent import is_array, with_stars
+from fxworker.absent import is_array
 from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
 from fxworker.arrays import arrays_are_made
@@ -29,6 +29,7 @@ from fxworker.callers import EXPRESSION
 from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters
 from fxworker.complaints import complaint_of
 from fxworker.conventions import is_configuration
+from fxworker.importing import with_stars
 from fxworker.inner import NotReachedError, locals_of
 from fxworker.lacking import unmade
 from fxworker.lineages import heirs_of

@@ -22,11 +22,11 @@ from weakref import WeakKeyDictionary
 from fxengine.classification import moments_of
 from fxengine.module_snapshot import seed_everything
 from fxengine.syntax import know_tree, tree_of
-from fxworker.absent import give_starred, importing, is_still_absent
 from fxworker.blackbox import passing
 from fxworker.command_lines import no_required_arguments
 from fxworker.compiling import without_numba
 from fxworker.executing import Failure, Missing, compiled, execute, refusals, run_on_meta, with_flags
+from fxworker.importing import give_starred, importing, is_still_absent
 from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.packages import Place, absent_of, import_named, modules_since, newest_module, place_of

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from fxworker.absent import importing
 from fxworker.command_lines import no_required_arguments
 from fxworker.conventions import is_configuration
 from fxworker.executing import compiled, with_flags
+from fxworker.importing import importing
 from fxworker.loading import Loaded
 from fxworker.slicing import slice_of
 

@@ -18,7 +18,7 @@ from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any, Final
 
-from fxworker.absent import importing
+from fxworker.importing import importing
 
 _RELATIVE: Final = re.compile(r"^\s*from\s+(\.+)", re.MULTILINE)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fxworker import absent
+from fxworker.absences import ABSENCES
+from fxworker.importing import StandIns
 from tests.worker.harness import Worker
 
 
@@ -54,8 +55,8 @@ def imports_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     monkeypatch.setattr(torch.jit, "script", torch.jit.script)
     before = set(sys.modules)
     yield
-    absent._STAND_INS.names.clear()
-    absent._STAND_INS.found.clear()
-    sys.meta_path[:] = [each for each in sys.meta_path if each is not absent._STAND_INS]
+    ABSENCES.names.clear()
+    ABSENCES.found.clear()
+    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, StandIns)]
     for name in set(sys.modules) - before:
         del sys.modules[name]

@@ -11,9 +11,10 @@ import torch
 from torch import nn
 
 import fxengine
-from fxworker.absent import give_starred, importing, is_stand_in, is_still_absent
+from fxworker.absent import is_stand_in
 from fxworker.arguments import Search
 from fxworker.building import attempt
+from fxworker.importing import give_starred, importing, is_still_absent
 
 pytestmark = pytest.mark.usefixtures("imports_undone")
 

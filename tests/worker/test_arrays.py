@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from fxworker.absent import importing
 from fxworker.arguments import Search
 from fxworker.arrays import shape_told
 from fxworker.building import attempt
+from fxworker.importing import importing
 
 pytestmark = pytest.mark.usefixtures("imports_undone")
 

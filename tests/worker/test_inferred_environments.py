@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import nn
 
-from fxworker import absent
-from fxworker.absent import importing
+from fxworker.absences import ABSENCES
 from fxworker.arguments import Search
 from fxworker.building import attempt
 from fxworker.choices import OPTIONS
+from fxworker.importing import StandIns, importing
 
 
 class Images(nn.Module):
@@ -173,7 +173,7 @@ def test_what_an_absent_function_gives_is_computed_with(tmp_path, monkeypatch):
         with pytest.raises(TypeError):
             net(torch.ones(1, 52))
     finally:
-        absent._STAND_INS.names.clear()
-        sys.meta_path[:] = [each for each in sys.meta_path if each is not absent._STAND_INS]
+        ABSENCES.names.clear()
+        sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, StandIns)]
         for name in ("agent_file", "no_such_thing"):
             sys.modules.pop(name, None)

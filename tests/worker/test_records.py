@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fxworker.absent import importing, is_stand_in
+from fxworker.absent import is_stand_in
 from fxworker.arguments import Search
 from fxworker.building import attempt
+from fxworker.importing import importing
 
 pytestmark = pytest.mark.usefixtures("imports_undone")
 

@@ -1,0 +1,53 @@
+"""Whether an import that is going on may fail: something around it catches that, or only asks whether it would."""
+
+import ast
+import linecache
+import sys
+import types
+from functools import lru_cache
+from typing import Final
+
+from fxworker.callers import parsed
+
+_CATCHING: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+_OURS: Final = __file__.rpartition("/")[0] + "/"
+
+
+def unguarded() -> types.TracebackType | None:
+    """Return the way to an import that is going on, None where something on it is prepared for the import to fail."""
+    frame: types.FrameType | None = sys._getframe(2)
+    way: types.TracebackType | None = None
+    while frame is not None and not frame.f_code.co_filename.startswith(_OURS):
+        path, line = frame.f_code.co_filename, frame.f_lineno
+        if path.startswith("<frozen importlib.util"):
+            return None  # It only asks whether there is one.
+        if not path.startswith("<frozen"):
+            # A module may be executed statement by statement, without the handlers that stand around them.
+            may_catch = frame.f_code.co_exceptiontable or frame.f_code.co_name == "<module>"
+            if may_catch and any(first <= line <= last for first, last in _guarded("".join(linecache.getlines(path)))):
+                return None
+            way = types.TracebackType(way, frame, frame.f_lasti, line)
+        frame = frame.f_back
+    return way
+
+
+@lru_cache(maxsize=256)
+def _guarded(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the lines of a text, from and to, in which it catches that something cannot be imported."""
+    found: list[tuple[int, int]] = []
+    for node in ast.walk(parsed(text)):
+        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
+            found.append((node.body[0].lineno, node.body[-1].end_lineno or 0))
+        elif isinstance(node, ast.With) and any("suppress" in ast.unparse(each.context_expr) for each in node.items):
+            found.append((node.lineno, node.end_lineno or 0))
+    return tuple(found)
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler catches an `ImportError`, and does not only raise it, or another, again."""
+    if isinstance(handler.body[-1], ast.Raise):
+        return False
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = ("Exception" if each is None else ast.unparse(each).rpartition(".")[2] for each in kinds)
+    return any(name in _CATCHING for name in names)

@@ -1,0 +1,221 @@
+"""Imports that go on where a package is not installed: it gets a stand-in, and the person is told.
+
+A file may import, through ten other modules, a package that only its data loading wants. Such an import gets a
+stand-in (`absent`); one that the code guards itself, as in `try: import xformers`, fails as it is meant to.
+"""
+
+import ast
+import builtins
+import contextlib
+import importlib.machinery
+import os
+import re
+import sys
+import types
+from collections.abc import Callable, Generator, Iterator, Sequence
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from fxworker.absences import ABSENCES, NOWHERE, STAR, not_found
+from fxworker.absent import AbsentModule, beside, is_stand_in
+from fxworker.compiling import leave_unscripted
+from fxworker.guarded import unguarded
+from fxworker.versions import NEWEST, REFUSING, place_of_raise, wanted
+
+_COMPILED: Final = re.compile(r"\.(_C|_ext|_cuda|\w+_(cuda|ext|cpp|kernels))$")
+"""Names of modules that are compiled, which an installation, or a project that was only downloaded, may lack."""
+
+_MOST_REFUSALS: Final = 4
+"""How often code may ask for another version until it is left as it is."""
+
+_Result = TypeVar("_Result")
+
+
+class StandIns(Loader):
+    """Gives modules to packages that are not installed. One in a process, last on `sys.meta_path`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the specification of a module of a package that is stood in for, from now on if it must be."""
+        del path, target
+        if not ABSENCES.leads_into(fullname):
+            is_separate = "." not in fullname or _COMPILED.search(fullname) is not None or _is_shared(fullname)
+            if not is_separate or not ABSENCES.permissive or not (way := unguarded()):
+                return None
+            if not ABSENCES.names:
+                leave_unscripted()
+            ABSENCES.names.add(fullname)
+            ABSENCES.found.append(not_found(fullname).with_traceback(way))
+        spec = ModuleSpec(fullname, self, is_package=True)
+        spec.submodule_search_locations = []
+        return spec
+
+    def find_distributions(self, context: DistributionFinder.Context) -> Iterator[Distribution]:
+        """Yield the metadata of a package that is stood in for, which is asked for its version."""
+        asked = str(context.name or "").replace("-", "_").lower()
+        yield from (_AbsentDistribution(each) for each in ABSENCES.names if each.lower() == asked)
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Return the stand-in."""
+        return AbsentModule(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Do nothing: there is nothing to execute."""
+
+    @contextlib.contextmanager
+    def permitting(self) -> Generator[None]:
+        """Let everything be done with stand-ins in the body, and new ones be made."""
+        if self not in sys.meta_path:
+            sys.meta_path.append(self)
+        ABSENCES.permissive += 1
+        try:
+            yield
+        finally:
+            ABSENCES.permissive -= 1
+
+
+class _AbsentDistribution(Distribution):
+    """The metadata of a package that is not installed: its name and a version."""
+
+    def __init__(self, name: str) -> None:
+        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {ABSENCES.version}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        """Return the text of a file of the metadata, None for one that there is not."""
+        return self._text if filename == "METADATA" else None
+
+    def locate_file(self, path: str | os.PathLike[str]) -> Path:
+        """Return where a file of the package would lie."""
+        return Path(NOWHERE, path)
+
+
+_STAND_INS: Final = StandIns()
+
+
+def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
+    """Do what imports something, with stand-ins for packages that are missing, and return what was missing.
+
+    Raises:
+        BaseException: What it raises for another reason, or although the package is stood in for.
+    """
+    with _STAND_INS.permitting():
+        _with_versions(lambda: with_stars(work))
+    found, ABSENCES.found = ABSENCES.found, []
+    return found
+
+
+def _with_versions(work: Callable[[], object]) -> None:
+    """Import something, where need be with versions of what is absent that the code takes.
+
+    What one version lets be imported stays so; what comes after it may ask for that of another package.
+    """
+    refused = _refused(work, REFUSING)
+    for _ in range(_MOST_REFUSALS if ABSENCES.names else 0):
+        before = refused
+        refused = _past(before, work) if before is not None else None
+        if refused is None or refused is before:
+            break
+    if refused is not None:
+        raise refused
+
+
+def _past(refused: BaseException, work: Callable[[], object]) -> BaseException | None:
+    """Return what is raised after a refusal with a version that it takes, or the refusal; None where nothing is."""
+    for version in wanted(refused):
+        ABSENCES.version = version
+        try:
+            error = _refused(work, Exception)
+        finally:
+            ABSENCES.version = NEWEST
+        if error is None:
+            return None
+        if place_of_raise(error) != place_of_raise(refused):
+            return _refused(work, REFUSING)
+    return refused
+
+
+def _refused(work: Callable[[], object], kinds: type[Exception] | tuple[type[Exception], ...]) -> BaseException | None:
+    """Do something, and return what it raised of some kinds."""
+    try:
+        work()
+    except kinds as error:
+        return error
+    return None
+
+
+def with_stars(work: Callable[[], _Result]) -> _Result:
+    """Do something, again as often as a name is missing that may come out of `from absent import *`.
+
+    Raises:
+        BaseException: What it raises for another reason.
+    """
+    while True:
+        try:
+            return work()
+        except NameError as error:
+            if not _supplied(error):
+                raise
+
+
+def _supplied(error: NameError) -> bool:
+    """Whether a name that was missing is there now: that of something in a package of which everything was imported."""
+    way = error.__traceback__
+    while way is not None and way.tb_next is not None:
+        way = way.tb_next
+    scope = way.tb_frame.f_globals if way is not None else {}
+    name, star = error.name, scope.get(STAR)
+    if not name or name in scope or not is_stand_in(star):
+        return False
+    ABSENCES.starred.add(name)
+    # What imports everything from a module that did the same has it from there.
+    for each in (scope, *(getattr(module, "__dict__", {}) for module in [*sys.modules.values()])):
+        if is_stand_in(each.get(STAR)):
+            each.setdefault(name, beside(each[STAR], name))
+    return True
+
+
+def give_starred(namespace: dict[str, Any], tree: ast.Module) -> None:
+    """Give a file the names that it uses and defines nowhere, if it imported everything from an absent package."""
+    star = namespace.get(STAR)
+    if not is_stand_in(star):
+        return
+    names = [each for each in ast.walk(tree) if isinstance(each, ast.Name)]
+    bound = {each.id for each in names if not isinstance(each.ctx, ast.Load)} | set(dir(builtins))
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AsyncFunctionDef(name=name):
+                bound.add(name)
+            case ast.arg(arg=name):
+                bound.add(name)
+            case ast.alias(name=name, asname=other):
+                bound.add(other or name.partition(".")[0])
+            case ast.ExceptHandler(name=str(name)):
+                bound.add(name)
+            case _:
+                pass
+    for each in names:
+        if each.id not in bound:
+            namespace.setdefault(each.id, beside(star, each.id))
+
+
+def is_still_absent() -> bool:
+    """Whether none of the packages that are stood in for was installed in the meantime."""
+    return all(importlib.machinery.PathFinder.find_spec(name, _place_of(name)) is None for name in ABSENCES.names)
+
+
+def _is_shared(name: str) -> bool:
+    """Whether a module would be in a package that several distributions fill, and that is none of the project's."""
+    around = sys.modules.get(name.rpartition(".")[0])
+    if around is None or getattr(around, "__file__", None) is not None:
+        return False
+    return not any(str(each).startswith(os.getcwd()) for each in getattr(around, "__path__", ()))
+
+
+def _place_of(name: str) -> Sequence[str] | None:
+    """Return the folders that a module is looked for in, None for those of every package."""
+    around = name.rpartition(".")[0]
+    return getattr(sys.modules.get(around), "__path__", []) if around else None
