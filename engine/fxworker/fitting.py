@@ -19,9 +19,9 @@ from torch import nn
 
 from fxengine.classification import Moment
 from fxengine.inputs import InferredInputs, disagreements, infer_inputs
-from fxworker.arguments import Misfit
 from fxworker.building import Built, search_for
 from fxworker.loading import Loaded
+from fxworker.mending import Misfit
 from fxworker.wire import Construct, TraceTarget
 
 NOT_OF_INPUTS: Final = (NotImplementedError.__name__, ModuleNotFoundError.__name__)

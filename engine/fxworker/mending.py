@@ -1,0 +1,453 @@
+"""What may mend the arguments that a constructor refuses, or that make a model which does not run.
+
+First comes what an error asks for, then the next proposals for the places that the error, or the line that raised it,
+speaks of.
+"""
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without
+from fxworker.complaints import Complaint, complaint_of
+from fxworker.conventions import FILE
+from fxworker.evidence import GIVEN, Kind
+from fxworker.having import has_field
+from fxworker.proposing import ANY_CALL, STAND_INS, TAKES_ANY, Proposals, fits
+from fxworker.variations import made_odd, nested, of_length, twin, type_name, with_sizes
+
+_DEEPEST: Final = 4
+"""How many groups may be inside each other."""
+_ITEMS: Final = 2
+"""How many items a list of objects has."""
+_APART: Final = 0.5
+"""What it costs more to change one of several like places alone."""
+_DEGENERATE: Final = 2.0
+"""What it costs more to take away items that something may be made for."""
+_AGAIN: Final = 0.5
+_MOST_AGAIN: Final = 4.0
+"""What it adds to the cost of what is tried each time that a complaint has been heard before, and at most."""
+_OF_SIDES: Final = re.compile(r"size|kernel|stride|pad|shape|resolution|window|patch")
+"""What lists are called that have something for each side of a picture."""
+_CALLED: Final = re.compile(
+    r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
+)
+"""What is said of something that was called with what it does not take."""
+_OF_TYPE: Final[dict[str, Kind]] = {"str": "string", "int": "number", "float": "number"}
+_IN_LIST: Final = re.compile(r"(.+?)\.\d+(|\..+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What is wrong with a model that was built: what it raises when it is called.
+
+    Attributes:
+        error: The exception.
+        words: The names in the code that it came through, and those that stand for the same in the constructors.
+        sizes: The sizes that did not agree there, each with the one that was wanted instead.
+        complaint: What it says, numbers apart, and where.
+        reached: How far the model came: the more, the better its arguments.
+    """
+
+    error: BaseException
+    words: tuple[str, ...]
+    sizes: tuple[tuple[int, int], ...]
+    complaint: str
+    reached: float
+
+
+class Mending:
+    """The ways to go on from a choice of arguments that was refused. Mutable: it remembers what was heard before."""
+
+    def __init__(self, root: Group, proposals: Proposals) -> None:
+        """Prepare to mend the arguments of a call.
+
+        Args:
+            root: The call.
+            proposals: What its arguments may be.
+        """
+        self._root = root
+        self._proposals = proposals
+        self._kept: dict[tuple[str, Value], list[Value]] = {}
+        self._heard = Counter[str]()
+
+    def first(self) -> dict[str, Value]:
+        """Return the choice of what is proposed first for everything that is required."""
+        return self._with({}, "", self._root)
+
+    def after(self, choice: Choice, error: BaseException | None) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices that may mend an error, each with what it costs.
+
+        First come those that the error asks for, then those that change a place which the error, or the line that
+        raised it, names; it may be a parameter that has a default.
+        """
+        if error is None:
+            return
+        complaint = complaint_of(error)
+        if complaint.missing or complaint.unexpected:
+            yield from self._called_rightly(choice, complaint)
+        yield from self._mended(choice, error, complaint)
+
+    def fitting(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with which what was built may run."""
+        complaint = replace(complaint_of(misfit.error), words=misfit.words)
+        # What a model calls while it runs it has been given as an object.
+        complaint = replace(complaint, kind="callable" if complaint.kind == "class" else complaint.kind)
+        blamed = self._blamed(choice, complaint)
+        # What has been heard before may well be about something else.
+        again = min(_AGAIN * self._heard[misfit.complaint], _MOST_AGAIN)
+        self._heard[misfit.complaint] += 1
+        for steps in (
+            self._resized(choice, misfit, blamed),
+            self._odd(choice, misfit, blamed),
+            self._longer(choice, misfit),
+            self._called(choice, misfit, blamed),
+            self._mended(choice, misfit.error, complaint),
+        ):
+            for step, changed in steps:
+                yield step + again, changed
+
+    def _with(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
+        """Return a choice with another value, and first proposals for all that this one needs."""
+        kept = without(choice, path) if path else {}
+        changed: dict[str, Value] = {
+            each: value if each == path else kept[each] for each in choice if each in {path, *kept}
+        }
+        changed[path] = value
+        if isinstance(value, Group) and path.replace(f".{GIVEN}", "").count(".") < _DEEPEST:
+            for name in self._proposals.fields(changed, path):
+                inner = joined(path, name)
+                changed = self._with(changed, inner, self._proposed(changed, inner)[0])
+        return changed
+
+    def _proposed(self, choice: Choice, path: str) -> list[Value]:
+        """Return what a place may hold, best first."""
+        key = (path, choice.get(path.rpartition(".")[0], ""))
+        if key not in self._kept:
+            self._kept[key] = self._proposals.of(choice, path)
+        return self._kept[key]
+
+    def _longer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with longer lists where one had no such item: those that have something for each layer."""
+        lists = [path for path, value in choice.items() if path and _is_list(value)]
+        if not isinstance(misfit.error, IndexError) or len(lists) < 2:
+            return
+        of_layers = [each for each in lists if not _OF_SIDES.search(owner_of(each)[1])]
+        for rank, several in enumerate([of_layers, lists]):
+            for step, length in enumerate((4, 5, 3)):
+                changed = dict(choice)
+                for path in several:
+                    changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
+                yield 0.3 + 0.3 * rank + 0.2 * step, changed
+
+    def _called(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with what can be called with any arguments where something else was called with some."""
+        if not isinstance(misfit.error, TypeError) or not _CALLED.search(str(misfit.error)):
+            return
+        for rank, path in enumerate(blamed):
+            now = choice.get(path, "None")
+            if (
+                isinstance(now, Group)
+                and now.style in {"namespace", "module"}
+                and joined(path, "forward") not in choice
+            ):
+                changed = self._with(choice, path, Group("module"))
+                yield 0.5 + 0.2 * rank, {**changed, joined(path, "forward"): TAKES_ANY}
+            if isinstance(now, str) and now != ANY_CALL and (now == "None" or now in STAND_INS or fits("number", now)):
+                yield from self._changed(choice, path, ANY_CALL, 0.5 + 0.2 * rank)
+
+    def _resized(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with other numbers, where one was a size that did not agree with another, or in proportion."""
+        for rank, (got, wanted) in enumerate(misfit.sizes):
+            for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
+                now = choice.get(path) or repr(self._proposals.slot(choice, path).default)
+                unasked = 0.0 if path in blamed else 0.3
+                for step, value in enumerate(with_sizes(now, got, wanted)):
+                    yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + unasked + 0.2 * step)
+
+    def _odd(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with odd sides where sizes are off by one: a kernel that is even has no middle."""
+        if not any(abs(got - wanted) == 1 for got, wanted in misfit.sizes):
+            return
+        for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
+            for value in made_odd(choice.get(path, "")) if _OF_SIDES.search(owner_of(path)[1]) else ():
+                yield from self._changed(choice, path, value, 0.15 if path in blamed else 0.35)
+
+    def _mended(
+        self, choice: Choice, error: BaseException, complaint: Complaint
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with other values, first where an error, or the line that raised it, speaks of."""
+        if complaint.lacks:
+            yield from self._with_field(choice, complaint)
+        blamed = self._blamed(choice, complaint)
+        yield from self._with_items(choice, blamed, complaint)
+        is_counted = "len" in complaint.words and not complaint.length
+        if isinstance(error, AssertionError | ValueError | IndexError) and is_counted:
+            yield from self._of_one_length(choice, blamed)
+        others = [each for each in choice if each and each not in blamed]
+        for rank, path in enumerate([*blamed, *others]):
+            if _alike(choice, path)[0] != path:
+                continue  # What stands there is changed with the first item.
+            # What gave an object that lacks something is to blame for sure.
+            unasked = 0.2 if choice.get(path) in complaint.kept else 1.0 if path in blamed else 3.0
+            asked = self._asked(choice, path, complaint) if path in blamed else []
+            for step, value in enumerate(asked):
+                yield from self._changed(choice, path, value, 0.6 + 0.1 * rank + 0.2 * step)
+            proposals = self._proposed(choice, path)
+            now = choice.get(path)
+            start = proposals.index(now) + 1 if now in proposals else 0
+            following = [each for each in proposals[start : start + 5] if each not in asked]
+            # An error of type asks for another kind of value, not for the next of the same kind.
+            width = 0.1 if isinstance(error, TypeError) else 1.0
+            for step, value in enumerate(following):
+                yield from self._changed(choice, path, value, unasked + 0.1 * rank + width * step)
+
+    def _changed(
+        self, choice: Choice, path: str, value: Value, cost: float
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield a choice with another value in a place, first also in the same place of other calls of that class."""
+        # Of what has hardly any items hardly anything is built.
+        cost += _DEGENERATE * (path in choice and _length(value) < min(_ITEMS, _length(choice[path])))
+        changed = self._everywhere(choice, path, value)
+        twins = _twins(choice, path)
+        if twins:
+            together = changed
+            for each in twins:
+                together = self._everywhere(together, each, value)
+            yield cost, together
+            cost += _APART
+        yield cost, changed
+
+    def _everywhere(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
+        """Return a choice with another value in a place, and in the same place of the other items of its list."""
+        changed = dict(choice)
+        for each in _alike(choice, path):
+            changed = self._with(changed, each, value)
+        return changed
+
+    def _called_rightly(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with the arguments that a constructor misses, or without the one that it does not know."""
+        called = [
+            path for path, each in choice.items() if isinstance(each, Group) and _is_called(each, complaint.callee)
+        ]
+        # A constructor may hand on what it does not know itself to one that misses it.
+        passing = [path for cls in complaint.within for path, each in choice.items() if path and _makes(each, cls)]
+        mappings = [path for path, each in choice.items() if isinstance(each, Group) and each.style == "mapping"]
+        spread = [path for path in mappings if path.rpartition(".")[2] in complaint.spread]
+        if complaint.spread and not spread:
+            # It has another name where it is handed on.
+            spread = mappings
+        # One that says by its name what is made of it comes first.
+        named = [each for each in mappings if _names(choice, each, complaint.callee)]
+        for rank, path in enumerate(dict.fromkeys((*named, *spread, *called, *passing, ""))):
+            changed = dict(choice)
+            for name in complaint.missing:
+                inner = joined(path, name)
+                if inner not in changed:
+                    # A constructor of `**kwargs` says only now what it wants.
+                    changed = self._with(changed, inner, self._proposed(changed, inner)[0])
+            if complaint.unexpected:
+                changed = without(changed, joined(path, complaint.unexpected))
+            yield 0.5 * rank, changed
+
+    def _with_field(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with a field more, in the group that an error misses it in."""
+        choice = {path: Group("mapping") if path and each == "{}" else each for path, each in choice.items()}
+        groups = [path for path, each in choice.items() if path and isinstance(each, Group) and each.style != "call"]
+        known = [(path, frozenset(fields_in(choice, path))) for path in groups]
+        fitting = [path for path, fields in known if complaint.owner == fields]
+        if not fitting and complaint.owner is not None:
+            # What it is copied to, or passed through, may have got more on the way.
+            fitting = [path for path, fields in known if fields < complaint.owner]
+        if complaint.place in groups:
+            fitting = [complaint.place]
+        if complaint.reader is not None and complaint.reader[0] is not self._root.cls and fitting == [complaint.place]:
+            yield from self._with_fields_of(choice, complaint.place, complaint.reader)
+        if complaint.got == "Module":
+            fitting = [path for path in groups if choice[path] == Group("module")]
+        for path in fitting:
+            inner = joined(path, complaint.lacks)
+            if inner not in choice:
+                changed = dict(choice)
+                for alike in _alike(choice, path):
+                    added = joined(alike, complaint.lacks)
+                    changed[added] = "None"
+                    changed = self._with(changed, added, self._proposed(changed, added)[0])
+                yield 0.0, changed
+            elif complaint.got == "dict" and choice[path] == Group("mapping"):
+                # It has the entry, and is asked for an attribute.
+                yield 0.0, {**choice, path: Group("mapping", OPTIONS)}
+
+    def _with_fields_of(
+        self, choice: Choice, path: str, reader: tuple[type, str]
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with all that a constructor reads of a group that turned out to be given to it."""
+        self._proposals.given(path, *reader)
+        self._kept.clear()
+        changed = dict(choice)
+        for name in self._proposals.fields(changed, path):
+            inner = joined(path, name)
+            if inner not in changed:
+                changed = self._with(changed, inner, self._proposed(changed, inner)[0])
+        if len(changed) > len(choice):
+            yield 0.0, changed
+
+    def _with_items(
+        self, choice: Choice, blamed: list[str], complaint: Complaint
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with lists of what their items should have been, all at once in the places to blame."""
+        lists = [path for path in blamed if _holds(choice.get(path), complaint)]
+        if not lists:
+            return
+        if complaint.kind == "tensor":
+            # Their items lack what only tensors have.
+            changed = dict(choice)
+            for path in lists:
+                changed = self._with(changed, path, "[torch.ones(64, 64), torch.ones(64, 64)]")
+            yield 0.2, changed
+        wanted = [*complaint.classes, *complaint.records]
+        known = [each for each in wanted if self._proposals.instances_of(each)]
+        fields = {each for path in lists for each in self._proposals.item_fields(choice, path)}
+        whole = [each for each in known if all(has_field(each, name) for name in fields)]
+        # Where the items are of several classes, none of them has all that is read.
+        kinds = [*(whole or [None] * bool(complaint.lacks)), *(each for each in known if each not in whole)]
+        several = tuple(each for each in dict.fromkeys(complaint.classes) if each in known)
+        # Where they are told apart by what they are, something is made for one of each.
+        told_apart = [Group("list", cls=several, size=len(several))] * (len(several) > 1)
+        for step, group in enumerate([*told_apart, *(Group("list", cls=each, size=_ITEMS) for each in kinds)]):
+            changed = dict(choice)
+            for path in lists:
+                changed = self._with(changed, path, group)
+            yield 0.3 + 0.2 * step, changed
+
+    def _of_one_length(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with lists of another length together: those of one owner have something for each layer."""
+        owners = {owner_of(path)[0] for path in blamed if path in choice}
+        several = [path for path in choice if path and owner_of(path)[0] in owners and _is_list(choice[path])]
+        for step, length in enumerate((4, 3, 5) if len(several) > 1 else ()):
+            changed = dict(choice)
+            for path in several:
+                changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
+            yield 0.7 + 0.2 * step, changed
+
+    def _blamed(self, choice: Choice, complaint: Complaint) -> list[str]:
+        """Return the places that an error speaks of, those first whose value is of the type that it complains about."""
+        places: dict[str, list[str]] = {}
+        groups = [path for path, each in choice.items() if isinstance(each, Group)]
+        for path in choice:
+            # What a function gives is spoken of by the name of the function.
+            places.setdefault(path.removesuffix(f".{GIVEN}").rpartition(".")[2], []).append(path)
+        for path in groups:
+            group = choice[path]
+            assert isinstance(group, Group)
+            for name in self._proposals.optional(group):
+                inner = joined(path, name)
+                if inner not in choice:
+                    places.setdefault(name, []).append(inner)
+        # What was looked up somewhere in vain, or gave what lacks something, then what is named.
+        looked_up = {*complaint.kept, *([repr(complaint.lacks)] if complaint.lacks else ())}
+        named = [path for path, each in choice.items() if isinstance(each, str) and each in looked_up]
+        named += [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
+        suspects = [path for path in choice if path and complaint.got and _may_be(choice[path], complaint.got)]
+        if complaint.got:
+            named.sort(key=lambda path: path not in suspects)
+            return list(dict.fromkeys([*named, *suspects]))
+        return list(dict.fromkeys(named))
+
+    def _asked(self, choice: Choice, path: str, complaint: Complaint) -> list[Value]:
+        """Return the values for a place that an error asks for."""
+        slot = self._proposals.slot(choice, path)
+        now = choice.get(path)
+        found: list[Value] = [*twin(now, complaint), *nested(now, complaint)]
+        if now is None and complaint.got == "NoneType":
+            # The default will not do: what the annotation says will.
+            found += self._proposed(choice, path)[:2]
+        if isinstance(now, Group) and "." in path and complaint.got == type_name(now):
+            # What an object holds that is not liked, it may do without.
+            found.append("None")
+        classes = (*complaint.classes, *complaint.records)
+        found += [value for cls in classes for value in self._proposals.instances_of(cls)]
+        if complaint.length:
+            found += of_length(now, complaint.length)
+        is_other = complaint.got and complaint.got != (type_name(now) if now is not None else slot.usual_type)
+        if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
+            found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
+        kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
+        # A text or a number by default may be one in any case, whatever else is made of it.
+        said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None} or now == FILE]
+        found += said or [each for each in complaint.values if fits(_OF_TYPE.get(slot.usual_type, "flag"), each)]
+        return [each for each in dict.fromkeys(found) if each != now]
+
+
+def _is_called(group: Group, callee: str) -> bool:
+    """Whether a call of a class comes to the constructor of a class of a name, its own or one that it inherits."""
+    lineage = group.cls.__mro__ if isinstance(group.cls, type) else ()
+    return callee == group.head or any(each.__name__ == callee for each in lineage)
+
+
+def _length(value: Value | None) -> int:
+    """Return how many items an expression has; those that have none count as long ones."""
+    found = literal(value) if isinstance(value, str) else None
+    return len(found) if isinstance(found, list | tuple | dict) else sys.maxsize
+
+
+def _is_list(value: Value) -> bool:
+    """Whether an expression is a list or tuple with something in it."""
+    return isinstance(value, str) and isinstance(literal(value), list | tuple) and bool(literal(value))
+
+
+def _may_be(value: Value, got: str) -> bool:
+    """Whether an expression has a type, or makes something of it where it is called."""
+    return type_name(value) == got or (isinstance(value, str) and value == f"torch.nn.{got}")
+
+
+def _twins(choice: Choice, path: str) -> list[str]:
+    """Return the paths of the same field in other calls of the class that a field belongs to."""
+    around, name = owner_of(path)
+    group = choice.get(around)
+    if not around or not isinstance(group, Group) or group.style != "call":
+        return []
+    others = [each for each, value in choice.items() if each not in {"", around} and value == group]
+    return [joined(each, name) for each in others if joined(each, name) not in _alike(choice, path)]
+
+
+def _names(choice: Choice, path: str, callee: str) -> bool:
+    """Whether a mapping has the name of a class in it."""
+    return any(choice.get(joined(path, each)) == repr(callee) for each in fields_in(choice, path))
+
+
+def _makes(value: Value, cls: type) -> bool:
+    """Whether a value is a call of a class."""
+    return isinstance(value, Group) and value.cls is cls
+
+
+def _holds(value: Value | None, complaint: Complaint) -> bool:
+    """Whether a list has items of the type that a complaint is about, or that are no instances of what it asks for."""
+    if isinstance(value, Group):
+        # What is only known by its attributes is an instance of nothing.
+        return value.style == "list" and value.cls is None and bool(complaint.classes) and not complaint.lacks
+    items = _types_in(value) if value is not None else []
+    if complaint.lacks:
+        return complaint.got in items
+    wanted = {each.__name__ for each in complaint.classes}
+    return bool(items) and bool(wanted) and wanted.isdisjoint((*items, "list", "tuple"))
+
+
+def _types_in(expression: str) -> list[str]:
+    """Return the names of the types that the items of a list have; none for another expression."""
+    tree = ast.parse(expression, mode="eval").body
+    items = tree.elts if isinstance(tree, ast.List | ast.Tuple) else []
+    return [type_name(ast.unparse(each)) for each in items]
+
+
+def _alike(choice: Choice, path: str) -> list[str]:
+    """Return the paths of a place in every item of the list that it is in; its own where it is in none."""
+    found = _IN_LIST.fullmatch(path)
+    group = choice.get(found[1]) if found is not None else None
+    if found is None or not (isinstance(group, Group) and group.style == "list") or isinstance(group.cls, tuple):
+        return [path]
+    return [f"{found[1]}.{each}{found[2]}" for each in fields_in(choice, found[1])]
