@@ -16,13 +16,12 @@ from torch.nn import Module
 
 from fxengine.capturing.dimensions import misfit
 from fxengine.classification import moments_of
-from fxengine.errors import RULES, Rule, text_of
+from fxengine.errors import RULES, Rule
 from fxengine.exploration import Guard as EngineGuard
 from fxengine.exploration import TracingProblem
 from fxengine.graph import Graph
-from fxengine.names import dtype_abbreviation
-from fxengine.node import Node, TensorFacts
-from fxengine.passes.shape_prop import ShapeFailure, TensorMetadata
+from fxengine.node import Node
+from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.results import Place, ProfileResult
 from fxengine.source import Origin as EngineOrigin
 from fxengine.source import SourceFrame, is_user_file
@@ -33,6 +32,7 @@ from fxworker.building import Unbuilt
 from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedError
 from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
+from fxworker.printing import described, detail, one_line, shortened, tensor_info, value_of
 from fxworker.reparsing import first_line
 from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit, TimedOut
 from fxworker.slicing import Refused
@@ -51,12 +51,9 @@ from fxworker.wire import (
     Severity,
     Span,
     TargetReport,
-    TensorInfo,
     TraceTarget,
 )
 
-_LONGEST_VALUE: Final = 200
-_LONGEST_MESSAGE: Final = 300
 _FORBIDDEN: Final = {
     "files": "lets it write to temporary folders only",
     "network": "keeps it from the network",
@@ -109,12 +106,12 @@ class Reporter:
             node.name,
             node.op,
             node._pretty_print_target(node.target),
-            _shortened(repr(node.args)),
-            _shortened(repr(node.kwargs)) if node.kwargs else "{}",
+            shortened(repr(node.args)),
+            shortened(repr(node.kwargs)) if node.kwargs else "{}",
             inputs,
             users,
             tensor_info(node.tensor),
-            _value(node),
+            value_of(node),
             self.origin(node.origin),
             line,
         )
@@ -337,7 +334,7 @@ class Reporter:
         explanation = "; ".join(map(str, sizes))
         problem = self.problem(
             ShapesDoNotFit,
-            f"does not fit: {_detail(failure.error)}",
+            f"does not fit: {detail(failure.error)}",
             location,
             target=target,
             explanation=f"with {given}{'; ' if explanation else ''}{explanation}" if given else explanation,
@@ -397,7 +394,7 @@ class Reporter:
         location = self._innermost_here(frames) or Location(self.path, target.name)
         return self.problem(
             ShapesDoNotFit,
-            f"`{target.qualname}` does not run: {_detail(error)}",
+            f"`{target.qualname}` does not run: {detail(error)}",
             location,
             target=target.qualname,
             original=described(error),
@@ -408,7 +405,7 @@ class Reporter:
         """Return what a graph was specialised on."""
         return tuple(
             Guard(
-                each.expression, _shortened(repr(each.value)), self.frame(each.frame).location if each.frame else None
+                each.expression, shortened(repr(each.value)), self.frame(each.frame).location if each.frame else None
             )
             for each in guards
         )
@@ -496,30 +493,6 @@ def _explained(problem: Problem, error: BaseException) -> Problem:
     )
 
 
-def described(error: BaseException) -> str:
-    """Return an exception as Python prints it in its last line."""
-    name = type(error).__name__
-    if isinstance(error, SystemExit):
-        return f"the program ended itself: SystemExit({error.code!r})"
-    if isinstance(error, SyntaxError):
-        return f"{name}: {error.msg}"
-    text = text_of(error)
-    return f"{name}: {text}" if text else name
-
-
-def one_line(message: str) -> str:
-    """Return a message in one line of bounded length."""
-    text = " ".join(message.split())
-    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
-
-
-def tensor_info(facts: TensorFacts | None) -> TensorInfo | None:
-    """Return the facts about a tensor in the protocol's form."""
-    if facts is None:
-        return None
-    return TensorInfo(tuple(map(int, facts.shape)), dtype_abbreviation(facts.dtype), str(facts.device))
-
-
 def _span(frame: SourceFrame) -> Span:
     return Span(frame.line, frame.column, frame.end_line, frame.end_column)
 
@@ -528,38 +501,3 @@ def _location(place: Place | None) -> Location | None:
     if place is None:
         return None
     return Location(place.path, Span(place.line, place.column, place.end_line, place.end_column))
-
-
-def _detail(error: BaseException) -> str:
-    """Return what an exception says, in its first line, or its name where it says nothing."""
-    text = described(error).removeprefix(f"{type(error).__name__}: ")
-    return text.split("\n", 1)[0]
-
-
-def _value(node: Node) -> str:
-    """Return what a node without a single tensor yields, as far as shape propagation knows."""
-    if node.tensor is not None:
-        return ""
-    if "tensor_meta" in node.meta:
-        return _shortened(_described_value(node.meta["tensor_meta"]))
-    kind: Any = node.meta.get("type")
-    return kind.__name__ if isinstance(kind, type) else ""
-
-
-def _described_value(value: Any) -> str:
-    """Return a container of tensors in print: `(f32[2, 3], None)`."""
-    match value:
-        case TensorMetadata():
-            return f"{dtype_abbreviation(value.dtype)}[{', '.join(map(str, value.shape))}]"
-        case tuple() | list():
-            return f"({', '.join(map(_described_value, value))})"
-        case dict():
-            return f"{{{', '.join(f'{key}: {_described_value(each)}' for key, each in value.items())}}}"
-        case bool() | int() | float() | str() | None:
-            return repr(value)
-        case _:
-            return type(value).__name__
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
