@@ -20,7 +20,8 @@ from fxworker.complaints import depth_of, is_evaluated, is_raising
 from fxworker.mending import Mending, Misfit
 from fxworker.packages import with_packages
 from fxworker.patience import patience
-from fxworker.proposing import STAND_INS, Proposals
+from fxworker.proposing import Proposals
+from fxworker.stock import STAND_INS
 
 _TRIALS: Final = 100
 _SECONDS: Final = 2.0

@@ -17,7 +17,8 @@ from fxworker.complaints import Complaint, complaint_of
 from fxworker.conventions import FILE
 from fxworker.evidence import GIVEN, Kind
 from fxworker.having import has_field
-from fxworker.proposing import ANY_CALL, STAND_INS, TAKES_ANY, Proposals, fits
+from fxworker.proposing import Proposals
+from fxworker.stock import ANY_CALL, STAND_INS, TAKES_ANY, fits
 from fxworker.variations import made_odd, nested, of_length, twin, type_name, with_sizes
 
 _DEEPEST: Final = 4

@@ -68,4 +68,5 @@ def _described_value(value: Any) -> str:
 
 
 def shortened(text: str) -> str:
+    """Return a value in print in bounded length."""
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

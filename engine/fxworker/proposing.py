@@ -23,7 +23,6 @@ from fxworker.choices import (
     Value,
     fields_in,
     handed_parameters_of,
-    is_number,
     literal,
     owner_of,
     parameters_of,
@@ -32,40 +31,13 @@ from fxworker.conventions import FILE, is_configuration, usual_values
 from fxworker.evidence import GIVEN, Kind, Usage, Use, fields_of
 from fxworker.examples import FEW, lists_of, spaces
 from fxworker.having import lacked_by_all
-from fxworker.hints import ARGUMENTS, ARRAYS, MAPPINGS, PLAIN, TENSORS, Hints, is_of
+from fxworker.hints import ARRAYS, MAPPINGS, PLAIN, Hints, is_of
 from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
+from fxworker.stock import OF_KIND, PARAMETERS, UNKNOWN, fits, is_other_literal
 from fxworker.usage import usage_of
 
-TAKES_ANY: Final = "lambda self, input, *_, **__: input"
-"""A `forward` that takes whatever it is called with, and returns the first of it."""
-
-ANY_CALL: Final = f"type('Module', (torch.nn.Identity,), {{'forward': {TAKES_ANY}}})()"
-"""A module with that one."""
-
-STAND_INS: Final = frozenset(
-    {"torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", "torch.nn.Identity"}
-)
-"""What stands in for a module of which nothing is known."""
-
-_PARAMETERS: Final = "lambda self: iter([torch.ones(1)])"
-"""A method `parameters` of a module that has one."""
-
-_OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
-    "number": ("64", "4", "2", "1", "8", "0.1"),
-    "string": ("'relu'", "'default'", "'same'", "''"),
-    "sequence": ("[64, 64]", "[2, 2, 2, 2]", "(2, 2)", "[64, 64, 64]", "[2, 2, 2, 2, 2]", "[]"),
-    "mapping": (Group("mapping"),),
-    "object": (Group("namespace"), Group("module"), ARGUMENTS, Group("mapping")),
-    "callable": ("torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", Group("module")),
-    "class": ("torch.nn.Identity", "torch.nn.BatchNorm2d", "torch.nn.LayerNorm", "torch.nn.GELU"),
-    "tensor": (*TENSORS, *ARRAYS),
-    "flag": ("False", "True"),
-}
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
-_UNKNOWN: Final[tuple[Value, ...]] = (
-    "64", "torch.nn.Identity()", "(64, 64)", "None", "0.1", "True", "'default'", "torch.nn.Identity",
-)  # fmt: skip
 _LEFT_OUT: Final = frozenset({None, "object", "mapping", "callable", "class", "tensor"})
 """What an object has not if it has None: a part of its own, or who knows what."""
 _NAME: Final = re.compile(r"name|key|id|label|.*_name")
@@ -192,11 +164,11 @@ class Proposals:
             first, *others = lists_of(self._usage_around(choice, slot.path), slot.name) or ["[]"]
             found += [first, *self._of_objects(choice, slot), *others]
         if kind is not None:
-            found += _OF_KIND[kind]
-        found += [*known, *_UNKNOWN, *_OF_KIND["object"]]
+            found += OF_KIND[kind]
+        found += [*known, *UNKNOWN, *OF_KIND["object"]]
         if kind == "sequence":
             # A model without layers is built, and says nothing; what the annotation allows may be no sequence at all.
-            found.sort(key=lambda each: 2 * (each in _EMPTY) + _is_other_literal(each, kind))
+            found.sort(key=lambda each: 2 * (each in _EMPTY) + is_other_literal(each, kind))
         usual = repr(slot.default)
         return [each for each in dict.fromkeys(found) if each != usual and not (known[:1] == [FILE] and _is_open(each))]
 
@@ -275,7 +247,7 @@ class Proposals:
             known += lists_of(self._usage_around(choice, slot.path), slot.name)
         if kind == "object" and is_module_name(slot.name):
             known.append(Group("module"))
-        return list(dict.fromkeys([*known, *_OF_KIND[kind]]))
+        return list(dict.fromkeys([*known, *OF_KIND[kind]]))
 
     def item_fields(self, choice: Choice, path: str) -> list[str]:
         """Return the attributes that are read from the items of a sequence."""
@@ -400,28 +372,6 @@ def _known_path(usage: Usage, path: str) -> str:
     return found
 
 
-def fits(kind: Kind | None, value: Value) -> bool:
-    """Whether an expression may be of a kind; one that is not known is of any."""
-    if kind is None or isinstance(value, Group):
-        return True
-    found = literal(value)
-    match kind:
-        case "number":
-            return is_number(value)
-        case "string":
-            return isinstance(found, str)
-        case "sequence":
-            return isinstance(found, list | tuple)
-        case "flag":
-            return isinstance(found, bool | type(None))
-        case "class":
-            return value.startswith("torch.") and not value.endswith(")") and "functional" not in value
-        case "callable":
-            return value.startswith("torch.nn.") and (value.endswith(")") or "functional" in value)
-        case _:
-            return False
-
-
 def _told_apart(path: str, slot: Slot) -> Iterator[Value]:
     """Yield a name for an item of a list that has names."""
     item = re.search(r"\.(\d+)\.[^.]+$", path)
@@ -446,7 +396,7 @@ def _of_holder(owner: Value | None, slot: Slot) -> Iterator[Value]:
         # What an object may lack, or sets by itself, need not be made up.
         yield "None"
     if owner.style == "module" and slot.name == "parameters":
-        yield _PARAMETERS
+        yield PARAMETERS
     if owner.style == "mapping" and owner.head and slot.kind == "object":
         # Such a mapping gives its items as attributes, and takes no others.
         yield Group("mapping")
@@ -483,11 +433,6 @@ def _namespace(use: Use) -> Group:
 def _is_open(value: Value) -> bool:
     """Whether a value would be taken for the number of an open file, which would then be closed."""
     return isinstance(value, str) and isinstance(literal(value), int)
-
-
-def _is_other_literal(value: Value, kind: Kind) -> bool:
-    """Whether an expression is a literal of another kind."""
-    return isinstance(value, str) and literal(value) is not NotImplemented and not fits(kind, value)
 
 
 def _has_length(expression: str, use: Use) -> bool:

@@ -404,9 +404,7 @@ class Reporter:
     def guards(self, guards: Iterable[EngineGuard]) -> tuple[Guard, ...]:
         """Return what a graph was specialised on."""
         return tuple(
-            Guard(
-                each.expression, shortened(repr(each.value)), self.frame(each.frame).location if each.frame else None
-            )
+            Guard(each.expression, shortened(repr(each.value)), self.frame(each.frame).location if each.frame else None)
             for each in guards
         )
 

@@ -1,0 +1,64 @@
+"""What an argument of each kind may be where nothing more is known of it."""
+
+from typing import Final
+
+from fxworker.choices import Group, Value, is_number, literal
+from fxworker.evidence import Kind
+from fxworker.hints import ARGUMENTS, ARRAYS, TENSORS
+
+TAKES_ANY: Final = "lambda self, input, *_, **__: input"
+"""A `forward` that takes whatever it is called with, and returns the first of it."""
+
+ANY_CALL: Final = f"type('Module', (torch.nn.Identity,), {{'forward': {TAKES_ANY}}})()"
+"""A module with that one."""
+
+STAND_INS: Final = frozenset(
+    {"torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", "torch.nn.Identity"}
+)
+"""What stands in for a module of which nothing is known."""
+
+PARAMETERS: Final = "lambda self: iter([torch.ones(1)])"
+"""A method `parameters` of a module that has one."""
+
+OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
+    "number": ("64", "4", "2", "1", "8", "0.1"),
+    "string": ("'relu'", "'default'", "'same'", "''"),
+    "sequence": ("[64, 64]", "[2, 2, 2, 2]", "(2, 2)", "[64, 64, 64]", "[2, 2, 2, 2, 2]", "[]"),
+    "mapping": (Group("mapping"),),
+    "object": (Group("namespace"), Group("module"), ARGUMENTS, Group("mapping")),
+    "callable": ("torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", Group("module")),
+    "class": ("torch.nn.Identity", "torch.nn.BatchNorm2d", "torch.nn.LayerNorm", "torch.nn.GELU"),
+    "tensor": (*TENSORS, *ARRAYS),
+    "flag": ("False", "True"),
+}
+
+UNKNOWN: Final[tuple[Value, ...]] = (
+    "64", "torch.nn.Identity()", "(64, 64)", "None", "0.1", "True", "'default'", "torch.nn.Identity",
+)  # fmt: skip
+
+
+def fits(kind: Kind | None, value: Value) -> bool:
+    """Whether an expression may be of a kind; one that is not known is of any."""
+    if kind is None or isinstance(value, Group):
+        return True
+    found = literal(value)
+    match kind:
+        case "number":
+            return is_number(value)
+        case "string":
+            return isinstance(found, str)
+        case "sequence":
+            return isinstance(found, list | tuple)
+        case "flag":
+            return isinstance(found, bool | type(None))
+        case "class":
+            return value.startswith("torch.") and not value.endswith(")") and "functional" not in value
+        case "callable":
+            return value.startswith("torch.nn.") and (value.endswith(")") or "functional" in value)
+        case _:
+            return False
+
+
+def is_other_literal(value: Value, kind: Kind) -> bool:
+    """Whether an expression is a literal of another kind."""
+    return isinstance(value, str) and literal(value) is not NotImplemented and not fits(kind, value)
