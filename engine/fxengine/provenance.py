@@ -11,6 +11,7 @@ import operator
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import torch
@@ -296,6 +297,7 @@ def _step(node: Node) -> Step:
     return Step(node, frame, _text(node, frame))
 
 
+@lru_cache(maxsize=1024)
 def operand(expression: str) -> str:
     """An expression so that an attribute or an item of it can be written after it."""
     if not expression:
@@ -314,15 +316,22 @@ def _text(node: Node, frame: SourceFrame | None) -> str:
     """How the node's expression reads; of a target that is unpacked into, its own name."""
     text = " ".join(frame.text.split()) if frame is not None else ""
     if node.target is operator.getitem and isinstance(node.args[1], int):
-        try:
-            parsed = ast.parse(f"({text})", mode="eval").body
-        except SyntaxError:
-            return text
-        match parsed:
-            case ast.Tuple(elts=elements) if all(
-                isinstance(e, ast.Name | ast.Tuple | ast.Attribute | ast.Subscript) for e in elements
-            ):
-                return ast.unparse(elements[node.args[1]]) if node.args[1] < len(elements) else text
-            case _:
-                return text
+        targets = _unpacked(text)
+        return targets[node.args[1]] if node.args[1] < len(targets) else text
     return text or node.name
+
+
+@lru_cache(maxsize=1024)
+def _unpacked(text: str) -> tuple[str, ...]:
+    """The targets that a value is unpacked into; none where the text is another one."""
+    try:
+        parsed = ast.parse(f"({text})", mode="eval").body
+    except SyntaxError:
+        return ()
+    match parsed:
+        case ast.Tuple(elts=elements) if all(
+            isinstance(e, ast.Name | ast.Tuple | ast.Attribute | ast.Subscript) for e in elements
+        ):
+            return tuple(map(ast.unparse, elements))
+        case _:
+            return ()

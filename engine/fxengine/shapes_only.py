@@ -102,6 +102,11 @@ class ShapesOnly(TorchFunctionMode):
         self._state = _state_of(module) if module is not None else frozenset[int]()
         self._lazy = lazy_among(modules_of(module)) if module is not None else []
 
+    @property
+    def has_overwritten(self) -> bool:
+        """Whether something of the module was changed in place, and has no data since."""
+        return bool(self._overwritten)
+
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         for each in self._lazy:

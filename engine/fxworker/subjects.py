@@ -7,6 +7,7 @@ built ahead.
 from dataclasses import dataclass
 from typing import Self
 
+from fxengine.exploration import Memory
 from fxengine.module_snapshot import Snapshot
 from fxworker.building import Built
 from fxworker.sums import facts_of
@@ -21,11 +22,13 @@ class Subject:
         built: The model, or a function.
         facts: What is told of it beside its graph, None for a function. The tracer may put constants into it.
         snapshot: What the model is put back to after each run.
+        memory: What a trace ahead has found of it.
     """
 
     built: Built
     facts: ModuleFacts | None
     snapshot: Snapshot
+    memory: Memory | None = None
 
     @classmethod
     def of(cls, built: Built) -> Self:

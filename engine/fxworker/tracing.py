@@ -18,7 +18,7 @@ from torch import nn
 from fxengine.capturing import Capture
 from fxengine.codegen import node_lines
 from fxengine.errors import kept_in
-from fxengine.exploration import Diagnosis, diagnose_in_steps
+from fxengine.exploration import Diagnosis, Memory, diagnose_in_steps
 from fxworker import sample, sandbox
 from fxworker.absent import lacks_base
 from fxworker.blackbox import passing
@@ -130,7 +130,13 @@ def _wholes_of(target: TraceTarget, construct: Construct | None) -> Iterator[Who
 
 
 def rehearse(request: TraceRequest, document: Document, prepared: Prepared) -> None:
-    """Trace the models that were built ahead, as far as an early answer goes, and say nothing of it."""
+    """Trace the models that were built ahead, as far as an early answer goes, and say nothing of it.
+
+    The values that are found for them are remembered as far as the file's own code has nothing to do with them.
+    """
+    memories = {name: Memory({document.path}) for name in prepared.built}
+    for name, (target, subject) in prepared.built.items():
+        prepared.built[name] = target, replace(subject, memory=memories[name])
     targets = tuple(each for each in request.targets if each.qualname in prepared.built)
     request = replace(request, targets=targets, known=())
     session = _Session(
@@ -144,6 +150,8 @@ def rehearse(request: TraceRequest, document: Document, prepared: Prepared) -> N
     )
     session.diagnose_all()
     encode(EarlyReport(request.id, session.report()))
+    for memory in memories.values():
+        memory.settle()
 
 
 def warm_up() -> None:
@@ -300,6 +308,7 @@ class _Session:
             user_paths=(self.reporter.path,),
             foreign=self._hint(target).functions,
             snapshot=subject.snapshot,
+            memory=subject.memory,
         )
         diagnosis = next(steps)
         if isinstance(built.root, nn.Module):

@@ -7,6 +7,7 @@ knows whether the user's own code would catch an exception, `answers` which outc
 """
 
 from fxengine.diagnosis import Diagnosis, Guard, TracingProblem
+from fxengine.exploration.memory import Memory
 from fxengine.exploration.runs import Budget, diagnose, diagnose_in_steps
 
-__all__ = ["Budget", "Diagnosis", "Guard", "TracingProblem", "diagnose", "diagnose_in_steps"]
+__all__ = ["Budget", "Diagnosis", "Guard", "Memory", "TracingProblem", "diagnose", "diagnose_in_steps"]

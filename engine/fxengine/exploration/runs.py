@@ -17,6 +17,7 @@ from fxengine.diagnosis import Diagnosis, EnoughSeen, ForeignFunction, Guard, Ob
 from fxengine.exploration.choices import Coverage, Decision, Way
 from fxengine.exploration.deadlines import Deadline
 from fxengine.exploration.findings import Findings
+from fxengine.exploration.memory import Memory
 from fxengine.exploration.numbers import Again
 from fxengine.exploration.problems import Describer, traced_code
 from fxengine.exploration.stand_ins import Leaves
@@ -95,18 +96,21 @@ def diagnose_in_steps(
     budget: Budget | None = None,
     foreign: Iterable[ForeignFunction] = (),
     snapshot: Snapshot | None = None,
+    memory: Memory | None = None,
 ) -> Iterator[Diagnosis]:
     """Yield a model's diagnosis twice: first with what stops a trace alone, then as `diagnose` returns it.
 
-    The arguments are those of `diagnose`, but for two. `foreign` are functions that an earlier diagnosis has found to
+    The arguments are those of `diagnose`, but for three. `foreign` are functions that an earlier diagnosis has found to
     be so, which need no runs to be found again. Whether they are is asked at each call, so it does no harm if they no
-    longer are. `snapshot` is what the model is, if that was looked at before. Between the two the model is as it was;
-    the time that passes there is not counted.
+    longer are. `snapshot` is what the model is, if that was looked at before, and `memory` keeps what values it has for
+    another diagnosis of the same model. Between the two the model is as it was; the time that passes there is not
+    counted.
     """
     tracer = Tracer() if tracer is None else tracer
     describer = Describer(root, tracer.traced_func_name, user_paths)
     leaves, snapshot = Leaves.named(foreign), snapshot or Snapshot(root)
-    exploration = _Exploration(describer, concrete_args, tracer, inputs, budget or Budget(), leaves, snapshot)
+    budget, memory = budget or Budget(), memory or Memory()
+    exploration = _Exploration(describer, concrete_args, tracer, inputs, budget, leaves, snapshot, memory)
     return exploration.diagnoses()
 
 
@@ -139,6 +143,7 @@ class _Exploration:
         budget: Budget,
         leaves: Leaves,
         snapshot: Snapshot,
+        memory: Memory,
     ) -> None:
         self._root = root = describer.root
         self._concrete_args: Any = concrete_args
@@ -149,7 +154,7 @@ class _Exploration:
         self._snapshot = snapshot
         self._tracer_state = _copied(vars(tracer))
         function = getattr(type(root), describer.method, None) if isinstance(root, nn.Module) else root
-        values = Values(function, root if isinstance(root, nn.Module) else None, inputs, self._deadline)
+        values = Values(function, root if isinstance(root, nn.Module) else None, inputs, self._deadline, memory)
         self._knowledge = Knowledge(values, leaves=leaves, survey=snapshot.survey)
         self._describer = describer
         self._runs = 0

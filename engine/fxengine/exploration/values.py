@@ -8,8 +8,8 @@ import inspect
 import operator
 import random
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
+from contextlib import ExitStack, contextmanager
+from functools import cached_property, partial
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from fxengine.example_inputs import Arguments, Inputs, arguments_of
 from fxengine.exploration.changes import States, changed, is_change
 from fxengine.exploration.deadlines import Deadline
+from fxengine.exploration.memory import UNKNOWN, Memory
 from fxengine.graph import Graph
 from fxengine.node import Node, map_arg
 from fxengine.proxy import Attribute, Proxy
@@ -29,15 +30,25 @@ from fxengine.tracer import Tracer
 Source: TypeAlias = Inputs | Callable[[Graph], Arguments | None] | None
 """Inputs, or how they are found for a model whose graph has come so far, or nothing."""
 
-UNKNOWN: Final = object()
-"""Stands for a value that cannot be told."""
+_PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
+_CONTAINERS: Final = frozenset({torch.Size, tuple, list, dict, str})
+_METADATA: Final = frozenset({"shape", "dtype", "ndim"})
+"""What is asked without anybody's code running."""
+
+_SETTINGS: Final = (bool, int, float, str, tuple)
+"""The types of attributes that say what a layer of torch's does."""
 
 
 class Values:
     """The values of the nodes of one model's graphs. Mutable: it remembers what it has found."""
 
     def __init__(
-        self, function: Callable[..., Any] | None, root: nn.Module | None, source: Source, deadline: Deadline
+        self,
+        function: Callable[..., Any] | None,
+        root: nn.Module | None,
+        source: Source,
+        deadline: Deadline,
+        memory: Memory,
     ) -> None:
         """Prepare to find values.
 
@@ -46,6 +57,7 @@ class Values:
             root: The module of which it is a method, if it is one.
             source: The inputs; what `function` cannot be called with is a TypeError.
             deadline: When to stop computing; what is not known then cannot be told.
+            memory: What was found for the model before.
         """
         self._function = function
         self._module = root
@@ -59,8 +71,7 @@ class Values:
                 self._bind(*arguments)
             self._source = lambda _: arguments
         self._inputs: dict[str, Any] | None = None
-        self._found: list[Any] = []
-        self._numbers: dict[Any, int] = {}
+        self._memory = memory
         self._keys: dict[Node, int] = {}
         self._states = States()
         self._tracer: Tracer | None = None
@@ -87,7 +98,9 @@ class Values:
             return UNKNOWN
         if isinstance(value, Attribute) and value._node is None:
             owner = self.of(value.root)
-            return UNKNOWN if owner is UNKNOWN else self._apart(lambda: getattr(owner, value.attr))
+            if owner is UNKNOWN or (type(owner) is Tensor and value.attr in _METADATA):
+                return owner if owner is UNKNOWN else getattr(owner, value.attr)
+            return self._apart(lambda: getattr(owner, value.attr))
         node = value.node if isinstance(value, Proxy) else value
         if self._inputs is None:
             self._inputs = self._bound(node.graph)
@@ -98,12 +111,16 @@ class Values:
         found = self.of(value)
         if found is UNKNOWN or (isinstance(found, Tensor) and found.is_meta):
             return None
-        truth = self._apart(lambda: bool(found))
+        truth = bool(found) if type(found) in _PLAIN else self._apart(lambda: bool(found))
         return None if truth is UNKNOWN else truth
 
     def length(self, value: Proxy | Node | None) -> int | None:
         """The length; None if it cannot be told."""
         found = self.of(value)
+        if type(found) is Tensor and found.ndim:
+            return found.shape[0]
+        if type(found) in _CONTAINERS:
+            return len(found)
         length = UNKNOWN if found is UNKNOWN else self._apart(lambda: len(found))
         return length if isinstance(length, int) else None
 
@@ -116,12 +133,13 @@ class Values:
 
     def _of_node(self, node: Node) -> Any:
         if node not in self._keys:
-            with self._aside():
-                self._find(node)
+            with ExitStack() as aside:
+                self._find(node, aside)
         return self._value(node)
 
-    def _find(self, node: Node) -> None:
-        """Find the value of a node, after those of the nodes that it uses."""
+    def _find(self, node: Node, aside: ExitStack) -> None:
+        """Find the value of a node, after those of the nodes that it uses, computing `aside` what nobody has found."""
+        is_aside = False
         # Not by recursion: graphs are deeper than Python's stack.
         pending = [node]
         while pending:
@@ -137,30 +155,39 @@ class Values:
             pending.pop()
             arguments = _arguments_of(current, read)
             number = self._keys[current] = self._number(current, arguments)
-            if number == len(self._found):
-                self._found.append(self._evaluated(current, read, arguments))
+            if number == len(self._memory.found):
+                if not is_aside:
+                    aside.enter_context(self._aside())
+                    is_aside = True
+                self._memory.find(partial(self._evaluated, current, read, arguments))
+                if self._mode.has_overwritten:
+                    self._memory.found_in_passing()
 
     def _read_by(self, node: Node) -> list[Node]:
         """The operations whose results a node uses: its inputs, or what has changed them last."""
         return [self._states.of(used, node) for used in node._inputs]
 
     def _value(self, node: Node) -> Any:
-        return self._found[self._keys[node]]
+        return self._memory.found[self._keys[node]]
 
     def _number(self, node: Node, arguments: Any) -> int:
         """The number of what a node computes; the same in every run that computes the same."""
-        key: Any = node
-        if node.op == "get_attr":
-            # Constants of different runs may have the same name. What has been found keeps the number taken.
-            attribute = _tried(lambda: self._attribute(str(node.target)))
-            key = id(attribute) if attribute is not UNKNOWN else node
-        else:
-            try:
-                key = (node.op, node.target, *map(self._structure, arguments))
-                hash(key)
-            except TypeError:  # An argument cannot be hashed: then the node is like no other.
-                key = node
-        return self._numbers.setdefault(key, len(self._found))
+        own: Any = ()
+        held: Any = None
+        try:
+            if node.op in {"get_attr", "call_module"}:
+                # Constants of different runs may have the same name, and modules be replaced.
+                held = _tried(lambda: self._attribute(str(node.target)))
+                own = id(held), _settings(held) if node.op == "call_module" else ()
+            elif node.op == "placeholder":
+                own = node.target, _described(self._input(str(node.target)))
+            else:
+                own = node.target
+            return self._memory.number(
+                (node.op, own, *map(self._structure, arguments), torch.get_default_dtype()), held
+            )
+        except TypeError:  # An argument cannot be hashed: then the node is like no other.
+            return self._memory.number(node)
 
     def _structure(self, argument: Any) -> Any:
         match argument:
@@ -258,6 +285,26 @@ def _tried(compute: Callable[[], Any]) -> Any:
         return compute()
     except (Exception, _TookTooLongError):  # noqa: BLE001 - the user's operators raise whatever they like.
         return UNKNOWN
+
+
+def _described(value: Any) -> Any:
+    """What tells an input from others, as far as values depend on it."""
+    match value:
+        case Tensor():
+            return Tensor, value.shape, value.dtype, value.layout, value.requires_grad
+        case tuple() | list():
+            return type(value), tuple([_described(item) for item in value])
+        case dict():
+            return dict, tuple([(key, _described(item)) for key, item in value.items()])
+        case None | bool() | int() | float() | complex() | str():
+            return type(value), value
+        case _:
+            raise TypeError
+
+
+def _settings(module: Any) -> Any:
+    """What a layer is set to, which user code may change."""
+    return tuple([(name, value) for name, value in vars(module).items() if isinstance(value, _SETTINGS)])
 
 
 def _arguments_of(node: Node, read: list[Node]) -> Any:
