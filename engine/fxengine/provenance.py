@@ -317,7 +317,7 @@ def _text(node: Node, frame: SourceFrame | None) -> str:
     text = " ".join(frame.text.split()) if frame is not None else ""
     if node.target is operator.getitem and isinstance(node.args[1], int):
         targets = _unpacked(text)
-        return targets[node.args[1]] if node.args[1] < len(targets) else text
+        return targets[node.args[1]] if -len(targets) <= node.args[1] < len(targets) else text
     return text or node.name
 
 
