@@ -181,7 +181,8 @@ def outcome_of(path: str, *, calls: Calls | None, trace: bool, alone: bool) -> F
     index = discover(path, text)
     if calls is not None:
         index = calls.completed(index, text)
-    request = TraceRequest(1, path, text, index.targets, roots_of(path))
+    workspace = [calls.folder] if calls is not None else []
+    request = TraceRequest(1, path, text, index.targets, roots_of(path, workspace))
     document = Document.of(request)
     document.enter(request)
     if trace:

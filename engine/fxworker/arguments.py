@@ -16,7 +16,7 @@ from torch import nn
 
 from fxworker.callers import EXPRESSION
 from fxworker.choices import Group, Value, written
-from fxworker.complaints import depth_of, is_evaluated, is_raising
+from fxworker.complaints import depth_of, is_evaluated, is_raising, parts_made
 from fxworker.mending import Mending, Misfit
 from fxworker.packages import with_packages
 from fxworker.patience import patience
@@ -104,7 +104,7 @@ class Search:
                 return expression, root
             if misfit is None and self._is_in_vain(error, expression):
                 return None
-            reached = 0.02 * depth_of(error) if misfit is None else _BUILT + misfit.reached
+            reached = _reached(error) if misfit is None else _BUILT + misfit.reached
             mending = self._mending
             for step, changed in mending.after(choice, error) if misfit is None else mending.fitting(choice, misfit):
                 key = written(changed)
@@ -140,3 +140,8 @@ class Search:
         except BaseException as error:  # noqa: BLE001 — User code raises whatever it likes.
             return None, error
         return (root, None) if isinstance(root, self._kind) else (None, None)
+
+
+def _reached(error: BaseException | None) -> float:
+    """Return how far an attempt came: the line counts, and what is there by then, which inherited code may have made."""
+    return 0.02 * depth_of(error) + 0.1 * parts_made(error)

@@ -8,6 +8,7 @@ own: that is no fault, and the caller decides what to make of it.
 import ast
 import contextlib
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -187,7 +188,14 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
             built otherwise.
     """
     weights_are_absent()
+    imported = len(sys.modules)
     with without_devices(), arrays_are_made(is_array):
+        try:
+            return _attempted(build_it, real=real)
+        except Exception:
+            if len(sys.modules) == imported or not weights_are_absent():
+                raise
+        # What fetches weights was imported on the way, and does without them only now.
         return _attempted(build_it, real=real)
 
 

@@ -209,6 +209,17 @@ def depth_of(error: BaseException | None) -> int:
     return 0
 
 
+def parts_made(error: BaseException | None) -> int:
+    """Return how many parts the outermost model had that was being constructed when an attempt failed."""
+    traceback = error.__traceback__ if error is not None else None
+    while traceback is not None:
+        owner = traceback.tb_frame.f_locals.get("self")
+        if traceback.tb_frame.f_code.co_name == "__init__" and isinstance(owner, nn.Module):
+            return len(owner.__dict__.get("_modules", ())) + len(owner.__dict__.get("_parameters", ()))
+        traceback = traceback.tb_next
+    return 0
+
+
 def _moments(traceback: TracebackType | None) -> Iterator[tuple[str, FrameType, str]]:
     """Yield function, frame and source line of what an exception came through, innermost first."""
     found: Moments = []
@@ -408,6 +419,9 @@ def _constant(node: ast.expr, frame: FrameType) -> str:
     if isinstance(node, ast.Attribute) and vars(nn).get(node.attr) is not None:
         owner = ast.unparse(node.value).rpartition(".")[2]
         return f"torch.nn.{node.attr}" if frame.f_globals.get(owner) is nn or owner == "nn" else ""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        module = frame.f_globals.get(node.value.id)
+        value = vars(module).get(node.attr) if isinstance(module, ModuleType) else None
     return repr(value) if isinstance(value, str | bytes | int | float) else ""
 
 

@@ -68,6 +68,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             r"(img|image|input|patch_grid|crop)_?(size|res|resolution)|(in_)?resolution|image_(height|width)",
             ("32", "(32, 32)", "224"),
         ),
+        (r"irreps(_\w+)?|\w+_irreps(_\w+)?", ("'8x0e + 8x1o'", "'8x0e'")),
         (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
         (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
         (r"(\w+_)?kernel(_?sizes?)?|ks|k", ("3", "(3, 3)")),

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 from fxworker.absences import ABSENCES, NOWHERE, STAR, not_found
 from fxworker.absent import AbsentModule, beside, is_stand_in
+from fxworker.callers import is_constructing
 from fxworker.compiling import leave_unscripted
 from fxworker.guarded import unguarded
 from fxworker.versions import NEWEST, REFUSING, place_of_raise, wanted
@@ -44,7 +45,8 @@ class StandIns(Loader):
         del path, target
         if not ABSENCES.leads_into(fullname):
             is_separate = "." not in fullname or _COMPILED.search(fullname) is not None or _is_shared(fullname)
-            if not is_separate or not ABSENCES.permissive or not (way := unguarded()):
+            is_wanted = ABSENCES.permissive or is_constructing(sys._getframe(1))
+            if not is_separate or not is_wanted or not (way := unguarded()):
                 return None
             if not ABSENCES.names:
                 leave_unscripted()

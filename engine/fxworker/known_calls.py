@@ -28,6 +28,9 @@ _SIZED: Final = re.compile(r"torch\.(ones|zeros|empty|rand|randn|linspace|logspa
 _OPENING: Final = re.compile(r"(io\.)?open|(np|numpy)\.(load|loadtxt|genfromtxt)|torch\.load|(h5py|zipfile)\.\w*File")
 """Functions whose first argument is a file."""
 
+_PRETRAINED: Final = "pretrained_model_name_or_path"
+"""What libraries call the name of a model with trained weights."""
+
 _INITIALISING: Final = re.compile(r"\binit\.\w+_$")
 """Functions that fill a tensor."""
 
@@ -55,7 +58,19 @@ def is_known_call(name: str, mine: list[tuple[str | int, str]], names: Bindings)
             if item is not None:
                 names.use(f"{path}[]").note(item)
     else:
-        return _is_of_tensors(name, mine, names) or _is_of_text(name, mine, names) or _is_of_files(name, mine, names)
+        known = (_is_of_tensors, _is_of_text, _is_of_files, _is_of_weights)
+        return any(each(name, mine, names) for each in known)
+    return True
+
+
+def _is_of_weights(name: str, mine: list[tuple[str | int, str]], names: Bindings) -> bool:
+    """Note what a method says that gives a model with its trained weights: it takes the name of one; else False."""
+    if not name.endswith(".from_pretrained"):
+        return False
+    for at, path in mine:
+        if at in {0, _PRETRAINED}:
+            names.use(path).note("string")
+            names.use(path).names.append(_PRETRAINED)
     return True
 
 

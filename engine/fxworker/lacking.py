@@ -269,12 +269,22 @@ def lacked_by(error: AttributeError) -> tuple[str, str]:
 
 
 def members_named(module: ModuleType, moments: Moments) -> Iterator[str]:
-    """Yield the names of members of a module that the code has as text which asks for one by its name."""
+    """Yield the names of members of a module that the code has as text which asks for one by its name.
+
+    After those of the class that is constructed come the modules that it defines itself.
+    """
     texts = [_text_of(each) for each in constructed(moments)]
     elsewhere = "".join(linecache.getlines(moments[0][1].f_code.co_filename)) if moments else ""
-    said = [*re.findall(_TEXT, "".join(texts)), *_ASKED_FOR, *sorted(re.findall(_TEXT, elsewhere))]
+    own = [name for name, each in vars(module).items() if _is_module_of(each, module.__name__)]
+    said = [*re.findall(_TEXT, "".join(texts)), *own, *_ASKED_FOR, *sorted(re.findall(_TEXT, elsewhere))]
     members = (each for each in dict.fromkeys(said) if callable(vars(module).get(each)))
     yield from map(repr, itertools.islice(members, MOST_VALUES))
+
+
+def _is_module_of(value: Any, name: str) -> bool:
+    """Whether a value is a class of modules that a module defines, and not torch's."""
+    is_module = isinstance(value, type) and issubclass(value, nn.Module)
+    return is_module and value.__module__ == name and not name.startswith("torch.")
 
 
 def files_named(name: str, moments: Moments, asking: Iterable[str]) -> Iterator[str]:

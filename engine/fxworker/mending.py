@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from torch import Tensor
+
 from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without
 from fxworker.complaints import Complaint, complaint_of
 from fxworker.conventions import FILE
@@ -29,6 +31,10 @@ _APART: Final = 0.5
 """What it costs more to change one of several like places alone."""
 _DEGENERATE: Final = 2.0
 """What it costs more to take away items that something may be made for."""
+_MANY: Final = 32
+"""How many items of a list at most a number may ask for."""
+_AS_MANY: Final = 0.7
+"""What it costs to give lists as many items as a number says."""
 _AGAIN: Final = 0.5
 _MOST_AGAIN: Final = 4.0
 """What it adds to the cost of what is tried each time that a complaint has been heard before, and at most."""
@@ -189,6 +195,8 @@ class Mending:
         is_counted = "len" in complaint.words and not complaint.length
         if isinstance(error, AssertionError | ValueError | IndexError) and is_counted:
             yield from self._of_one_length(choice, blamed)
+        if isinstance(error, AssertionError | ValueError | IndexError):
+            yield from self._as_many(choice, blamed)
         others = [each for each in choice if each and each not in blamed]
         for rank, path in enumerate([*blamed, *others]):
             if _alike(choice, path)[0] != path:
@@ -316,6 +324,8 @@ class Mending:
         whole = [each for each in known if all(has_field(each, name) for name in fields)]
         # Where the items are of several classes, none of them has all that is read.
         kinds = [*(whole or [None] * bool(complaint.lacks)), *(each for each in known if each not in whole)]
+        # What texts alone have: they are words.
+        kinds = [str, *kinds] if _is_of_text(complaint) else kinds
         several = tuple(each for each in dict.fromkeys(complaint.classes) if each in known)
         # Where they are told apart by what they are, something is made for one of each.
         told_apart = [Group("list", cls=several, size=len(several))] * (len(several) > 1)
@@ -334,6 +344,18 @@ class Mending:
             for path in several:
                 changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
             yield 0.7 + 0.2 * step, changed
+
+    def _as_many(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with lists of as many items as a number says that is to blame as well, be it by default."""
+        values = {path: choice.get(path) or repr(self._proposals.slot(choice, path).default) for path in blamed}
+        counts = [int(each) for each in values.values() if isinstance(each, str) and each.isdecimal()]
+        lists = {path: each for path, each in values.items() if _is_list(each)}
+        for count in dict.fromkeys(each for each in counts if 0 < each <= _MANY):
+            changed = dict(choice)
+            for path in (each for each, value in lists.items() if _length(value) != count):
+                changed = self._everywhere(changed, path, of_length(values[path], count)[0])
+            if changed != choice:
+                yield _AS_MANY, changed
 
     def _blamed(self, choice: Choice, complaint: Complaint) -> list[str]:
         """Return the places that an error speaks of, those first whose value is of the type that it complains about."""
@@ -354,6 +376,10 @@ class Mending:
         named = [path for path, each in choice.items() if isinstance(each, str) and each in looked_up]
         named += [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
         suspects = [path for path in choice if path and complaint.got and _may_be(choice[path], complaint.got)]
+        if complaint.got == "NoneType":
+            # What is not given is None by default.
+            left_out = (path for path in named if path not in choice)
+            suspects += [path for path in left_out if self._proposals.slot(choice, path).default is None]
         if complaint.got:
             named.sort(key=lambda path: path not in suspects)
             return list(dict.fromkeys([*named, *suspects]))
@@ -436,6 +462,13 @@ def _holds(value: Value | None, complaint: Complaint) -> bool:
         return complaint.got in items
     wanted = {each.__name__ for each in complaint.classes}
     return bool(items) and bool(wanted) and wanted.isdisjoint((*items, "list", "tuple"))
+
+
+def _is_of_text(complaint: Complaint) -> bool:
+    """Whether a number lacks what texts have, and neither tensors nor Python's other values do."""
+    name = complaint.lacks
+    others = (Tensor, list, tuple, dict)
+    return complaint.got in {"int", "float"} and hasattr(str, name) and not any(hasattr(each, name) for each in others)
 
 
 def _types_in(expression: str) -> list[str]:

@@ -66,26 +66,33 @@ def go_offline() -> None:
     _refuse_connections()
 
 
-def weights_are_absent() -> None:
-    """Let the libraries that fetch weights or models, as far as they are imported, do without what they do not have."""
-    models_are_made()
+def weights_are_absent() -> bool:
+    """Let the libraries that fetch weights or models, as far as they are imported, do without what they do not have.
+
+    Returns:
+        Whether one of them did not do so before.
+    """
+    changed = [models_are_made()]
     hub = sys.modules.get("huggingface_hub.file_download")
     if hub is not None:
         for name in ("_hf_hub_download_to_cache_dir", "_hf_hub_download_to_local_dir"):
-            _replace(hub, name, _fetching)
+            changed.append(_replace(hub, name, _fetching))
     tensors = sys.modules.get("safetensors.torch")
     if tensors is not None:
-        _replace(tensors, "load_file", _reading)
-        # What was imported by its name opens files with this.
-        _replace(tensors, "safe_open", _opening)
+        # What was imported by its name opens files with the second.
+        changed += [_replace(tensors, "load_file", _reading), _replace(tensors, "safe_open", _opening)]
+    return any(changed)
 
 
-def _replace(module: Any, name: str, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+def _replace(module: Any, name: str, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> bool:
+    """Put a wrapper around a function of a module, and return whether it had none."""
     function = getattr(module, name, None)
-    if function is not None and not hasattr(function, "__fxls_wrapped__"):
-        wrapped: Any = functools.wraps(function)(wrapper(function))
-        wrapped.__fxls_wrapped__ = True
-        setattr(module, name, wrapped)
+    if function is None or hasattr(function, "__fxls_wrapped__"):
+        return False
+    wrapped: Any = functools.wraps(function)(wrapper(function))
+    wrapped.__fxls_wrapped__ = True
+    setattr(module, name, wrapped)
+    return True
 
 
 def _fetching(fetch: Callable[..., Any]) -> Callable[..., Any]:

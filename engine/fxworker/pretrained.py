@@ -20,8 +20,13 @@ _ABOUT_FETCHING: Final = frozenset(
 _Method: TypeAlias = Callable[..., Any]
 
 
-def models_are_made() -> None:
-    """Let the libraries that fetch models, as far as they are imported, make those that cannot be fetched."""
+def models_are_made() -> bool:
+    """Let the libraries that fetch models, as far as they are imported, make those that cannot be fetched.
+
+    Returns:
+        Whether one of them did not do so before.
+    """
+    is_new = False
     for module, owner, name, wrapper in _PLACES:
         found = getattr(sys.modules.get(module), owner, None)
         method = vars(found).get(name) if isinstance(found, type) else None
@@ -29,6 +34,8 @@ def models_are_made() -> None:
             wrapped: Any = functools.wraps(method.__func__)(wrapper(method.__func__))
             wrapped.__fxls_wrapped__ = True
             setattr(found, name, classmethod(wrapped))
+            is_new = True
+    return is_new
 
 
 def _making(fetch: _Method) -> _Method:

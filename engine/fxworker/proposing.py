@@ -23,6 +23,7 @@ from fxworker.choices import (
     Value,
     fields_in,
     handed_parameters_of,
+    is_number,
     literal,
     owner_of,
     parameters_of,
@@ -139,7 +140,8 @@ class Proposals:
         if _is_section(path, slot) and isinstance(owner, Group) and owner.style == "namespace":
             found.append(_namespace(slot.use))
         found += [*(ARRAYS if slot.use.array else ()), *near, *_of_owner(choice, path, slot.name)]
-        found += [Group("function")] if slot.gives in _PLAIN_KINDS and slot.is_called else []
+        gives_plain = slot.gives in _PLAIN_KINDS or (slot.gives is None and _gives_number(slot.name))
+        found += [Group("function")] if gives_plain and slot.is_called else []
         found += self._of_unread(slot)
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
@@ -197,12 +199,18 @@ class Proposals:
         if group.style == "function":
             return [GIVEN]
         if group.style != "call":
-            return [
-                each
-                for each in fields_of(self._usage_around(choice, path), "")
-                if group.style != "module" or not hasattr(nn.Module, each)
-            ]
+            # What its class has by itself need not be given.
+            kinds = self._kinds_of(choice, path, group)
+            read = fields_of(self._usage_around(choice, path), "")
+            return [each for each in read if not any(hasattr(cls, each) for cls in kinds)]
         return [name for name, each in parameters_of(group.cls).items() if _is_wanted(each)]
+
+    def _kinds_of(self, choice: Choice, path: str, group: Group) -> list[type]:
+        """Return the classes of a module that is made up, or of a mapping that is one of a class of its own."""
+        if group.style == "module":
+            return [nn.Module]
+        hint = self.slot(choice, path).hint if group.style == "mapping" and group.head else None
+        return [each for each in (hint, *typing.get_args(hint)) if isinstance(each, type) and issubclass(each, Mapping)]
 
     def slot(self, choice: Choice, path: str) -> Slot:
         """Return what is known of a place."""
@@ -263,7 +271,8 @@ class Proposals:
         group = choice.get(around)
         if isinstance(group, Group) and group.style == "mapping":
             kinds = self._usage_around(choice, around).get("", Use()).kinds
-            if "sequence" in kinds or not name.isidentifier():
+            is_text = fits("string", next(iter(usual_values(name)), "0"))
+            if ("sequence" in kinds or not name.isidentifier()) and not is_text:
                 names = fields_in(choice, around)
                 yield str(names.index(name) if name in names else len(names))
 
@@ -385,6 +394,12 @@ def _is_section(path: str, slot: Slot) -> bool:
     is_inside = any(is_configuration(each) for each in around.split("."))
     is_data = slot.use.kinds.keys() <= {"object", "flag"} and not any(hasattr(nn.Module, each) for each in slot.fields)
     return is_inside and slot.kind == "object" and bool(slot.fields) and is_data
+
+
+def _gives_number(name: str) -> bool:
+    """Whether a function says by its name that it gives a number: `get_out_size`."""
+    given = _GETTING.sub("", name)
+    return given != name and any(map(is_number, usual_values(given)[:1]))
 
 
 def _of_holder(owner: Value | None, slot: Slot) -> Iterator[Value]:

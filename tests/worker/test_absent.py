@@ -265,6 +265,26 @@ def test_what_a_constructor_makes_of_it_is_a_part_without_a_forward(tmp_path):
         net(torch.ones(1, 3, 8, 8))
 
 
+def test_a_constructor_may_import_it(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, width):\n"
+        "        super().__init__()\n"
+        "        from no_such_thing.layers import Body\n"
+        "        self.body = Body(width)\n"
+        "        try:\n"
+        "            import no_other_thing\n"
+        "        except ImportError:\n"
+        "            self.fast = False\n",
+    )
+    net = attempt(lambda: module.Net(4), real=False)
+    assert isinstance(net.body, nn.Module) and net.fast is False
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        net.body(torch.ones(1))
+
+
 def test_what_is_made_another_form_of_data_is_that_data(tmp_path):
     module, _ = imported(
         tmp_path,

@@ -1,0 +1,156 @@
+"""Constructors whose defaults do not go together, that know words, names of models, and constants of other modules."""
+
+import sys
+import types
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+from fxworker.choices import Group
+from fxworker.proposing import Proposals
+
+
+class Words(nn.Module):
+    """Collects words in an object of its own."""
+
+    class Vocabulary:
+        def __init__(self):
+            self.words = {}
+
+        def add(self, text):
+            for each in text.encode("ascii", "ignore").split():
+                self.words.setdefault(each, len(self.words))
+
+    def __init__(self, texts):
+        super().__init__()
+        self.vocabulary = self.Vocabulary()
+        for text in texts:
+            self.vocabulary.add(text)
+        self.embedding = nn.Embedding(len(self.vocabulary.words), 4)
+
+
+class Styled(nn.Module):
+    def __init__(self, width=4, depth=3, styles=["plain"]):  # noqa: B006 — As people write it.
+        super().__init__()
+        assert len(styles) == depth
+        self.layers = nn.ModuleList([nn.Linear(width, width) for _ in styles])
+
+
+class Counted(nn.Module):
+    def __init__(self, words=None, tags=None, lemmas=None, kinds=("tag", "lemma")):
+        super().__init__()
+        self.word = nn.Embedding(100, 4)
+        if "tag" in kinds:
+            self.tag = nn.Embedding(tags, 4)
+        if "lemma" in kinds:
+            self.lemma = nn.Embedding(lemmas, 4)
+
+
+class Heir(Counted):
+    def __init__(self, tags=None, lemmas=None):
+        super().__init__(tags=tags, lemmas=lemmas)
+
+
+names = types.ModuleType("names_of_kinds")
+names.FIXED, names.LEARNED = "fixed", "learned"
+
+
+class Positions(nn.Module):
+    def __init__(self, kind_of_weight: str, width: int):
+        super().__init__()
+        if kind_of_weight == names.FIXED:
+            self.weight = torch.zeros(width)
+        elif kind_of_weight == names.LEARNED:
+            self.weight = nn.Parameter(torch.zeros(width))
+        else:
+            raise ValueError(f"{kind_of_weight!r} is not supported")
+
+
+heads = types.ModuleType("heads_of_a_project")
+
+
+class NarrowHead(nn.Module):
+    pass
+
+
+NarrowHead.__module__ = heads.__name__
+heads.NarrowHead, heads.Linear = NarrowHead, nn.Linear
+
+
+class Headed(nn.Module):
+    def __init__(self, head: str):
+        super().__init__()
+        self.head = getattr(heads, head)()
+
+
+class Sized(nn.Module):
+    def __init__(self, factory):
+        super().__init__()
+        self.encoder = factory.make_encoder()
+        self.core = factory.make_core(self.encoder.get_out_size())
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression", "trials"),
+    [
+        (Words, "Words(texts=['a', 'b'])", 2),
+        (Styled, "Styled(styles=['plain', 'plain', 'plain'])", 2),
+        (Counted, "Counted(tags=1000, lemmas=1000)", 5),
+        (Heir, "Heir(tags=1000, lemmas=1000)", 5),
+        (Positions, "Positions(kind_of_weight='fixed', width=64)", 2),
+        (Headed, "Headed(head='NarrowHead')", 3),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_what_makes_them_go_together_is_found(cls, expression, trials, monkeypatch):
+    monkeypatch.setitem(sys.modules, heads.__name__, heads)
+    search = Search(cls.__name__, cls, globals(), partial(attempt, real=False))
+    result = search.run()
+    assert result is not None, (search.tried, search.error)
+    assert result[0] == expression
+    assert search.trials <= trials
+
+
+def test_a_function_that_gets_a_size_gives_a_number():
+    search = Search("Sized", Sized, globals(), partial(attempt, real=False))
+    expression, _ = search.run()
+    assert "'get_out_size': lambda *_, **__: 64" in expression
+
+
+class Section(dict):
+    """Gives its entries as attributes, and has a method of its own."""
+
+    def __getattr__(self, name):
+        return self[name]
+
+    def resolved(self):
+        return self
+
+
+class Configured(nn.Module):
+    def __init__(self, section: Section):
+        super().__init__()
+        self.fc = nn.Linear(section.resolved().get("width", 4), section.depth)
+
+
+def test_what_the_class_of_a_mapping_has_is_no_entry_of_it():
+    proposals = Proposals(globals(), Configured, inner=False)
+    choice = {"": Group("call", "Configured", Configured), "section": Group("mapping", "Section")}
+    assert proposals.fields(choice, "section") == ["depth"]
+
+
+class Pretrained(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        from transformers import AutoModel
+
+        self.body = AutoModel.from_pretrained(model)
+
+
+def test_what_weights_are_fetched_for_is_the_name_of_a_model():
+    proposals = Proposals(globals(), Pretrained, inner=False)
+    assert proposals.of({"": Group("call", "Pretrained", Pretrained)}, "model")[0] == "'bert-base-uncased'"
