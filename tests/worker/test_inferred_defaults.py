@@ -99,10 +99,10 @@ class Sized(nn.Module):
     [
         (Words, "Words(texts=['a', 'b'])", 2),
         (Styled, "Styled(styles=['plain', 'plain', 'plain'])", 2),
-        (Counted, "Counted(tags=1000, lemmas=1000)", 5),
-        (Heir, "Heir(tags=1000, lemmas=1000)", 5),
+        (Counted, "Counted(tags=1000, lemmas=1000)", 8),
+        (Heir, "Heir(tags=1000, lemmas=1000)", 8),
         (Positions, "Positions(kind_of_weight='fixed', width=64)", 2),
-        (Headed, "Headed(head='NarrowHead')", 3),
+        (Headed, "Headed(head='NarrowHead')", 4),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
