@@ -143,5 +143,5 @@ class Search:
 
 
 def _reached(error: BaseException | None) -> float:
-    """Return how far an attempt came: the line counts, and what is there by then, which inherited code may have made."""
+    """Return how far an attempt came: the line counts, and what parts are there, which inherited code may have made."""
     return 0.02 * depth_of(error) + 0.1 * parts_made(error)

@@ -75,8 +75,8 @@ def weights_are_absent() -> bool:
     changed = [models_are_made()]
     hub = sys.modules.get("huggingface_hub.file_download")
     if hub is not None:
-        for name in ("_hf_hub_download_to_cache_dir", "_hf_hub_download_to_local_dir"):
-            changed.append(_replace(hub, name, _fetching))
+        names = ("_hf_hub_download_to_cache_dir", "_hf_hub_download_to_local_dir")
+        changed += [_replace(hub, each, _fetching) for each in names]
     tensors = sys.modules.get("safetensors.torch")
     if tensors is not None:
         # What was imported by its name opens files with the second.

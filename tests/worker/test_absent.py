@@ -280,7 +280,8 @@ def test_a_constructor_may_import_it(tmp_path):
         "            self.fast = False\n",
     )
     net = attempt(lambda: module.Net(4), real=False)
-    assert isinstance(net.body, nn.Module) and net.fast is False
+    assert isinstance(net.body, nn.Module)
+    assert net.fast is False
     with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
         net.body(torch.ones(1))
 
