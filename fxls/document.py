@@ -17,7 +17,7 @@ from fxls.snapshot import Snapshot
 from fxls.text.edits import Carry, Change, apply_changes
 from fxls.text.mapper import Mapper
 from fxls.text.uris import to_path
-from fxls.trivia import Layout
+from fxls.trivia import Layout, layout_changes
 from fxworker.wire import (
     LATER,
     EnvironmentReport,
@@ -117,8 +117,9 @@ class Document:
         old, self.text = self.mapper, text
         self.digest = digest(text)
         self.mapper = Mapper(text, self._encoding)
-        self._move(changes)
-        if self._found.parsed and not self._failed and self._layout.same_code(old, self.mapper):
+        is_layout = self._found.parsed and not self._failed and self._layout.same_code(old, self.mapper)
+        self._move(layout_changes(old, self.mapper) if is_layout else changes)
+        if is_layout:
             if mentions(old.text) != mentions(text):
                 self._take(with_ignores(self.index, text))
             return Effect.LAYOUT

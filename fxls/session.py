@@ -175,6 +175,8 @@ class Session:
         document = Document(uri, version, text, self._terms.encoding)
         document.saved = _digest_on_disk(document.path)
         self._documents[uri] = document
+        if document.unsaved:
+            self._edited.add(uri)  # What the last session left unsaved: files that import it have not seen it.
         self._touch(uri)
         self._submit(document)
 

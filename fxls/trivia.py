@@ -8,11 +8,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from fxls.text.edits import Change
 from fxls.text.mapper import Mapper
 from fxls.text.scanning import STRING_OR_COMMENT, same_ends
+from fxworker.wire import Span
 
 _TRIPLE: Final = re.compile(r"\"\"\"|'''")
 _FORMATTED: Final = re.compile(r"""[fFtT][rR]?["']|[rR][fFtT]["']""")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _DIRECTIVE: Final = re.compile(r"#\s*fx\s*:(?!\s*ignore\b)")
 
 
@@ -49,6 +52,44 @@ class Layout:
         return True
 
 
+def layout_changes(old: Mapper, new: Mapper) -> tuple[Change, ...]:
+    """Return the changes between two texts of the same code, which touch nothing of that; the last one comes first.
+
+    An editor may send the whole text for it, or all from the first change to the last, or change the line ends.
+    """
+    first, old_last, new_last = _changed(old, new)
+    gaps = zip(_gaps(old, first, old_last), _gaps(new, first, new_last), strict=True)
+    return tuple(change for before, after in gaps if (change := _change(old, before, new, after)))[::-1]
+
+
+def _gaps(mapper: Mapper, first: int, last: int) -> Iterator[Span]:
+    """Yield what stands before, between and behind the lines of code from one line to another."""
+    begin = (first - 1, _byte_length(mapper.line(first - 1))) if first > 1 else (1, 0)
+    for number, line in enumerate(mapper.lines(first, last), first):
+        code = _bare(line)
+        if code:
+            yield Span(*begin, number, 0)
+            begin = number, _byte_length(code)
+    ends_line = first > 1 or last == mapper.line_count
+    yield Span(*begin, *((last, _byte_length(mapper.line(last))) if ends_line else (last + 1, 0)))
+
+
+def _change(old: Mapper, before: Span, new: Mapper, after: Span) -> Change | None:
+    """Return the change of a stretch of a text into another, of whole lines if it can be, None if line ends differ."""
+    one, other = (_LINE_END.split(mapper.source(span)) for mapper, span in ((old, before), (new, after)))
+    if one == other:
+        return None
+    head, tail = same_ends(one, other)
+    if head + tail == min(len(one), len(other)):
+        head, tail = (head, tail - 1) if tail else (head - 1, tail)
+    begin = before.line + head, 0 if head else before.column
+    number = before.line + len(one) - tail - 1
+    length = _byte_length(one[len(one) - tail - 1])
+    end = number, length if number > before.line else before.column + length
+    at_line_end = begin[1] == _byte_length(old.line(begin[0]))
+    return Change(Span(*begin, *end), "\n".join(other[head : len(other) - tail]), at_line_end)
+
+
 def _changed(old: Mapper, new: Mapper) -> tuple[int, int, int]:
     """Return the first changed line, and the last one in both texts, 1-based; a last below the first means none."""
     before, after = old.lines(1, old.line_count), new.lines(1, new.line_count)
@@ -75,16 +116,22 @@ def _code(lines: list[str]) -> list[str] | None:
     for line in lines:
         if _TRIPLE.search(line) or _DIRECTIVE.search(line) or ("#" in line and _FORMATTED.search(line)):
             return None
-        for match in STRING_OR_COMMENT.finditer(line):
-            if match[0].startswith("#"):
-                line = line[: match.start()]  # noqa: PLW2901 — the line from here on is the line without its comment.
-                break
-        line = line.rstrip(" \t\f")  # noqa: PLW2901 — likewise.
-        if line.endswith("\\"):
+        bare = _bare(line)
+        if bare.endswith("\\"):
             return None
-        if line:
-            code.append(line)
+        if bare:
+            code.append(bare)
     return code
+
+
+def _bare(line: str) -> str:
+    """Return a line without its comment and the blank space at its end."""
+    comments = (each.start() for each in STRING_OR_COMMENT.finditer(line) if each[0].startswith("#"))
+    return line[: next(comments, None)].rstrip(" \t\f")
+
+
+def _byte_length(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _long_strings(mapper: Mapper) -> Iterator[tuple[int, int]]:

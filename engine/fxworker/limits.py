@@ -6,10 +6,13 @@ counts a user's processes all in one, among them the person's other programs.
 """
 
 import contextlib
+import functools
 import os
+import re
 import signal
+import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -31,12 +34,18 @@ GRACE: Final = 0.25
 _LAST_WORDS: Final = 2.0
 """Seconds that a process has to record where it is before it is ended."""
 
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 — Nothing is written there.
+_RSS_SHARED: Final = re.compile(rb"^RssShmem:\s*(\d+) kB", re.MULTILINE)
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What runs below a process: how many processes, and the bytes of memory that they do not share with it."""
+    """What runs below a process: how many processes, and the bytes of memory that they do not share with it.
+
+    Memory that they share with each other counts once: what files in memory that they have open hold, be it mapped or
+    not, or what one of them has mapped, whichever is more.
+    """
 
     processes: int
     memory: int
@@ -52,13 +61,23 @@ def bound(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def watch(loop: Loop, pid: int, limits: Limits, runs: Callable[[], bool], exceeded: Callable[[str], object]) -> None:
-    """Look at what runs below a process as long as `runs` says so, and say so once if it is too much."""
+def watch(
+    loop: Loop,
+    pid: int,
+    limits: Limits,
+    runs: Callable[[], bool],
+    exceeded: Callable[[str], object],
+    parent: int | None = None,
+) -> None:
+    """Look at what runs below a process as long as `runs` says so, and say so once if it is too much.
+
+    With the `parent` that it was forked from, what it holds itself counts as well.
+    """
 
     def look() -> None:
         if not runs():
             return
-        what = excess(usage(pid), limits)
+        what = excess(usage(pid) if parent is None else _with_itself(pid, parent), limits)
         if what:
             exceeded(what)
         else:
@@ -109,14 +128,65 @@ def excess(used: Usage, limits: Limits) -> str:
 
 def usage(pid: int) -> Usage:
     """Return what runs below a process; nothing where the kernel does not say."""
-    shared = _anonymous(pid)
-    sizes = [_anonymous(each) for each in _below(pid)]
-    return Usage(len(sizes), sum(max(0, size - shared) for size in sizes))
+    shared, below = _anonymous(pid), [*_below(pid)]
+    memory = sum(max(0, _anonymous(each) - shared) for each in below)
+    return Usage(len(below), memory + _shared(below, pid))
 
 
 def own_memory(parent: int, pid: int) -> int:
     """Return the bytes that a process and all below it hold, beyond those of the `parent` that it was forked from."""
-    return max(0, _anonymous(pid) - _anonymous(parent)) + usage(pid).memory
+    return max(0, _anonymous(pid) - _anonymous(parent)) + _shared([pid], parent) + usage(pid).memory
+
+
+def _with_itself(pid: int, parent: int) -> Usage:
+    return Usage(usage(pid).processes, own_memory(parent, pid))
+
+
+def _shared(pids: Iterable[int], beyond: int) -> int:
+    """Return the bytes of memory that processes can share, without what one of them has from the process `beyond`."""
+    known = _memory_files(beyond)
+    files: dict[tuple[int, int], int] = {}
+    mapped = 0
+    for pid in pids:
+        files |= _memory_files(pid)
+        mapped = max(mapped, _mapped(pid))
+    held = sum(size for file, size in files.items() if file not in known)
+    return max(held, mapped - _mapped(beyond), 0)
+
+
+def _memory_files(pid: int) -> dict[tuple[int, int], int]:
+    """Return the files in memory that a process has open, each with the bytes that it holds."""
+    found: dict[tuple[int, int], int] = {}
+    with contextlib.suppress(OSError):  # It ended meanwhile, or this is no Linux.
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):  # It was closed meanwhile.
+                file = os.stat(f"/proc/{pid}/fd/{name}")
+                if stat.S_ISREG(file.st_mode) and file.st_dev in _memory_devices():
+                    found[file.st_dev, file.st_ino] = 512 * file.st_blocks
+    return found
+
+
+@functools.cache
+def _memory_devices() -> frozenset[int]:
+    """Return what stands for a disk where files without a name are made in memory, and where shared memory has one."""
+    found = set[int]()
+    with contextlib.suppress(OSError, AttributeError):
+        descriptor = os.memfd_create("fxls")
+        found.add(os.fstat(descriptor).st_dev)
+        os.close(descriptor)
+    with contextlib.suppress(OSError):
+        named = os.stat(_SHARED_MEMORY).st_dev
+        if named != os.stat("/").st_dev:
+            found.add(named)
+    return frozenset(found)
+
+
+def _mapped(pid: int) -> int:
+    """Return the bytes of memory that a process has mapped and can share, without those of files on a disk."""
+    try:
+        return int(_RSS_SHARED.findall(Path(f"/proc/{pid}/status").read_bytes())[0]) << 10
+    except (OSError, IndexError):
+        return 0
 
 
 def _below(pid: int) -> Iterator[int]:

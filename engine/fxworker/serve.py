@@ -160,6 +160,7 @@ class Template:
             asked.request.limits,
             lambda: not document.ready and self._is_kept(document),
             lambda what: self._exceeded(document, what),
+            os.getpid(),
         )
         self._evict()
         return document

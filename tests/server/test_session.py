@@ -269,6 +269,28 @@ async def test_broken_text_does_not_break_those_that_import_it(world):
     assert sorted(world.traced()) == ["a.py", "b.py"]
 
 
+async def test_a_text_that_is_unsaved_when_it_is_opened_is_seen_by_those_that_import_it(world):
+    """An editor that is started again opens what it had, saved or not."""
+    (world.folder / "b.py").write_text(NET)
+    (world.folder / "c.py").write_text(NET)
+    world.worker.dependencies = {world.path("a.py"): (world.path("b.py"), world.path("c.py"))}
+    await world.open("a.py")
+    await world.open("b.py", NET + "y = 1\n")
+    assert world.traced() == ["a.py", "b.py", "a.py"]
+    await world.open("c.py")
+    assert world.traced() == ["a.py", "b.py", "a.py", "c.py"]
+
+
+@pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), lambda text: f"# a\n{text}\n# b\n"])
+async def test_a_layout_that_is_sent_as_a_whole_text_keeps_what_is_known(world, change):
+    world.worker.problems = (Problem("FX001", "error", "no", Location("", Span(6, 15, 6, 20))),)
+    await world.open("net.py")
+    world.replace("net.py", 2, change(NET))
+    await world.settle()
+    assert world.traced() == ["net.py"]
+    assert world.editor.published == [("net.py", 1, ["FX001"]), ("net.py", 2, ["FX001"])]
+
+
 async def test_unsaved_texts_are_laid_over_saved_ones_are_not(world):
     (world.folder / "b.py").write_text(NET)
     await world.open("b.py")

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fxls.text.edits import Carry
 from fxls.text.mapper import Mapper
-from fxls.trivia import Layout
+from fxls.trivia import Layout, layout_changes
+from fxworker.wire import Span
 
 SAME = [
     ("x = 1\n", "x = 1  # why\n"),
@@ -130,3 +132,37 @@ def test_what_is_known_of_one_text_is_moved_to_the_next(lines, edits):
             layout = Layout()
         else:
             assert same_code(Mapper(old), Mapper(new))
+
+
+def spans(text):
+    """Return where the expressions and statements of a text are, in the order of its tree."""
+    nodes = ast.walk(ast.parse(text))
+    return [
+        Span(each.lineno, each.col_offset, each.end_lineno, each.end_col_offset)
+        for each in nodes
+        if hasattr(each, "lineno")
+    ]
+
+
+@settings(max_examples=2000)
+@given(
+    st.lists(st.sampled_from(LINES), max_size=8),
+    st.lists(
+        st.tuples(st.integers(0, 8), st.integers(0, 1), st.lists(st.sampled_from(COMMENTED), max_size=2)), max_size=4
+    ),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.booleans(),
+)
+def test_all_code_is_found_again_wherever_the_layout_changed(lines, edits, end, last):
+    """An editor may send the whole of a text in which little has changed: nothing that is known of the code is lost."""
+    old = "\n".join(lines) + "\n"
+    for at, removed, inserted in edits:
+        lines = lines[:at] + inserted + lines[at + removed :]
+    new = end.join(lines) + end * last
+    try:
+        ast.parse(old)
+    except SyntaxError:
+        return
+    if same_code(Mapper(old), Mapper(new)):
+        carry = Carry.identity().then(layout_changes(Mapper(old), Mapper(new)))
+        assert [carry.span(each) for each in spans(old)] == spans(new)
