@@ -16,7 +16,7 @@ from fxls.settings import Settings
 from fxls.snapshot import Snapshot
 from fxls.text.edits import Carry, Change, apply_changes
 from fxls.text.mapper import Mapper
-from fxls.text.uris import to_path
+from fxls.text.uris import names_file, to_path
 from fxls.trivia import Layout, layout_changes
 from fxworker.wire import (
     LATER,
@@ -101,7 +101,7 @@ class Document:
     @property
     def in_file(self) -> bool:
         """Whether the document is that of a file; an editor's new one, which has no name yet, is not."""
-        return self.path != self.uri
+        return names_file(self.path)
 
     @property
     def unsaved(self) -> bool:

@@ -8,7 +8,7 @@ import logging
 from typing import Any, Final
 
 from fxls.settings import Settings
-from fxls.text.uris import to_path
+from fxls.text.uris import names_file, to_path
 from fxls.transport import Incoming
 from fxls.workers.pool import WorkerPool
 from fxls.workers.python_env import PythonEnv, environment_in
@@ -49,10 +49,5 @@ def _folder(params: Any) -> str | None:
     uri: Any = first.get("uri") if isinstance(first, dict) else None
     if uri is None and isinstance(params, dict):
         uri = params.get("rootUri")
-    if not isinstance(uri, str):
-        return None
-    try:
-        path = to_path(uri)
-    except ValueError:
-        return None
-    return path if path != uri and "\0" not in path else None
+    path = to_path(uri) if isinstance(uri, str) else ""
+    return path if path and names_file(path) else None

@@ -122,7 +122,7 @@ class FxServer(LanguageServer):
                 _log.warning("a message was refused: %s", answer.message)
                 write(error_reply(answer), self._send)
             elif answer:
-                self._handle(message)
+                self._handle_any(message)
 
     def lost(self) -> None:
         """Take note that the client is gone."""
@@ -156,6 +156,13 @@ class FxServer(LanguageServer):
         else:
             await self.pool.close()
 
+    def _handle_any(self, message: Any) -> None:
+        """Handle a message. Where the framework fails on it, those behind it are handled all the same."""
+        try:
+            self._handle(message)
+        except Exception as error:  # noqa: BLE001 — The loop of the server, in which one message is as good as another.
+            _log.error("%s could not be handled: %s", message.get("method", "an answer"), error)
+
     def _handle(self, message: Any) -> None:
         number = message.get("id") if "method" in message else None
         if number is None and message.get("method") == lsp.EXIT:
@@ -172,6 +179,7 @@ class FxServer(LanguageServer):
         except JsonRpcException as error:
             _log.warning("%s of a shape that is not the protocol's", message.get("method", "an answer"))
             if number is not None:
+                self._gate.refused(message["method"])
                 write(error_reply(Malformed(JsonRpcInvalidParams.CODE, f"{error.message}", number)), self._send)
             return
         if number is not None:

@@ -450,12 +450,25 @@ class Session:
         if document.answer(report):
             found = self._workspace.dependencies(document, report)
             self._watcher.depend(document.uri, found.read, found.absent, document.asked_at)
+            if self._has_seen_others(request, {*found.read, *found.absent}):
+                self._again(document.uri)
+                return
             self._show(document)
             self._workspace.view(document).remember(document.index, report)
             self._keep(document, request, report)
             if is_worthwhile(report) and not _has_fixes(report):
                 trials = self._try_fixes(document, request, report)
                 self._trials[document.uri] = asyncio.get_running_loop().create_task(trials)
+
+    def _has_seen_others(self, request: TraceRequest, read: Collection[str]) -> bool:
+        """Whether a trace has read texts of other documents that were edited, opened or closed meanwhile.
+
+        Of a text that does not parse nobody is told before it does.
+        """
+        then = {each.path: each.text for each in request.overlays}
+        now = {each.path: each.text for each in self._documents.values() if each.unsaved}
+        waiting = {self._documents[uri].path for uri in self._edited}
+        return any(then.get(path) != now.get(path) for path in read if path not in waiting)
 
     async def _try_fixes(self, document: Document, request: TraceRequest, report: TraceReport) -> None:
         """Try fixes of a document's problems out, once the person pauses. Cancelled by the next edit of its code."""
@@ -551,8 +564,9 @@ def _is_long(text: str) -> bool:
 
 
 def _digest_on_disk(path: str) -> str:
-    """Return the digest of a file's text, "" where there is none."""
+    """Return the digest of a file's text, "" where there is none; of a pipe or a device nothing is read."""
+    file = Path(path)
     try:
-        return digest(Path(path).read_bytes().decode("utf-8"))
+        return digest(file.read_bytes().decode("utf-8")) if file.is_file() else ""
     except (OSError, ValueError):
         return ""

@@ -21,6 +21,9 @@ LARGEST_MESSAGE: Final = 512 << 20
 
 _LARGEST_HEADER: Final = 64 << 10
 _LENGTH: Final = re.compile(rb"(?:^|\n)content-length:[ \t]*([0-9]+)[ \t]*\r?(?:\n|$)", re.IGNORECASE)
+_LENGTH_BEHIND: Final = re.compile(rb"content-length:[ \t]*([0-9]+)[ \t]*(?:\r?\n){2}\Z", re.IGNORECASE)
+"""The length behind what is none of a header, such as the rest of a message that was longer than it said."""
+
 _END_OF_HEADER: Final = re.compile(rb"\r?\n\r?\n")
 
 
@@ -83,14 +86,14 @@ class Frames:
         header = bytes(self._buffer[: end.end()])
         del self._buffer[: end.end()]
         length = _LENGTH.search(header)
-        if length is None:
-            return Malformed(PARSE_ERROR, "a header without Content-Length")
-        size = int(length[1]) if len(length[1]) < 16 else LARGEST_MESSAGE + 1
-        if size > LARGEST_MESSAGE:
-            self._skip = size
-            return Malformed(INVALID_REQUEST, f"a message of more than {LARGEST_MESSAGE >> 20} MiB")
-        self._length = size
-        return True
+        behind = _LENGTH_BEHIND.search(header) if length is None else length
+        if behind is not None:
+            size = int(behind[1]) if len(behind[1]) < 16 else LARGEST_MESSAGE + 1
+            if size > LARGEST_MESSAGE:
+                self._skip = size
+                return Malformed(INVALID_REQUEST, f"a message of more than {LARGEST_MESSAGE >> 20} MiB")
+            self._length = size
+        return True if length is not None else Malformed(PARSE_ERROR, "a header without Content-Length")
 
 
 class _Phase(Enum):
@@ -116,6 +119,11 @@ class Gate:
     def closing(self) -> bool:
         """Whether `shutdown` was asked."""
         return self._phase is _Phase.CLOSING
+
+    def refused(self, method: str) -> None:
+        """Take note that an admitted request was none after all: after an `initialize`, another may come."""
+        if method == "initialize":
+            self._phase = _Phase.BEFORE
 
     def admit(self, message: dict[str, Any]) -> Malformed | bool:
         """Return whether to handle a message; a `Malformed` is to be answered instead."""

@@ -16,6 +16,7 @@ from fxls.discovery.index import ModelIndex
 from fxls.discovery.roots import configuration_file, roots_of
 from fxls.memory import Memory
 from fxls.settings import Settings
+from fxls.text.uris import names_file
 from fxls.workers.python_env import PythonEnv, environment_of
 from fxworker.wire import TraceReport
 
@@ -56,7 +57,7 @@ class View:
         """Return the folders that a file imports from: those that its place suggests, then those that are set."""
         base = Path(self.folder or _parent(path))
         extra = (os.path.normpath(base / each) for each in self.settings.extra_roots)
-        found = roots_of(path, self._folders) if Path(path).is_absolute() else self._folders
+        found = roots_of(path, self._folders) if names_file(path) else self._folders
         return tuple(dict.fromkeys((*found, *extra)))
 
     def discover(self, path: str, text: str) -> ModelIndex:
@@ -114,8 +115,8 @@ class View:
     def _configuration_file(self, path: str) -> str | None:
         parent = _parent(path)
         if parent not in self._configuration_files:
-            known = Path(path).is_absolute()
-            self._configuration_files[parent] = configuration_file(path, self._folders) if known else None
+            known = configuration_file(path, self._folders) if names_file(path) else None
+            self._configuration_files[parent] = known
         return self._configuration_files[parent]
 
     @property

@@ -219,7 +219,8 @@ def _mark(path: str) -> _Mark | None:
         found = os.stat(path)  # noqa: PTH116 — thousands of plain strings.
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
+    # Whoever unpacks or copies a file may give it any time of change, but not that of its entry in the folder.
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 def _identity(folder: str) -> _Mark | None:

@@ -62,7 +62,7 @@ class Kind(Enum):
     """The process, which has executed an older text, cannot serve the request: another has to begin from nothing."""
 
     STALE = b"S"
-    """The number of a request that this process cannot serve, for what it imported has changed."""
+    """The process cannot serve a request, for what it imported has changed, or has broken it."""
 
     HINTS = b"H"
     """What was found out in a trace and saves the next one a search, as JSON: by target, construction and inputs."""

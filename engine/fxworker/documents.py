@@ -213,7 +213,7 @@ class DocumentTemplate:
         if job.child is not None:
             job.child.kill()
         self._finish(job)
-        self._ends.send(Frame(Kind.STALE, b"%d" % job.request.id))
+        self._ends.send(Frame(Kind.STALE))
 
     def _start_anew(self, job: Job) -> None:
         """Hand a job to a child that has executed nothing."""
@@ -335,7 +335,7 @@ class DocumentTemplate:
             # What the file imports has broken what every child needs: only another template helps.
             end = replace(end, record=self._ends.box.read())
             self._conclude(job, postmortem.file_report(job.request, end))
-            self._ends.send(Frame(Kind.STALE, b"0"))
+            self._ends.send(Frame(Kind.STALE))
             return
         if job.phase is None or job.phase >= len(job.left.targets):
             self._conclude(job, postmortem.file_report(job.request, end))

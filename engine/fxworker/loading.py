@@ -14,7 +14,7 @@ import sys
 import types
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -210,6 +210,7 @@ class Document:
     def import_ahead(self, request: Source) -> None:
         """Import what the file imports. What fails now fails again, and is told, when the file is executed."""
         self.place.import_package()
+        self.look_whether_imported()
         try:
             slice_ = self.slice(request)
         except _NO_PROGRAM:
@@ -246,7 +247,6 @@ class Document:
         text = program_of(request.text)
         remember_text(self.path, text)
         self._parsed = parsed(self.path, text, self._parsed)
-        self._imported_before = self.is_imported()
         # The engine looks for expressions in the same tree: the text is parsed once.
         know_tree(self.path, self._parsed.tree)
         return slice_of(
@@ -341,9 +341,12 @@ class Document:
             if missing:
                 self._absent[ast.unparse(node)] = missing
 
-    def is_imported(self) -> bool:
-        """Whether the file was executed already, as a part of its package."""
-        return getattr(sys.modules.get(self.name), "__file__", None) == self.path
+    def look_whether_imported(self) -> None:
+        """Find out whether the file was executed already, as a part of its package, before it is executed itself.
+
+        What it is sliced for afterwards is not asked again: then it was, by us.
+        """
+        self._imported_before = getattr(sys.modules.get(self.name), "__file__", None) == self.path
 
     def dependencies(self, failures: Iterable[Failure] = ()) -> tuple[str, ...]:
         """Return the files below the roots that were imported, or failed to be, sorted."""
@@ -367,7 +370,8 @@ class Document:
             found = os.stat(path)
         except OSError:
             return ""
-        return f"{found.st_mtime_ns} {found.st_size}"
+        # Whoever unpacks or copies files may give them any time of change, but not that of their entry in the folder.
+        return f"{found.st_mtime_ns} {found.st_ctime_ns} {found.st_size} {found.st_ino}"
 
     def _is_project(self, path: str) -> bool:
         """Whether a file is the user's own: below a root, not installed there."""
@@ -383,6 +387,7 @@ def load(request: Source, document: Document) -> Loaded:
     seed_everything()
     module = document.place.module()
     document.place.import_package()
+    document.look_whether_imported()
     try:
         slice_ = document.slice(request)
     except _NO_PROGRAM as error:
@@ -400,7 +405,10 @@ def kept(loaded: Loaded, slice_: Slice) -> Loaded:
     """Return what was executed as the slice of another text, in which it does the same and fails nowhere."""
     tree = tree_of(str(loaded.module.__file__))
     loaded.module.__doc__ = ast.get_docstring(tree, clean=False) if tree is not None else None
-    return Loaded(loaded.module, tree, refusals(slice_), _unneeded(slice_), slice_.lost, slice_)
+    pairs = zip(loaded.slice.statements, slice_.statements, strict=True)
+    now = {before.node: after.node for before, after in pairs}
+    missing = (replace(each, node=now[each.node]) for each in loaded.missing if each.node in now)
+    return Loaded(loaded.module, tree, refusals(slice_), (*missing, *_unneeded(slice_)), slice_.lost, slice_)
 
 
 def _unneeded(slice_: Slice) -> tuple[Missing, ...]:

@@ -226,7 +226,7 @@ class Template:
             case Kind.ANSWER:
                 self._pass_on(document, frame.payload)
             case Kind.STALE:
-                self._replace(document, int(frame.payload))
+                self._replace(document)
             case _:
                 pass
 
@@ -248,9 +248,12 @@ class Template:
                 line = encode(replace(report, output=printed + report.output))
         self._out.write(line)
 
-    def _replace(self, document: _Document, number: int) -> None:
-        """Start a template anew for a request: what the old one imported has changed, or broken it if `number` is 0."""
-        asked = document.asked.pop(number or max(document.asked, default=0), None)
+    def _replace(self, document: _Document) -> None:
+        """Start a template anew for the newest request: what the old one imported has changed, or broken it.
+
+        The request that it could not serve may be an older one.
+        """
+        asked = document.asked.pop(max(document.asked, default=0), None)
         self._drop(document)
         if asked is not None:
             self._trace(asked)

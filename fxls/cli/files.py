@@ -77,7 +77,9 @@ def _expanded(path: str) -> Iterator[tuple[str, bool]]:
 def _python_files(folder: str) -> Iterator[str]:
     for base, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not _is_skipped(base, name))
-        yield from (str(Path(base, name)) for name in sorted(files) if name.endswith(".py"))
+        # Editors mark what is open by links that lead nowhere, and a pipe would be waited for.
+        named = (str(Path(base, name)) for name in sorted(files) if name.endswith(".py"))
+        yield from filter(os.path.isfile, named)
 
 
 def _is_skipped(base: str, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from lsprotocol import types as lsp
@@ -132,7 +133,8 @@ def _built(snapshot: Snapshot, report: TargetReport) -> str:
     facts: list[str] = []
     for verb, item in (("built as", report.construct), ("fed", report.inputs)):
         if item is not None:
-            where = _linked(snapshot, source(item, snapshot.path), item.location)
+            now = _now(snapshot, item.location)
+            where = _linked(source(replace(item, location=now), snapshot.path), now)
             facts.append(f"{verb} {md.code(shortened(item.expression, _LONGEST_EXPRESSION))} ({where})")
     argument = {"uri": snapshot.uri, "target": report.qualname}
     if report.nodes:
@@ -142,14 +144,19 @@ def _built(snapshot: Snapshot, report: TargetReport) -> str:
     return " · ".join(facts)
 
 
-def _linked(snapshot: Snapshot, words: str, location: Location | None) -> str:
+def _now(snapshot: Snapshot, location: Location | None) -> Location | None:
+    """Return where a location of a report is now, None where an edit touched it."""
+    if location is None or location.path != snapshot.path:
+        return location
+    span = snapshot.located(location.span)
+    return None if span is None else Location(location.path, span)
+
+
+def _linked(words: str, location: Location | None) -> str:
     """Return words that lead to a location."""
     if location is None:
         return md.escaped(words)
-    span = location.span if location.path != snapshot.path else snapshot.located(location.span)
-    if span is None:
-        return md.escaped(words)
-    return md.link(md.escaped(words), f"{to_uri(location.path)}#L{span.line}")
+    return md.link(md.escaped(words), f"{to_uri(location.path)}#L{location.span.line}")
 
 
 def _code(snapshot: Snapshot, report: TargetReport) -> str:
@@ -183,7 +190,7 @@ def _held(snapshot: Snapshot, report: TargetReport) -> str:
     if report.guards:
         known = [
             f"{md.code(shortened(each.expression, _LONGEST_EXPRESSION))} is {md.code(each.value)}"
-            + (f" ({_linked(snapshot, place(each.location, snapshot.path), each.location)})" if each.location else "")
+            + (f" ({_linked(place(now, snapshot.path), now)})" if (now := _now(snapshot, each.location)) else "")
             for each in report.guards
         ]
         listed = _listed(known, _MOST_GUARDS)

@@ -9,13 +9,19 @@ from urllib.parse import quote, unquote, urlsplit
 
 _DRIVE: Final = re.compile(r"/[A-Za-z]:")
 
+_NOWHERE: Final = os.path.abspath(os.path.join(os.sep, "<editor>"))  # noqa: PTH100, PTH118 — A plain string.
+"""The folder, which does not exist, of documents that are no files: new ones, cells of notebooks, old revisions."""
+
 
 def to_path(uri: str) -> str:
-    """Return the file path of a `file:` URI; the URI itself where it names no file."""
-    parts = urlsplit(uri)
-    if parts.scheme != "file":
-        return uri
+    """Return the file path of a `file:` URI; where it names no file, an absolute path that stands for it."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return _standing_for(uri)
     path = unquote(parts.path)
+    if parts.scheme != "file" or "\0" in path:
+        return _standing_for(uri)
     if parts.netloc and parts.netloc != "localhost":
         path = f"//{parts.netloc}{path}"
     if sys.platform == "win32":
@@ -25,9 +31,18 @@ def to_path(uri: str) -> str:
 
 @lru_cache(256)
 def to_uri(path: str) -> str:
-    """Return the URI of an absolute file path; a path that is a URI already stays as it is."""
-    if not os.path.isabs(path):  # noqa: PTH117 — URIs of unsaved documents pass through here, and are no paths.
-        return path
+    """Return the URI of an absolute path, also of one that stands for what is no file."""
+    if not names_file(path):
+        return unquote(os.path.basename(path), errors="surrogatepass")  # noqa: PTH119 — as below.
     if sys.platform == "win32":
         path = "/" + path.replace("\\", "/")
     return "file://" + quote(path, safe="/:@!$&'()*+,;=~-._")
+
+
+def names_file(path: str) -> bool:
+    """Whether a path is that of a file, be it there or not, and does not stand for another document."""
+    return os.path.dirname(path) != _NOWHERE  # noqa: PTH120 — asked at each edit.
+
+
+def _standing_for(uri: str) -> str:
+    return os.path.join(_NOWHERE, quote(uri, safe=":", errors="surrogatepass"))  # noqa: PTH118 — A plain string.

@@ -45,7 +45,8 @@ _PHASES: Final = 5
 """How often a request's limit may be used up: twice by importing, once by executing, twice by all its targets."""
 
 _ROUNDS: Final = 3
-"""How often a request is made in all while there was no time to look for everything: each goes on where one ended."""
+"""How often a request is made in all while there was no time to look for everything, each going on where one ended, or
+while another one for the same file took its place."""
 
 _START_PATIENCE: Final = 120.0
 """Seconds that importing torch may take."""
@@ -143,7 +144,7 @@ class PooledWorker:
             numbered = replace(request, id=next(self._ids), early=on_early is not None)
             report = await template.trace(numbered, on_early)
             rounds -= 1
-            if not report.unfinished or not rounds:
+            if not rounds or not (report.unfinished or _is_superseded(report, request)):
                 return report
 
     async def profile(self, request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
@@ -367,6 +368,11 @@ def _unborn(reason: str, process: WorkerProcess) -> EnvironmentReport:
     words = process.last_words.rpartition("\n")[2]
     problem = f"the interpreter ended before torch was loaded ({reason})" + (f": {words}" if words else "")
     return EnvironmentReport("", "", "", (), problem)
+
+
+def _is_superseded(report: TraceReport, request: TraceRequest) -> bool:
+    """Whether a report says nothing, since another request for the file came: who cancelled this one is gone."""
+    return bool(request.targets) and not report.targets and not report.problems
 
 
 def _dead_trace(request: TraceRequest, reason: str) -> TraceReport:

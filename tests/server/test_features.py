@@ -190,6 +190,8 @@ def test_a_class_tells_what_was_captured_how_it_was_built_and_its_code():
     assert text.startswith("**Net** ✓ captured, 4 nodes · 86.6 M parameters (330 MiB) · 35.1 GFLOPs for `x: f32[2, 8]`")
     assert "built as `Net(8)` ([instance, line 17](file:///project/net.py#L17))" in text
     assert "fed `torch.randn(2, 8)`" in text
+    moved = edited(snapshot(TEXT, net()), "import torch\n", "import torch\n# a comment\n")
+    assert "built as `Net(8)` ([instance, line 18](file:///project/net.py#L18))" in hovered(moved, "Net(nn")
     assert "command:fxls.showGraph?" in text
     assert "    fc = self.fc(x)        # f32[2, 8]  line 11\n" in text
 

@@ -106,6 +106,7 @@ HOSTILE = {
     "another version": frame({"jsonrpc": "1.0", "id": 4, "method": "initialize", "params": {}}),
     "a reply to nothing": frame({"jsonrpc": "2.0", "id": 77, "result": None}),
     "a request before initialize": frame({"jsonrpc": "2.0", "id": 5, "method": "textDocument/hover", "params": {}}),
+    "a cancelled list": frame({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": []}}),
     "params of a wrong type": frame({"jsonrpc": "2.0", "id": 6, "method": "initialize", "params": "all"}),
     "zero bytes": b"\0" * 5000,
     "another protocol": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -122,10 +123,12 @@ async def test_what_is_no_message_ends_nothing():
         {"jsonrpc": "2.0", "id": 103, "method": "textDocument/hover", "params": {}},
         {"jsonrpc": "2.0", "method": "exit"},
     ]))  # fmt: skip
-    code, out, _ = await fed(data)
+    code, out, errors = await fed(data)
+    assert b"in callback" not in errors
     said = [message for message in Frames().feed(out) if isinstance(message, dict)]
     replies = {message["id"]: message for message in said if "method" not in message and message["id"] is not None}
     assert code == 0
+    assert "result" in replies[100]
     assert replies[101]["error"]["code"] == -32601
     assert replies[103]["error"]["code"] == -32600
     assert sum(message.get("id", 0) is None for message in said) >= 10

@@ -203,6 +203,20 @@ async def test_an_unsaved_module_of_the_project(client, uri, path):
     await client.until(lambda: client.published(uri, 1)[-1]["diagnostics"])
 
 
+@pytest.mark.parametrize(
+    "uri", ["untitled:Untitled-1", "vscode-notebook-cell:/a/b.ipynb#W0", "inmemory://c/1", "http://["]
+)
+async def test_a_document_that_is_no_file_has_problems_and_hovers_where_they_are(client, uri):
+    client.open(uri, BRANCH)
+    (found,) = await client.diagnostics(uri, 1)
+    assert where(found) == ("FX001", 10)
+    assert {each["location"]["uri"] for each in found["relatedInformation"]} == {uri}
+    await client.command("fxls.showCode", uri=uri, target="Net")
+    at = {"textDocument": {"uri": uri}, "position": {"line": 3, "character": 7}}
+    assert "line 10" in (await client.request("textDocument/hover", at))["contents"]["value"]
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+
 # The sandbox.
 
 WRITES = HEAD.replace("import torch\n", "import torch\nimport writes\n") + "        return self.layer(x) * writes.N\n"

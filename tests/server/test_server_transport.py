@@ -78,6 +78,13 @@ def test_what_is_no_message_is_answered_and_the_next_one_is_read(body, code, num
     assert message == MESSAGE
 
 
+def test_a_message_that_is_longer_than_it_says_does_not_swallow_those_behind_it():
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "a"}'
+    said = list(Frames().feed(b"Content-Length: 5\r\n\r\n" + body + 2 * framed(MESSAGE)))
+    assert [each.code for each in said[:2]] == [PARSE_ERROR, PARSE_ERROR]
+    assert said[2:] == [MESSAGE, MESSAGE]
+
+
 def test_a_message_that_claims_to_be_huge_is_skipped():
     frames = Frames()
     (fault,) = frames.feed(b"Content-Length: 99999999999999999999\r\n\r\n" + b"x" * 1000)
@@ -99,6 +106,16 @@ def ask(method, number=1):
 
 def tell(method):
     return {"jsonrpc": "2.0", "method": method}
+
+
+def test_an_initialize_that_is_none_leaves_the_way_to_the_next_one():
+    gate = Gate()
+    assert gate.admit(ask("initialize")) is True
+    gate.refused("initialize")
+    assert gate.admit(ask("textDocument/hover")).code == NOT_INITIALIZED
+    assert gate.admit(ask("initialize")) is True
+    gate.refused("textDocument/hover")
+    assert gate.admit(ask("textDocument/hover")) is True
 
 
 def test_the_life_cycle():

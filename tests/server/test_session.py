@@ -10,6 +10,7 @@ from fxls import session
 from fxls.commands import CommandError, show_code
 from fxls.lsp_ext import CommandArguments
 from fxls.session import Session, Terms
+from fxls.text.uris import to_path
 from fxworker.wire import (
     EnvironmentReport,
     Location,
@@ -281,6 +282,21 @@ async def test_a_text_that_is_unsaved_when_it_is_opened_is_seen_by_those_that_im
     assert world.traced() == ["a.py", "b.py", "a.py", "c.py"]
 
 
+async def test_what_changed_while_a_file_that_imports_it_was_traced_is_seen(world):
+    """Until its first report nobody knows what a file imports."""
+    world.worker.dependencies = {world.path("a.py"): (world.path("b.py"),)}
+    await world.open("b.py")
+    world.worker.open.clear()
+    world.session.open(world.uri("a.py"), 1, NET)
+    await asyncio.sleep(0.05)
+    world.type("b.py", 2, "x = 1\n")
+    await asyncio.sleep(0.05)
+    world.worker.open.set()
+    await world.settle()
+    last = [each for each in world.worker.requests if each.path == world.path("a.py")][-1]
+    assert [each.text for each in last.overlays] == ["x = 1\n" + NET]
+
+
 @pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), lambda text: f"# a\n{text}\n# b\n"])
 async def test_a_layout_that_is_sent_as_a_whole_text_keeps_what_is_known(world, change):
     world.worker.problems = (Problem("FX001", "error", "no", Location("", Span(6, 15, 6, 20))),)
@@ -476,7 +492,7 @@ async def test_closing_the_active_document_leaves_the_status_to_the_other(world)
 async def test_a_document_without_a_file_imports_from_the_first_folder(world):
     world.session.open("untitled:Untitled-1", 1, NET)
     await world.settle()
-    assert world.worker.requests[-1].path == "untitled:Untitled-1"
+    assert world.worker.requests[-1].path == to_path("untitled:Untitled-1")
     assert world.worker.requests[-1].roots == (str(world.folder),)
 
 

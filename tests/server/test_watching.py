@@ -125,6 +125,16 @@ async def test_folders_beyond_the_limit_are_polled(watcher, told, tmp_path, monk
     assert await told.next() == {paths[-1]}
 
 
+async def test_a_file_that_is_given_the_time_of_the_one_before_has_changed(watcher, told, files, monkeypatch):
+    monkeypatch.setattr(watching, "_FOLDERS", 0)
+    monkeypatch.setattr(watching, "_POLL", 0.05)
+    watcher.depend("one", files)
+    then = Path(files[0]).stat()
+    write(files[0], "y = 1\n")
+    os.utime(files[0], ns=(then.st_atime_ns, then.st_mtime_ns))
+    assert await told.next() == {files[0]}
+
+
 async def test_a_folder_that_does_not_exist_is_polled(watcher, told, tmp_path, monkeypatch):
     monkeypatch.setattr(watching, "_POLL", 0.1)
     path = tmp_path / "later" / "a.py"

@@ -6,13 +6,14 @@ import time
 
 import pytest
 
-from fxworker.wire import Limits, TraceReport
+from fxworker.wire import Limits, TraceReport, encode
 from tests.worker.harness import all_problems, below, eventually, is_alive, marked, of, only_problem
 
 SHORT = Limits(seconds=1.0)
 
 NET = """\
 import ctypes
+import mmap
 import os
 import signal
 import sys
@@ -178,6 +179,8 @@ def test_endless_recursion_is_an_exception_like_any_other(worker, model):
         "[bytearray(1 << 28) for _ in range(1000)]",
         "torch.empty(200 << 30, dtype=torch.uint8, device='cpu').fill_(1)",
         "[torch.ones(1 << 26).numpy() for _ in range(1000)]",
+        "[(each := mmap.mmap(-1, 1 << 28), each.write(bytes(1 << 28))) for _ in range(8)]; time.sleep(60)",
+        "[os.write(os.memfd_create('x'), bytes(1 << 28)) for _ in range(8)]; time.sleep(60)",
     ],
 )
 def test_memory_is_bounded(worker, model, hog):
@@ -406,6 +409,31 @@ def test_the_newest_request_wins_while_imports_run(worker, model):
     reports = [worker.receive(10.0) for _ in range(3)]
     assert [report.id for report in reports] == [first.id, second.id, third.id]
     assert [report.status for report in reports] == ["not traced", "not traced", "complete"]
+
+
+def test_a_file_that_is_given_the_time_of_the_one_before_is_another(worker, model):
+    lib = model("N = 4\n", "lib.py")
+    path = model(net().replace("import torch\n", "from lib import N\nimport torch\n").replace("4, 4", "N, 4"))
+    assert of(worker.trace(path), "Net").facts.parameters == 4 * 4 + 4
+    then = lib.stat()
+    lib.write_text("N = 8\n")
+    os.utime(lib, ns=(then.st_atime_ns, then.st_mtime_ns))
+    assert of(worker.trace(path), "Net").facts.parameters == 8 * 4 + 4
+
+
+def test_the_newest_request_wins_where_what_they_import_has_changed(worker, model):
+    """The older one learns of it first, and the newer one is on its way to the same process by then."""
+    model("N = 4\n", "lib.py")
+    text = net().replace("import torch\n", "from lib import N\nimport torch\n").replace("4, 4", "N, 4")
+    path = model(text)
+    assert worker.trace(path, text).status == "complete"
+    model("N = 44\n", "lib.py")
+    older, newer = (worker.request(path, each) for each in (text, text + "\nX = 1\n"))
+    worker.process.stdin.write(encode(older) + encode(newer))
+    worker.process.stdin.flush()
+    reports = [worker.receive(10.0) for _ in range(2)]
+    assert [(each.id, each.status) for each in reports] == [(older.id, "not traced"), (newer.id, "complete")]
+    assert of(reports[1], "Net").facts.parameters == 44 * 4 + 4
 
 
 @pytest.mark.parametrize("way", ["close", "kill"])

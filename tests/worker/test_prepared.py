@@ -103,6 +103,7 @@ DONE_ANEW = {
     "a decorator": ("    @keeping\n", ""),
     "a default": ("width: int = 4", "width: int = 8"),
     "an import": ("import functools\n", "import functools\nimport math\n"),
+    "a decorator that registers": ("class Block(nn.Module)", "@TABLE.register\nclass Block(nn.Module)"),
     "no program": ("return x * SCALE", "return x *"),
 }
 
@@ -305,6 +306,18 @@ def test_what_was_done_ahead_is_not_paid_for_again(worker, tmp_path):
         return net.timings.build < 300
 
     assert any(map(built_ahead, range(10)))
+
+
+def test_what_is_not_installed_is_told_after_each_edit(worker, tmp_path):
+    path, text = tmp_path / "net.py", "import not_installed_anywhere\n" + SLOW
+
+    def is_told(number):
+        time.sleep(2.0)
+        report = worker.edit(path, "\n" * number + text.replace("block(x)", f"block(x) + {number}"))
+        assert [(each.code, each.location.span.line) for each in report.problems] == [("FX101", number + 1)]
+        return of(report, "Net").timings.build < 300
+
+    assert any(map(is_told, range(10)))
 
 
 def test_a_model_that_cannot_be_rehearsed_is_built_ahead_all_the_same(worker, tmp_path):
