@@ -326,7 +326,7 @@ class Conditions:
             yield self.moves.put(place, Constant(wanted), self.cost + 0.1)
         places = self.frame.places(expression)
         text = ast.unparse(expression)
-        if "ndim" in text or ".dim()" in text or ("len(" in text and "shape" in text):
+        if _is_rank(expression):
             yield from self.moves.rerank(places or frozenset(self.moves.parts), got, wanted, self.cost + 0.2)
             return
         if text.startswith("len("):
@@ -348,7 +348,8 @@ class Conditions:
                 return
             case ast.Name(id=name):
                 source = _definition(name, self.frame.moment)
-                if source is not None and self.frame.value(source) == got:
+                # A tensor may have got other dimensions since they were counted.
+                if source is not None and (self.frame.value(source) == got or _is_rank(source)):
                     yield from self._number(source, got, wanted, steps + 1)
             case ast.BinOp(left=left, op=operator, right=right):
                 first, second = self.frame.value(left), self.frame.value(right)
@@ -407,6 +408,12 @@ class Conditions:
         for cost, (name, make) in enumerate(options):
             if name in names:
                 yield cost, make()
+
+
+def _is_rank(expression: ast.expr) -> bool:
+    """Whether an expression counts dimensions."""
+    text = ast.unparse(expression)
+    return "ndim" in text or ".dim()" in text or ("len(" in text and "shape" in text)
 
 
 def _truth(value: Any) -> bool | None:

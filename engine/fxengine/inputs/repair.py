@@ -225,6 +225,7 @@ def _norm(moves: Moves, operation: Operation) -> Iterator[Change]:
     axis = min(1, given.dim() - 1)
     if others and given.shape[axis] != others[0].shape[-1]:
         yield from moves.resize(places, given.shape[axis], others[0].shape[-1])
+        yield from moves.joined(places, given.shape[axis], others[0].shape[-1], axis - given.dim(), 0.5)
 
 
 def _matmul(moves: Moves, operation: Operation) -> Iterator[Change]:

@@ -8,6 +8,7 @@ variables, so what was used can be evaluated (``frames``), as can the parts of a
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -46,6 +47,9 @@ _BESIDE: Final = 0.15
 """What the frame costs at most that a comprehension stands in, which has a frame of its own or not."""
 
 _MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
+_LISTED: Final = re.compile(r"\b(?:keys|arguments|inputs|fields|entries)\b[^\[({]{0,40}[\[({]((?:\s*['\"]\w+['\"],?)+)")
+"""Several names that are missing, in a list."""
+
 _IDENTITY: Final = "torch.nn.Identity()"
 _LAYER: Final = "torch.nn.Linear(8, 8)"
 """What is given for a model that is looked into."""
@@ -66,9 +70,9 @@ def by_scene(moves: Moves, proposer: Proposer) -> Iterator[Change]:
 
 
 def _missing_entries(moves: Moves, proposer: Proposer) -> Iterator[Change]:
-    """Give dictionaries among the inputs what the code looked for and found None."""
-    records = [(name, recipe) for name, recipe in moves.recipes.items() if isinstance(recipe, Record)]
-    if not records:
+    """Give dictionaries among the inputs, or in lists of them, what the code looked for and found None."""
+    tables = [(name, recipe, keys) for name, recipe in moves.recipes.items() if (keys := _keys_of(recipe)) is not None]
+    if not tables:
         return
     error = moves.outcome.error
     looked_up = (
@@ -76,12 +80,36 @@ def _missing_entries(moves: Moves, proposer: Proposer) -> Iterator[Change]:
         if isinstance(error, KeyError)
         else []
     )
+    listed = [name for names in _LISTED.findall(str(error)) for name in re.findall(r"\w+", names)]
+    for name, recipe, keys in tables if len(listed) > 1 else ():
+        others = dict.fromkeys(key for key in listed if key not in keys and key not in moves.recipes)
+        entries = tuple((key, proposer.named(key)[0]) for key in others)
+        yield moves.put((name,), _with_entries(recipe, entries), 0.4)
     wanted = [*looked_up, *_MISSING.findall(str(error)), *absent_names(moves.outcome.moments, error)]
     for cost, key in enumerate(dict.fromkeys(wanted)):
-        for name, recipe in records:
-            if key not in dict(recipe.items) and key not in moves.recipes:
+        for name, recipe, keys in tables:
+            if key not in keys and key not in moves.recipes:
                 entry = proposer.named(key)[0]
-                yield moves.put((name,), Record((*recipe.items, (key, entry))), 0.5 + 0.2 * cost)
+                yield moves.put((name,), _with_entries(recipe, ((key, entry),)), 0.5 + 0.2 * cost)
+
+
+def _keys_of(recipe: Recipe) -> frozenset[str] | None:
+    """Return the keys of a dictionary, or of the first of several in a list; None where it is neither."""
+    match recipe:
+        case Record(items=items):
+            return frozenset(key for key, _ in items)
+        case Listing(items=(Record(items=items), *others)) if all(isinstance(each, Record) for each in others):
+            return frozenset(key for key, _ in items)
+        case _:
+            return None
+
+
+def _with_entries(recipe: Recipe, entries: tuple[tuple[str, Recipe], ...]) -> Recipe:
+    """Return a dictionary, or each of those in a list, with more entries."""
+    if isinstance(recipe, Listing):
+        return replace(recipe, items=tuple(_with_entries(each, entries) for each in recipe.items))
+    assert isinstance(recipe, Record)
+    return Record((*recipe.items, *entries))
 
 
 class _Scene:
