@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
+from torch import nn
 from torch.utils import _pytree as pytree
 
 from fxengine.diagnosis import TracingProblem
@@ -32,6 +33,8 @@ def unused(scene: Scene) -> Iterator[TracingProblem]:
         definition = definition_behind(place[0]) if place is not None else None
         span = parameter_span(definition, name) if definition is not None else None
         if place is None or definition is None or span is None or _is_given_up(definition, name):
+            continue
+        if _is_hollow(scene.observation.root) and _is_read(definition, name):
             continue
         frame = SourceFrame(place[0].co_filename, place[0].co_qualname, *span)
         headline = f"`{name}` is an input that nothing in the graph uses"
@@ -70,6 +73,20 @@ def specialised(scene: Scene) -> Iterator[TracingProblem]:
 def _is_option(node: Node) -> bool:
     """Whether an input has a default that is a flag or number: whoever hands it around unused loses nothing."""
     return bool(node.args) and isinstance(node.args[0], bool | int | float | str)
+
+
+def _is_hollow(root: object) -> bool:
+    """Whether a model was built with nothing in a container of modules: what it does with some, no run shows."""
+    parts = root.children() if isinstance(root, nn.Module) else ()
+    return any(isinstance(each, nn.ModuleList | nn.ModuleDict | nn.Sequential) and not len(each) for each in parts)
+
+
+def _is_read(definition: Definition, name: str) -> bool:
+    """Whether a function reads a parameter."""
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for node in ast.walk(definition)
+    )
 
 
 def _is_given_up(definition: Definition, name: str) -> bool:
