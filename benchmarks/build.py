@@ -146,7 +146,7 @@ def forwards(text: str) -> Iterator[str]:
         for node in ast.iter_child_nodes(around):
             inner = prefix
             if isinstance(node, ast.ClassDef):
-                if node.bases and any(_is_forward(each) for each in node.body):
+                if node.bases and any(map(_is_forward, node.body)) and not any(map(_is_left_to_others, node.body)):
                     yield prefix + node.name
                 inner = f"{prefix}{node.name}."
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -163,6 +163,12 @@ def _is_forward(node: ast.stmt) -> bool:
     empty = all(isinstance(each, ast.Raise | ast.Pass) for each in body)
     first = node.args.args[0].arg if node.args.args else ""
     return first == "self" and not empty and not decorators & {"staticmethod", "abstractmethod"}
+
+
+def _is_left_to_others(node: ast.stmt) -> bool:
+    """Whether a statement of a class defines a method that its subclasses have to define."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any(ast.unparse(each).rpartition(".")[2].startswith("abstract") for each in decorators)
 
 
 def measured(path: str, calls: Calls | None, *, trace: bool, alone: bool) -> FileOutcome:

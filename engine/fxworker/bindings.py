@@ -6,12 +6,8 @@ way; what else is done with a value is read elsewhere.
 
 import ast
 import re
-from typing import Final
 
-from fxworker.evidence import GIVEN, METHODS, SHARED, Usage, Use
-
-PROPERTIES: Final = frozenset({"shape", "ndim"})
-"""What only tensors have, and arrays."""
+from fxworker.evidence import GIVEN, METHODS, PROPERTIES, SHARED, Usage, Use
 
 
 class Bindings:

@@ -365,7 +365,9 @@ def _about_kind(
     for pattern, kind in WANTED if isinstance(error, TypeError) else ():
         found = re.search(pattern, text)
         if found is not None:
-            return Complaint(words, kind, next((each for each in found.groups() if each), ""), values=values)
+            got = next((each for each in found.groups() if each), "")
+            classes = (nn.Module,) if kind == "callable" else ()
+            return Complaint(words, kind, got, values=values, classes=classes)
     named = re.search(r"<class '([\w.]+)'>", text)
     got = named[1].rpartition(".")[2] if named is not None else ""
     return Complaint(words, said_kind(text), got, length=_length_in(tests), values=values)

@@ -41,6 +41,9 @@ METHODS: Final[dict[str, Kind]] = {
 SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "weight", "bias"})
 """Attributes that say nothing of what has them, since several kinds do."""
 
+PROPERTIES: Final = frozenset({"shape", "ndim"})
+"""What only tensors have, and arrays."""
+
 OF_ARRAYS: Final = frozenset({"astype", "nbytes"})
 """Attributes that arrays have, and tensors have not."""
 
@@ -136,7 +139,7 @@ Usage: TypeAlias = dict[str, Use]
 
 def kind_of_attribute(name: str) -> Kind | None:
     """Return what has an attribute of this name, None for a name that says nothing."""
-    return METHODS.get(name)
+    return "tensor" if name in PROPERTIES else METHODS.get(name)
 
 
 def fields_of(usage: Usage, path: str) -> list[str]:

@@ -43,7 +43,7 @@ def _computed(operation: Callable[[Any, Any], Any], *, reflected: bool = False) 
 
 
 class PartNumber(int):
-    """What was computed with a part: a number, unless it is asked for what numbers have not."""
+    """What was read of a part, or computed with one: a number, unless it is asked for what numbers have not."""
 
     _part: "Part"
 
@@ -117,6 +117,10 @@ class Part(nn.Module):
         own = self.__dict__
         return part(own["_path"], own["_missing"], own["_attribute"], own["_shape"])
 
+    def detach(self) -> Self:
+        """Return itself: what a parameter is made of, and takes the place of that."""
+        return self
+
     def __bool__(self) -> bool:
         return True
 
@@ -169,7 +173,10 @@ class Part(nn.Module):
             turned.__dict__["_shape"] = self.__dict__["_shape"][::-1]
             return turned
         found = number_of(name) if not calls_attribute(sys._getframe(1)) else None
-        return self.__dict__["_attribute"](self.__dict__["_path"], name) if found is None else found
+        own = self.__dict__
+        if type(found) is int:
+            return PartNumber.of(found, part(f"{own['_path']}.{name}", own["_missing"], own["_attribute"]))
+        return own["_attribute"](own["_path"], name) if found is None else found
 
 
 def part(

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from torch import Tensor, nn
 
-from fxworker.bindings import PROPERTIES, Bindings
+from fxworker.bindings import Bindings
 from fxworker.choices import attribute_of, every_parameter_of, parameters_of
 from fxworker.conditions import note_attribute, note_cases, note_comparison, note_test
-from fxworker.evidence import GIVEN, METHODS, OF_ARRAYS, SHARED, Kind, Usage, Use, merge
+from fxworker.evidence import GIVEN, METHODS, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
 from fxworker.known_calls import is_known_call, note_computed, note_numbers
 from fxworker.receivers import Reading, Way, holds_data, positional
 from fxworker.surroundings import Surroundings, constructor_of, is_own_attribute, methods_of, tree_of

@@ -40,6 +40,8 @@ WANTED: Final[tuple[tuple[str, Kind], ...]] = (
     (r"can't multiply sequence by non-int of type '(\w+)'", "number"),
     (r"not supported between instances of .*'(NoneType|str|tuple|list|Identity|type)'", "number"),
     (r"argument of type '(\w+)' is not iterable", "sequence"),
+    (r"cannot assign '(\w+)' object to (?:buffer|parameter) .*Tensor", "tensor"),
+    (r"cannot assign '(?:[\w.]*\.)?(\w+)' as child module|(\w+) is not a Module subclass", "callable"),
     (r"must be (?:tuple|list) of ints, but found element of type (\w+)", "number"),
     (r"module name should be a string\. Got (\w+)", "string"),
     (r"expected str.*|attribute name must be string, not '(\w+)'|must be str, not (\w+)", "string"),

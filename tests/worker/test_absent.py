@@ -265,6 +265,23 @@ def test_what_a_constructor_makes_of_it_is_a_part_without_a_forward(tmp_path):
         net(torch.ones(1, 3, 8, 8))
 
 
+def test_a_number_of_a_part_may_be_a_part_as_well(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import no_such_thing\n"
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.body = no_such_thing.make('large')\n"
+        "        self.fc = nn.Linear(self.body.patch_size, 2)\n"
+        "        self.body.patch_size.proj = nn.Conv2d(3, 8, 1)\n"
+        "        self.body.position = nn.Parameter(self.body.embed_dim[:, ::2])\n",
+    )
+    net = attempt(module.Net, real=False)
+    assert net.fc.in_features == 4
+
+
 def test_a_constructor_may_import_it(tmp_path):
     module, _ = imported(
         tmp_path,

@@ -94,6 +94,33 @@ class Sized(nn.Module):
         self.core = factory.make_core(self.encoder.get_out_size())
 
 
+class Buffered(nn.Module):
+    def __init__(self, part, more=None):
+        super().__init__()
+        self.register_buffer("numbers", None)
+        self.width = part.width
+        self.numbers = part.numbers
+
+
+class Listed(nn.Module):
+    def __init__(self, parts):
+        super().__init__()
+        self.parts = nn.ModuleList()
+        for each in parts:
+            self.parts.append(each)
+
+
+class Shaped(nn.Module):
+    def __init__(self, values):
+        super().__init__()
+        first = values[0]
+        self.fc = nn.Linear(self.rows(first), 2)
+
+    @staticmethod
+    def rows(value):
+        return value.shape[0]
+
+
 @pytest.mark.parametrize(
     ("cls", "expression", "trials"),
     [
@@ -102,6 +129,13 @@ class Sized(nn.Module):
         (Counted, "Counted(tags=1000, lemmas=1000)", 8),
         (Heir, "Heir(tags=1000, lemmas=1000)", 8),
         (Positions, "Positions(kind_of_weight='fixed', width=64)", 2),
+        (
+            Buffered,
+            "Buffered(part=type('Module', (torch.nn.Identity,), {'width': 64, 'numbers': torch.ones(64)})())",
+            2,
+        ),
+        (Listed, "Listed(parts=[torch.nn.Identity(), torch.nn.Identity()])", 2),
+        (Shaped, "Shaped(values=[torch.ones(64, 64), torch.ones(64, 64)])", 2),
         (Headed, "Headed(head='NarrowHead')", 4),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
