@@ -7,10 +7,11 @@ is a part without a forward (`parts`). A base that is called a module, or of a c
 
 import ast
 import contextlib
+import operator
 import re
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final
@@ -33,7 +34,7 @@ from fxworker.callers import (
 from fxworker.conventions import is_configuration
 from fxworker.having import is_assigned
 from fxworker.namesakes import HandingOn, namesake
-from fxworker.parts import Part, part
+from fxworker.parts import Part, PartNumber, part
 from fxworker.records import CALLED, Options, arguments_of, contained, converted, is_record, number_of, recorded
 from fxworker.versions import compared
 
@@ -180,6 +181,24 @@ def _called_for_nothing(cls: type) -> frozenset[str]:
     return frozenset(found)
 
 
+def _computed(operation: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
+    """Return a method that lets something be computed with a stand-in while something is imported.
+
+    To a constructor it is the number that is usual for its name.
+    """
+
+    def compute(self: "_Absent", *others: Any) -> Any:
+        if ABSENCES.permissive:
+            return self
+        if not is_constructing(sys._getframe(1)):
+            raise ABSENCES.missing(self.__dict__["_path"])
+        made = self._as_part()
+        number = PartNumber.of(int(made), made)
+        return operation(*others, number) if reflected else operation(number, *others)
+
+    return compute
+
+
 class _Absent:
     """Anything that is not a module in a package that is not installed."""
 
@@ -229,15 +248,19 @@ class _Absent:
     def __ror__(self, other: Any) -> Any:
         return self
 
-    def _computed(self, *_others: Any) -> Any:
-        """Let something be computed with it, while something is imported."""
-        if not ABSENCES.permissive:
-            raise ABSENCES.missing(self.__dict__["_path"])
-        return self
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _computed
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __and__ = __rand__ = _computed
-    __xor__ = __lshift__ = __rshift__ = __neg__ = __invert__ = __abs__ = _computed
+    __add__, __radd__ = _computed(operator.add), _computed(operator.add, reflected=True)
+    __sub__, __rsub__ = _computed(operator.sub), _computed(operator.sub, reflected=True)
+    __mul__, __rmul__ = _computed(operator.mul), _computed(operator.mul, reflected=True)
+    __truediv__, __rtruediv__ = _computed(operator.truediv), _computed(operator.truediv, reflected=True)
+    __floordiv__, __rfloordiv__ = _computed(operator.floordiv), _computed(operator.floordiv, reflected=True)
+    __mod__, __pow__, __rpow__ = (
+        _computed(operator.mod),
+        _computed(operator.pow),
+        _computed(operator.pow, reflected=True),
+    )
+    __and__, __rand__ = _computed(operator.and_), _computed(operator.and_, reflected=True)
+    __xor__, __lshift__, __rshift__ = map(_computed, (operator.xor, operator.lshift, operator.rshift))
+    __neg__, __invert__, __abs__ = map(_computed, (operator.neg, operator.invert, operator.abs))
 
     def __ge__(self, other: object) -> bool:
         return _compared(self, other) >= 0

@@ -276,10 +276,12 @@ def test_a_number_of_a_part_may_be_a_part_as_well(tmp_path):
         "        self.body = no_such_thing.make('large')\n"
         "        self.fc = nn.Linear(self.body.patch_size, 2)\n"
         "        self.body.patch_size.proj = nn.Conv2d(3, 8, 1)\n"
-        "        self.body.position = nn.Parameter(self.body.embed_dim[:, ::2])\n",
+        "        self.body.position = nn.Parameter(self.body.embed_dim[:, ::2])\n"
+        "        self.out = nn.Linear(self.body.neck[-2].weight.shape[0] * 2**2, 2 * no_such_thing.WIDTH)\n",
     )
     net = attempt(module.Net, real=False)
     assert net.fc.in_features == 4
+    assert (net.out.in_features, net.out.out_features) == (256, 128)
 
 
 def test_a_constructor_may_import_it(tmp_path):
