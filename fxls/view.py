@@ -53,11 +53,11 @@ class View:
             env = self._environments[parent] = environment_of(path, self.folder, self.settings)
         return env
 
-    def roots(self, path: str) -> tuple[str, ...]:
+    def roots(self, path: str, index: ModelIndex) -> tuple[str, ...]:
         """Return the folders that a file imports from: those that its place suggests, then those that are set."""
         base = Path(self.folder or _parent(path))
         extra = (os.path.normpath(base / each) for each in self.settings.extra_roots)
-        found = roots_of(path, self._folders) if names_file(path) else self._folders
+        found = roots_of(path, self._folders, index.imported) if names_file(path) else self._folders
         return tuple(dict.fromkeys((*found, *extra)))
 
     def discover(self, path: str, text: str) -> ModelIndex:

@@ -117,7 +117,7 @@ class Workspace:
         view = self.view(document)
         place = view.configured_by(document.path)
         read = [path for path in report.dependencies if path != document.path] if report is not None else []
-        absent = _absent(report, view.roots(document.path)) if report is not None else ()
+        absent = _absent(report, view.roots(document.path, document.index)) if report is not None else ()
         return Dependencies(read, [*absent] if place is None else [*absent, place])
 
     # Requests.
@@ -130,7 +130,7 @@ class Workspace:
             path=document.path,
             text=document.text,
             targets=document.index.targets,
-            roots=view.roots(document.path),
+            roots=view.roots(document.path, document.index),
             overlays=_overlays(others),
             limits=view.settings.limits,
             sandbox=self.is_sandboxed(document),
@@ -149,7 +149,7 @@ class Workspace:
             text=document.text,
             target=target,
             device=device,
-            roots=view.roots(document.path),
+            roots=view.roots(document.path, document.index),
             overlays=_overlays(others),
             limits=view.settings.profile_limits,
             previous=last.data if last is not None else "",

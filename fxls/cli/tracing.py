@@ -138,7 +138,7 @@ class Tracing:
             path=file.path,
             text=text,
             targets=targets,
-            roots=roots_of(file.path),
+            roots=roots_of(file.path, imported=index.imported),
             limits=self._settings.limits,
             sandbox=self._settings.sandbox != "off",
             keep=self._settings.keep,
@@ -177,7 +177,7 @@ class Tracing:
             text=traced.snapshot.text,
             target=target,
             device=device,
-            roots=roots_of(path),
+            roots=roots_of(path, imported=traced.snapshot.index.imported),
             limits=self._settings.profile_limits,
             sandbox=device == "cpu" and self._settings.sandbox != "off",
         )

@@ -67,6 +67,7 @@ def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
         variables=tuple(sites.variables),
         assignments=tuple(_assignments(tree)),
         ignores=ignores_of(text, tree),
+        imported=names.all_imported,
     )
 
 

@@ -143,7 +143,7 @@ class ModelIndex:
     """The targets and the named places of a file.
 
     `parsed` is False when the text has a syntax error, which `syntax_error` describes; the index is then that of the
-    last text that parsed, carried to the current one, or empty.
+    last text that parsed, carried to the current one, or empty. `imported` are the full names that it imports.
     """
 
     path: str
@@ -154,6 +154,7 @@ class ModelIndex:
     assignments: Sequence[Assignment] = ()
     ignores: tuple[Ignore, ...] = ()
     syntax_error: Problem | None = None
+    imported: frozenset[str] = frozenset()
 
     @property
     def parts(self) -> tuple[str, ...]:

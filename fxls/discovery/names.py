@@ -46,8 +46,13 @@ class Names:
     @property
     def speak_of_torch(self) -> bool:
         """Whether the file imports from torch, from a sibling module, or from a library built on torch."""
-        roots = {full.partition(".")[0] for full in (*self.full.values(), *self.starred)}
+        roots = {full.partition(".")[0] for full in self.all_imported}
         return bool(roots & _TORCH_LIBRARIES)
+
+    @property
+    def all_imported(self) -> frozenset[str]:
+        """The full names of what the file imports, and of what it gives another name."""
+        return frozenset((*self.full.values(), *self.starred))
 
     def may_import(self, name: str) -> bool:
         """Whether a dotted name is, or may be, something that the file imports."""

@@ -36,10 +36,11 @@ def project_root(path: str, workspace: Iterable[str] = ()) -> str | None:
     return None
 
 
-def roots_of(path: str, workspace: Iterable[str] = ()) -> tuple[str, ...]:
+def roots_of(path: str, workspace: Iterable[str] = (), imported: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the folders that a file's imports are looked for in, nearest first.
 
-    They are the root of its package, a `src` layout's folder, the project's root, and workspace folders around it.
+    They are the root of its package, a `src` layout's folder, the project's root, workspace folders around it, and what
+    a folder lies in that the file is in and imports from by its name.
     A folder inside a package is none of them: it would let the package's modules shadow top-level ones. A file in one
     that nothing says to belong to the package has the package's root besides its own folder.
     """
@@ -54,7 +55,21 @@ def roots_of(path: str, workspace: Iterable[str] = ()) -> tuple[str, ...]:
         roots.append(project)
     parents = {*_parents(path)}
     roots.extend(folder for folder in folders if os.path.normpath(folder) in parents)
+    roots.extend(_named(path, imported))
     return tuple(dict.fromkeys(root for root in roots if not os.path.isfile(os.path.join(root, "__init__.py"))))
+
+
+def _named(path: str, imported: Iterable[str]) -> Iterator[str]:
+    """Yield what those folders above a file lie in that it imports from by their names: `from project.nets import Net`.
+
+    No file says of such a folder that it is a package: it is one wherever the folder around it is looked through.
+    """
+    parts = [name.split(".") for name in imported]
+    for folder in _parents(path):
+        around, name = os.path.split(folder)
+        below = [os.path.join(folder, each[1]) for each in parts if len(each) > 1 and each[0] == name]
+        if any(os.path.isdir(each) or os.path.isfile(f"{each}.py") for each in below):
+            yield around
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fxls.discovery import discover
 from fxls.discovery.configuration import parse_configuration, read_configuration
 from fxls.discovery.roots import (
     configuration_file,
@@ -129,3 +130,21 @@ def test_a_folder_in_a_package_that_is_none_itself_has_the_root_of_the_package(t
     folder.mkdir(parents=True)
     (tmp_path / "package" / "__init__.py").write_text("")
     assert roots_of(str(folder / "net.py"))[:2] == (str(folder), str(tmp_path))
+
+
+def test_a_folder_that_a_file_imports_from_by_its_name_lies_in_a_root(tmp_path):
+    for name in ("code/project/nets/deep/net.py", "code/project/layers.py", "code/other/tools.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    path = str(tmp_path / "code/project/nets/deep/net.py")
+
+    def roots(text: str) -> tuple[str, ...]:
+        return roots_of(path, imported=discover(path, text).imported)
+
+    own = str(tmp_path / "code/project/nets/deep")
+    assert roots("from project.layers import Layer\n") == (own, str(tmp_path / "code"))
+    assert roots("import project.nets.blocks as blocks\n") == (own, str(tmp_path / "code"))
+    assert roots("from nets.blocks import *\n") == (own,)  # There are no `blocks` in it.
+    assert roots("from nets.deep import net\n") == (own, str(tmp_path / "code/project"))
+    assert roots("from project import Layer\nfrom project.missing import Layer\nimport project\n") == (own,)
+    assert roots("from other.tools import tool\n") == (own,)
