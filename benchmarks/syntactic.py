@@ -169,7 +169,8 @@ def traced_apart(path: str, text: str) -> Any:
 
 def judged(path: str, text: str) -> Verdict:
     """Trace a file here."""
-    request = TraceRequest(1, path, text, discover(path, text).targets, roots_of(path))
+    index = discover(path, text)
+    request = TraceRequest(1, path, text, index.targets, roots_of(path, imported=index.imported))
     document = Document.of(request)
     document.enter(request)
     document.import_ahead(request)
