@@ -30,6 +30,9 @@ _MOST_BYTES: Final = 64 << 20
 _PAUSE: Final = 2.0
 """Seconds after a report in which no other one of the same file came when it is written."""
 
+_LARGEST: Final = 4 << 20
+"""Bytes of a file that is read to know whether it is another."""
+
 _FLEETING: Final = frozenset({"FX104", "FX105"})
 """Problems that another attempt need not have: a limit, or the end of a process."""
 
@@ -182,8 +185,13 @@ def _changed(path: str) -> int:
 
 
 def _digest_of(path: str) -> str:
+    """Return the digest of a file's contents, and of a large one, such as weights, that of its size and its times."""
+    file = Path(path)
     try:
-        return digest(Path(path).read_bytes().decode("utf-8", "replace"))
+        found = file.stat()
+        if found.st_size > _LARGEST:
+            return digest(f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}")
+        return digest(file.read_bytes().decode("utf-8", "replace"))
     except OSError:
         return ""
 

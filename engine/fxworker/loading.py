@@ -30,6 +30,7 @@ from fxworker.importing import give_starred, importing, is_still_absent
 from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.packages import Place, absent_of, import_named, modules_since, newest_module, place_of
+from fxworker.readings import files_read, files_written, note_below
 from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Slice, imports_of, names_in, preparing, slice_of
 from fxworker.statements import Definition, Statement
@@ -198,6 +199,7 @@ class Document:
     def enter(self, request: Source) -> None:
         """Make this process one in which the file's program runs: paths, arguments, working directory, texts."""
         go_offline()
+        note_below(self.folders)
         if isinstance(request, TraceRequest):
             without_numba()
         self._last = newest_module()
@@ -227,7 +229,7 @@ class Document:
             sys.modules[self.name] = before
         else:
             sys.modules.pop(self.name, None)
-        self._stamp()
+        self.stamp()
 
     def read_ahead(self, request: Source) -> None:
         """Parse and compile a text that was traced, for the next one is mostly the same. Nothing is executed."""
@@ -283,7 +285,7 @@ class Document:
         for name in names:
             with contextlib.suppress(BaseException):
                 importing(partial(import_named, name))
-        self._stamp()
+        self.stamp()
 
     def fear(self, request: Source, qualname: str) -> None:
         """Note that a guess about a target ended its process: none is made again while the definition stays."""
@@ -300,7 +302,7 @@ class Document:
         if request.roots != self.roots:
             return False
         self.see(request.overlays)
-        return is_still_absent() and all(self._state(path) == stamp for path, stamp in self._stamps.items())
+        return is_still_absent() and self.are_unchanged(self._stamps)
 
     @property
     def statements(self) -> Iterable[Statement]:
@@ -349,18 +351,24 @@ class Document:
         self._imported_before = getattr(sys.modules.get(self.name), "__file__", None) == self.path
 
     def dependencies(self, failures: Iterable[Failure] = ()) -> tuple[str, ...]:
-        """Return the files below the roots that were imported, or failed to be, sorted."""
-        self._stamp()
+        """Return the files below the roots that were imported, or failed to be, or were read, sorted."""
+        self.stamp()
         failed = {path for failure in failures for path in _passed(failure.error) if self._is_project(path)}
-        return tuple(sorted({*self._stamps, *failed} - {self.path}))
+        return tuple(sorted({*self._stamps, *failed} - {self.path} - files_written()))
 
-    def _stamp(self) -> None:
+    def stamp(self) -> Mapping[str, str]:
+        """Return what was imported or read of the project's files, up to now, each with what it was then."""
         new = modules_since(self._last)
         self._last = newest_module()
-        for name in new:
-            path = getattr(sys.modules.get(name), "__file__", None)
+        paths = {getattr(sys.modules.get(name), "__file__", None) for name in new}
+        for path in paths | {each for each in files_read() if os.path.isfile(each)}:
             if isinstance(path, str) and path not in self._stamps and path != self.path and self._is_project(path):
                 self._stamps[path] = self._state(path)
+        return dict(self._stamps)
+
+    def are_unchanged(self, stamps: Mapping[str, str]) -> bool:
+        """Whether files are what they were."""
+        return all(self._state(path) == stamp for path, stamp in stamps.items())
 
     def _state(self, path: str) -> str:
         text = self._finder.texts.get(path)

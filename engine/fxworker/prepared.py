@@ -8,7 +8,7 @@ what has been done is not taken; another child begins from nothing.
 
 import gc
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ class Prepared:
         built: The models of the targets that were built, each with its target.
         functions: The functions that were made from the file, by the identity of their code.
         ran: The code that ran, by its identity; the document keeps it.
+        read: The files that were imported or read meanwhile, each with what it was then.
     """
 
     document: Document
@@ -55,12 +56,15 @@ class Prepared:
     built: dict[str, tuple[TraceTarget, Subject]]
     functions: dict[int, list[types.FunctionType]]
     ran: frozenset[int]
+    read: Mapping[str, str]
 
     def taken(self, request: TraceRequest) -> Loaded | None:
         """Return the module with the code of another text, None where the text has to be executed for that.
 
         What changed before that was found out stays changed: the process is of no use then.
         """
+        if not self.document.are_unchanged(self.read):
+            return None
         try:
             slice_ = self.document.slice(request)
             pairs = list(self._pairs(slice_))
@@ -121,6 +125,7 @@ def prepare(request: TraceRequest, document: Document, names: frozenset[str]) ->
         BaseException: Whatever user code raises where nobody expects it.
     """
     gc.freeze()  # What is made from here on is what there is to be looked at.
+    known = document.stamp()
     with watched() as has_run:
         loaded = load(request, document)
         if loaded.tree is None or loaded.failures or loaded.broken or any(each.needed for each in loaded.missing):
@@ -140,7 +145,8 @@ def prepare(request: TraceRequest, document: Document, names: frozenset[str]) ->
         if type(each) is types.FunctionType and each.__code__.co_filename == document.path:
             functions.setdefault(id(each.__code__), []).append(each)
     gc.freeze()
-    return Prepared(document, loaded, built, functions, ran)
+    read = {path: stamp for path, stamp in document.stamp().items() if path not in known}
+    return Prepared(document, loaded, built, functions, ran, read)
 
 
 def _all_codes(document: Document, slice_: Slice) -> list[types.CodeType]:
