@@ -1,0 +1,94 @@
+"""Inputs that a search finds by what code looks up: keys of dictionaries, of those in lists, and numbers of axes."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from tests.support.feeding import fed
+
+
+class Listed(nn.Module):
+    """Says at once which keys are missing, after it has looked for others."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+
+    def forward(self, fields: dict[str, Tensor]):
+        wanted = ["pressure", "velocity", "distance"]
+        lacking = [key for key in wanted if key not in fields]
+        if lacking:
+            raise ValueError(f"Missing required keys in fields: {lacking}")
+        return sum(self.first(fields[key]) for key in wanted)
+
+
+def test_all_keys_that_a_complaint_lists_are_given_at_once():
+    inferred = fed(Listed())
+    assert set(inferred.args[0]) == {"pressure", "velocity", "distance"}
+    assert len(inferred.failures) < 3
+
+
+class Columns(nn.Module):
+    """As losses of pairs of texts, whose model returns a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Identity()
+        self.head = nn.Linear(8, 1)
+
+    def forward(self, features: Iterable[dict[str, Tensor]], labels: Tensor):
+        first, second = (self.model(each)["sentence_embedding"] for each in features)
+        return (self.head(first * second).squeeze(-1) - labels).square().mean()
+
+
+def test_dictionaries_in_a_list_get_the_keys_that_are_looked_up_in_what_a_model_makes_of_them():
+    inferred = fed(Columns())
+    assert [set(each) for each in inferred.args[0]] == [{"sentence_embedding"}] * 2
+
+
+class Reassigned(nn.Module):
+    """Counts the axes of a tensor before it gives it more."""
+
+    def __init__(self):
+        super().__init__()
+        self.axes = 3
+
+    def forward(self, x: Tensor):
+        if x.shape[1] != 1:
+            raise ValueError("only one channel is supported")
+        rank = len(x.shape)
+        axes = rank - 2
+        while x.dim() < 5:
+            x = x.unsqueeze(-1)
+        if self.axes != axes:
+            raise ValueError("other axes than those of the constructor")
+        return nn.functional.avg_pool3d(x, 2)
+
+
+def test_axes_that_were_counted_before_others_were_added_are_followed_to_the_input():
+    inferred = fed(Reassigned())
+    assert len(inferred.args[0].shape) == 5
+    assert len(inferred.failures) < 5
+
+
+class Skipping(nn.Module):
+    """Joins what comes from below with what was kept, and normalises both together."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.GroupNorm(4, 16)
+        self.convolution = nn.Conv2d(16, 8, 3, padding=1)
+
+    def forward(self, hidden_states: Tensor, kept: list[Tensor]):
+        for each in reversed(kept):
+            hidden_states = self.convolution(self.norm(torch.cat([hidden_states, each], dim=1)))
+        return hidden_states
+
+
+def test_what_a_norm_takes_of_joined_tensors_is_shared_among_them():
+    inferred = fed(Skipping())
+    hidden, kept = inferred.args
+    assert len(inferred.failures) < 5
+    assert hidden.shape[1] == 8
+    assert {each.shape[1] for each in kept} == {8}
