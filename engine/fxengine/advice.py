@@ -308,6 +308,11 @@ def _for_item(case: Case) -> list[str]:
             f"`{value} = {value}.{method}(…)`, or `torch.cat([…])` of what stays and what is new",
             *_keep_out(case),
         ]
+    if index[:1] in {'"', "'"} and index.endswith("]"):
+        return [
+            f"return it in a dictionary of its own, `{{{index[:-1]}: …}}`, for the caller to put into `{value}`",
+            *_keep_out(case),
+        ]
     return [
         f"`{value} = torch.where(mask, value, {value})` for a mask",
         f"`{value} = {value}.index_put((indices,), value)` for indices",

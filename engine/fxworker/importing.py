@@ -7,11 +7,13 @@ stand-in (`absent`); one that the code guards itself, as in `try: import xformer
 import ast
 import builtins
 import contextlib
+import functools
 import importlib.machinery
 import os
 import re
 import sys
 import types
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -50,6 +52,7 @@ class StandIns(Loader):
                 return None
             if not ABSENCES.names:
                 leave_unscripted()
+                _leave_warnings()
             ABSENCES.names.add(fullname)
             ABSENCES.found.append(not_found(fullname).with_traceback(way))
         spec = ModuleSpec(fullname, self, is_package=True)
@@ -95,6 +98,19 @@ class _AbsentDistribution(Distribution):
         return Path(NOWHERE, path)
 
 
+def _leave_warnings() -> None:
+    """Let nothing be said of warnings of an absent package's own kind: there will be none."""
+    for name in ("filterwarnings", "simplefilter"):
+        original = getattr(warnings, name)
+
+        @functools.wraps(original)
+        def filtered(*args: Any, _original: Callable[..., None] = original, **kwargs: Any) -> None:
+            if not any(is_stand_in(each) for each in (*args, *kwargs.values())):
+                _original(*args, **kwargs)
+
+        setattr(warnings, name, filtered)
+
+
 _STAND_INS: Final = StandIns()
 
 
@@ -104,10 +120,14 @@ def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
     Raises:
         BaseException: What it raises for another reason, or although the package is stood in for.
     """
-    with _STAND_INS.permitting():
-        _with_versions(lambda: with_stars(work))
-    found, ABSENCES.found = ABSENCES.found, []
-    return found
+    before, ABSENCES.found = ABSENCES.found, []
+    try:
+        with _STAND_INS.permitting():
+            _with_versions(lambda: with_stars(work))
+        return ABSENCES.found
+    finally:
+        # What an import wanted that failed is not what the next one wants.
+        ABSENCES.found = before
 
 
 def _with_versions(work: Callable[[], object]) -> None:

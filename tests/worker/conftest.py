@@ -1,6 +1,7 @@
 """Workers for the tests: one that is shared, and one that a test may end."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,7 +53,8 @@ def model(tmp_path: Path):
 def imports_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Import from the test's folder; afterwards nothing is imported that was not before, nor stood in for."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(torch.jit, "script", torch.jit.script)
+    for module, name in ((torch.jit, "script"), (warnings, "filterwarnings"), (warnings, "simplefilter")):
+        monkeypatch.setattr(module, name, getattr(module, name))
     before = set(sys.modules)
     yield
     ABSENCES.names.clear()

@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.metadata
 import sys
+import warnings
 from functools import partial
 
 import pytest
@@ -462,3 +463,23 @@ def test_what_is_raised_for_another_reason_is_raised(tmp_path):
     (tmp_path / "broken.py").write_text("import no_such_thing\nassert 1 > 2, 'version 1.2 is broken'\n")
     with pytest.raises(AssertionError, match="broken"):
         imported(tmp_path, "import broken\n")
+
+
+def test_what_an_import_that_fails_wants_is_not_what_the_next_one_wants(tmp_path):
+    (tmp_path / "failing_file.py").write_text("import no_such_thing\nraise ValueError\n")
+    with pytest.raises(ValueError, match=r"^$"):
+        importing(lambda: importlib.import_module("failing_file"))
+    assert importing(lambda: importlib.import_module("json.tool")) == []
+
+
+def test_warnings_of_its_own_kind_are_no_matter(tmp_path):
+    with warnings.catch_warnings():
+        before = list(warnings.filters)
+        _, missing = imported(
+            tmp_path,
+            "import warnings\nfrom no_such_thing.errors import Insecure\n"
+            "warnings.filterwarnings('ignore', category=Insecure)\nwarnings.simplefilter('ignore', Insecure)\n"
+            "warnings.simplefilter('ignore', UserWarning)\n",
+        )
+        assert missing == ["no_such_thing"]
+        assert len(warnings.filters) == len(before) + 1

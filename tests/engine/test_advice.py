@@ -1,0 +1,21 @@
+"""What is advised about a problem, where that depends on how the code reads."""
+
+from torch import nn
+
+from fxengine.exploration import diagnose
+
+
+class Pooling(nn.Module):
+    def forward(self, features):
+        features["embedding"] = features["tokens"].mean(1)
+        return features
+
+
+def test_an_entry_of_a_dictionary_is_returned_in_one_of_its_own():
+    (problem,) = diagnose(Pooling()).problems
+    assert problem.code == "FX005"
+    assert (
+        problem.hints[0]
+        == 'return it in a dictionary of its own, `{"embedding": …}`, for the caller to put into `features`'
+    )
+    assert not any("torch.where" in each or "index_put" in each for each in problem.hints)
