@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from fxworker.absent import is_stand_in, path_of
-from fxworker.choices import Group, Value, literal, written_tuple
+from fxworker.choices import Group, Value, every_parameter_of, literal, written_tuple
 from fxworker.conventions import is_configuration, usual_values
 from fxworker.lineages import is_template, standing_for
 from fxworker.packages import full_name
@@ -226,9 +226,11 @@ class Hints:
 
 
 def made(name: str, cls: type) -> Group:
-    """Return an instance of a class: one of mappings is made of one, as they all can be."""
-    is_mapping = issubclass(cls, Mapping) and not inspect.isabstract(cls)
-    return Group("mapping", name) if is_mapping else Group("call", name, cls)
+    """Return an instance of a class: one of mappings is made of one, or of keywords where it takes nothing else."""
+    if not issubclass(cls, Mapping) or inspect.isabstract(cls):
+        return Group("call", name, cls)
+    kinds = {each.kind for each in every_parameter_of(cls).values()}
+    return Group("namespace" if kinds == {inspect.Parameter.VAR_KEYWORD} else "mapping", name)
 
 
 def _fitting(values: tuple[str, ...], hint: Any) -> list[Value]:

@@ -24,7 +24,8 @@ MOST_VALUES: Final = 8
 """How many values are taken from a message, or from a table."""
 
 WANTED: Final[tuple[tuple[str, Kind], ...]] = (
-    (r"'(\w+)' object is not iterable|argument after \* must be an iterable, not (\w+)", "sequence"),
+    (r"'(\w+)' object is not iterable|(?:argument|Value) after \* must be an iterable, not (\w+)", "sequence"),
+    (r"unhashable type: '(list)'", "sequence"),
     (r"object of type '(\w+)' has no len|'(\w+)' object is not reversible", "sequence"),
     (r"expected np\.ndarray \(got (\w+)\)", "tensor"),
     (r"invalid data type '(\w+)'", "sequence"),

@@ -1,5 +1,6 @@
 """Constructors whose defaults do not go together, that know words, names of models, and constants of other modules."""
 
+import functools
 import sys
 import types
 from functools import partial
@@ -122,6 +123,40 @@ class Shaped(nn.Module):
         return value.shape[0]
 
 
+class Keywords(dict):
+    """A mapping that takes nothing but its entries by name, and gives them as attributes."""
+
+    def __init__(self, **entries):
+        super().__init__(entries)
+        self.__dict__ = self
+
+
+class OfKeywords(nn.Module):
+    def __init__(self, options: Keywords):
+        super().__init__()
+        self.fc = nn.Linear(options.width, options.depth)
+
+
+class Joined(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.fc = nn.Linear(sum([*self.kept(sizes), 1]), 2)
+
+    def kept(self, sizes):
+        return sizes
+
+
+@functools.lru_cache
+def area(shape):
+    return shape[0] * shape[1]
+
+
+class Cached(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.fc = nn.Linear(area(shape), 2)
+
+
 @pytest.mark.parametrize(
     ("cls", "expression", "trials"),
     [
@@ -132,6 +167,9 @@ class Shaped(nn.Module):
         (Positions, "Positions(kind_of_weight='fixed', width=64)", 2),
         (Buffered, "Buffered(part=SimpleNamespace(width=64, numbers=torch.ones(64)))", 2),
         (Shaped, "Shaped(values=[torch.ones(64, 64), torch.ones(64, 64)])", 2),
+        (OfKeywords, "OfKeywords(options=Keywords(width=64, depth=2))", 1),
+        (Joined, "Joined(sizes=[64, 64])", 3),
+        (Cached, "Cached(shape=(64, 64))", 6),
         (Headed, "Headed(head='NarrowHead')", 4),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
