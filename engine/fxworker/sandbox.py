@@ -12,6 +12,7 @@ as those of a container daemon, are not kept from anybody.
 import contextlib
 import ctypes
 import errno
+import functools
 import os
 import platform
 import shutil
@@ -20,7 +21,7 @@ import struct
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
@@ -62,6 +63,9 @@ _in_force: Final[list[str]] = []
 _denied: Final[list[str]] = []
 """What it was seen to be denied."""
 
+_passed_over: Final[list[str]] = []
+"""The folders that were not made."""
+
 
 def available() -> tuple[str, ...]:
     """Return what `confine` can keep a process from here: some of `files` and `network`."""
@@ -96,6 +100,7 @@ def confine(writable: Sequence[str]) -> None:
         _allow(ruleset, path, rights)
     if _restrict(ruleset):
         _in_force.append("files")
+        _pass_over_folders()
 
 
 def retire(folder: str) -> None:
@@ -140,6 +145,22 @@ def own_folder() -> str:
     return tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
 
 
+def _pass_over_folders() -> None:
+    """Let code go on that makes a folder where it may not: mostly it is for what is written later, or elsewhere."""
+    original = os.mkdir
+
+    @functools.wraps(original)
+    def mkdir(path: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            original(path, *args, **kwargs)
+        except OSError as error:
+            if _forbidden(error) != "files":
+                raise
+            _passed_over.append(os.path.abspath(os.fsdecode(path)))
+
+    os.mkdir = mkdir
+
+
 def _forbidden(error: OSError) -> str:
     if "network" in _in_force and (isinstance(error, socket.gaierror) or error.errno in _UNREACHABLE):
         return "network"
@@ -148,6 +169,9 @@ def _forbidden(error: OSError) -> str:
             return "network"
         if error.filename is not None and "files" in _in_force and _would_do(error.filename):
             return "files"
+    if error.errno == errno.ENOENT and isinstance(error.filename, str | bytes):
+        path = os.path.abspath(os.fsdecode(error.filename))
+        return "files" if any(path.startswith(each + os.sep) for each in _passed_over) else ""
     return ""
 
 

@@ -102,6 +102,24 @@ def test_names_are_not_looked_up(run, place, confined):
 
 
 @pytest.mark.parametrize("place", ["helper", "constructor", "forward"])
+def test_a_folder_for_later_is_not_made_and_the_model_goes_on(run, tmp_path, place):
+    for make in ("os.makedirs({!r}, exist_ok=True)", "__import__('pathlib').Path({!r}).mkdir(parents=True)"):
+        code = make.format(str(tmp_path / "runs" / "a" / "b"))
+        report, _ = run(**{place: code})
+        assert (report.status, all_problems(report), report.denied) == ("complete", [], "")
+        assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_written_to_a_folder_that_was_not_made_is_refused_by_the_sandbox(run, tmp_path):
+    folder = str(tmp_path / "runs")
+    report, path = run(constructor=f"os.mkdir({folder!r}); open({folder!r} + '/log', 'w')")
+    problem = only_problem(report)
+    assert "the sandbox lets it write to temporary folders only" in problem.message
+    assert marked(path.read_text(), problem.location) == f"open({folder!r} + '/log', 'w')"
+    assert report.denied == "files"
+
+
+@pytest.mark.parametrize("place", ["helper", "constructor", "forward"])
 def test_the_project_is_read_only(run, tmp_path, place):
     code = f"open({str(tmp_path / 'made')!r}, 'w')"
     report, _ = run(**{place: code})
