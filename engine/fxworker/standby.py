@@ -11,7 +11,7 @@ import threading
 from typing import Final
 
 from fxworker import handlers, sandbox
-from fxworker.blackbox import BlackBox
+from fxworker.blackbox import BlackBox, keep
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, die_with_parent, flush_output
 from fxworker.documents import IMPORTS
@@ -76,6 +76,7 @@ def _answer(line: Line, text: bytes) -> None:
     object.__setattr__(line, "number", request.id)
     line.say(Progress(request.id, TAKEN, 0))
     sandbox.isolate()
+    keep(line.down, line.up, line.box.fd)
     if isinstance(request, ProfileRequest):
         line.box.arm(request.limits.seconds)
         bound(request.limits)

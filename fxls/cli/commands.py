@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from io import TextIOWrapper
 from typing import Final, TextIO
 
 from fxls.cli.arguments import Options, parse
@@ -49,6 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one sub-command; return its exit code."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     options = parse(sys.argv[1:] if arguments is None else arguments, cores)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # What code says of itself need not be text; as an escape it is, also within JSON.
+            stream.reconfigure(errors="backslashreplace")
     terminal = _Terminal(sys.stdout, sys.stderr, Paint.for_stream(sys.stdout, options.color), Progress(sys.stderr))
     try:
         return asyncio.run(_run(options, terminal))

@@ -1,6 +1,7 @@
 """Findings for programs: our JSON, SARIF 2.1.0, and the annotations of GitHub Actions."""
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -151,7 +152,7 @@ def _result(finding: Finding, rule: int, sources: Sources) -> dict[str, Any]:
 
 
 def _location(place: Place) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": {"uri": quote(place.path)}, "region": _region(place)}}
+    return {"physicalLocation": {"artifactLocation": {"uri": quote(os.fsencode(place.path))}, "region": _region(place)}}
 
 
 def _region(place: Place) -> dict[str, int]:
@@ -172,7 +173,7 @@ def _sarif_fix(fix: Fix, sources: Sources) -> dict[str, Any]:
     return {
         "description": {"text": fix.title},
         "artifactChanges": [
-            {"artifactLocation": {"uri": quote(path)}, "replacements": replacements}
+            {"artifactLocation": {"uri": quote(os.fsencode(path))}, "replacements": replacements}
             for path, replacements in changes.items()
         ],
     }

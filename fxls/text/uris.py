@@ -5,7 +5,7 @@ import re
 import sys
 from functools import lru_cache
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 _DRIVE: Final = re.compile(r"/[A-Za-z]:")
 
@@ -19,7 +19,7 @@ def to_path(uri: str) -> str:
         parts = urlsplit(uri)
     except ValueError:
         return _standing_for(uri)
-    path = unquote(parts.path)
+    path = os.fsdecode(unquote_to_bytes(parts.path))
     if parts.scheme != "file" or "\0" in path:
         return _standing_for(uri)
     if parts.netloc and parts.netloc != "localhost":
@@ -36,7 +36,7 @@ def to_uri(path: str) -> str:
         return unquote(os.path.basename(path), errors="surrogatepass")  # noqa: PTH119 — as below.
     if sys.platform == "win32":
         path = "/" + path.replace("\\", "/")
-    return "file://" + quote(path, safe="/:@!$&'()*+,;=~-._")
+    return "file://" + quote(os.fsencode(path), safe="/:@!$&'()*+,;=~-._")
 
 
 def names_file(path: str) -> bool:

@@ -29,6 +29,9 @@ _log = logging.getLogger(__name__)
 
 WORKER: Final = Path(fxworker.__file__).resolve().parent / "__main__.py"
 
+ONE: Final = "--one"
+"""The worker's option for a process that answers one request itself, and does not fork for that."""
+
 _LONGEST_LINE: Final = 256 << 20
 _STDERR_KEPT: Final = 50
 
@@ -56,6 +59,8 @@ class WorkerProcess:
         self._errors: deque[str] = deque(maxlen=_STDERR_KEPT)
         self._exited = asyncio.Event()
         self._killed = False
+        self._answers_itself = False
+        self._is_shared = False
         self._home: tempfile.TemporaryDirectory[str] | None = None
 
     @classmethod
@@ -66,6 +71,8 @@ class WorkerProcess:
             OSError: the command cannot be started.
         """
         process = cls(listener)
+        # It runs user code where it speaks to us, from its second line on.
+        process._answers_itself = ONE in arguments
         loop = asyncio.get_running_loop()
         variables = visible(os.environ, env.variables)
         if env.temporary_home:
@@ -138,10 +145,14 @@ class WorkerProcess:
     def _line(self, line: bytes) -> None:
         try:
             message = decode(line)
-        except WireError:
+        except WireError as error:
+            if self._is_shared:
+                _log.info("code that worker %s runs wrote a line that is no message: %s", self.pid, error)
+                return
             _log.exception("worker %s wrote a line that is no message; it is ended", self.pid)
             self.kill()
             return
+        self._is_shared = self._answers_itself
         self._listener.received(message)
 
     def _error(self, line: str) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from fxls.workers.client import OnEarly, OnProgress
-from fxls.workers.process import Listener, WorkerProcess
+from fxls.workers.process import ONE, Listener, WorkerProcess
 from fxls.workers.python_env import PythonEnv
 from fxworker.blackbox import BlackBox, Record
 from fxworker.postmortem import End, file_report, profile_report, superseded, target_report, unfinished
@@ -46,7 +46,6 @@ _IMPORTS: Final = 2.0
 _SHORTEST: Final = 0.5
 _START_PATIENCE: Final = 120.0
 _CLOSING: Final = "the server is shutting down"
-_ONE: Final = "--one"
 _TAKEN: Final = "taken"
 """What a process says of a request before anything is done for it; see `fxworker.standby`."""
 
@@ -269,7 +268,7 @@ class _Standby:
 
     async def _begin(self, env: PythonEnv, start: _Start) -> None:
         try:
-            self._process = await start(env, self, (_ONE, self._box))
+            self._process = await start(env, self, (ONE, self._box))
         except OSError as error:
             problem = f"`{env.name}` cannot be started: {error.strerror or error}"
             self.environment.set_result(EnvironmentReport("", env.name, "", (), problem))

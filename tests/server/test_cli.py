@@ -233,6 +233,16 @@ def test_mistakes_in_the_configuration_are_told_once(capsys):
     assert run(capsys, "check", ".")[1].count("FX107]") == 1
 
 
+@pytest.mark.parametrize("form", ["text", "json", "github", "sarif"])
+def test_what_is_no_text_is_written_as_an_escape(form):
+    """A file name may hold bytes that are no characters, and so may whatever code says of itself."""
+    write("net\udcff.py", MODEL.replace("return x", "return x  # fake: problem"))
+    command = [sys.executable, "-m", "fxls", "check", ".", "--python", FAKE, "--format", form]
+    done = subprocess.run(command, check=False, capture_output=True, timeout=60)
+    assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
+    assert b"\\udcff" in done.stdout or b"%ED%B3%BF" in done.stdout or b"%FF" in done.stdout
+
+
 def test_encodings_and_line_ends_are_those_of_the_file(capsys):
     text = "# coding: latin-1\r\n" + MODEL.replace("\n", "\r\n").replace("return x", "é = 1  # fake: problem")
     Path("net.py").write_bytes(text.encode("latin-1"))

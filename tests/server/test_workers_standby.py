@@ -119,6 +119,28 @@ async def test_a_death_is_told_on_its_line(client, uri, code):
     assert await client.diagnostics(uri, 2, 120) == []
 
 
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "os.closerange(3, 99)",
+        "[os.dup2(os.open(os.devnull, os.O_RDWR), each) for each in range(3, 99) if not tried(os.close, each)]",
+        "[tried(os.write, each, b'[]\\n[\"TraceReport\",') for each in range(3, 99)]",
+    ],
+)
+async def test_what_is_done_to_descriptors_keeps_no_answer_back(client, uri, deed):
+    tried = (
+        "def tried(*deed):\n    try:\n        return deed[0](*deed[1:])\n    except OSError:\n        return 1\n\n\n"
+    )
+    client.open(
+        uri,
+        BRANCH.replace("class Net", f"{tried}DEED = {deed}\n\n\nclass Net").replace(
+            "x.sum() > 0", "x.sum() > len(f'{DEED}') * 0"
+        ),
+    )
+    (found,) = await client.diagnostics(uri, 1)
+    assert found["code"] == "FX001"
+
+
 async def test_a_process_that_is_killed_from_outside_is_replaced(client, uri):
     client.open(uri, NET)
     await client.diagnostics(uri, 1, 120)
