@@ -5,12 +5,14 @@ that of its packages is.
 """
 
 import ast
+import contextlib
 import importlib
 import importlib.util
 import itertools
 import os
 import re
 import sys
+import time
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +20,11 @@ from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any, Final
 
+from fxengine.syntax import tree_of
 from fxworker.importing import importing
+
+_PATIENCE: Final = 3.0
+"""Seconds after which the rest of a package that cannot be imported is left out."""
 
 _RELATIVE: Final = re.compile(r"^\s*from\s+(\.+)", re.MULTILINE)
 
@@ -53,7 +59,7 @@ class Place:
         return module
 
     def import_package(self) -> None:
-        """Import the packages around the file; where that fails, let them be bare ones that hold their folders."""
+        """Import the packages around the file; one that fails has what those of its statements give that do not."""
         parts = self.package.split(".") if self.package else []
         folder = os.path.dirname(self.path)
         if parts and self.package == self.name:
@@ -65,10 +71,23 @@ class Place:
             try:
                 importing(partial(import_named, name))
             except BaseException:  # noqa: BLE001 — User code; a package that fails must not hide the file's own models.
-                bare = types.ModuleType(name)
                 up = os.path.join(folder, *([os.pardir] * (len(parts) - count)))
-                bare.__path__ = [os.path.normpath(up)]
-                sys.modules[name] = bare
+                _execute_what_goes(name, os.path.normpath(up))
+
+
+def _execute_what_goes(name: str, folder: str) -> None:
+    """Make a package of those statements of its file that can be executed; of none after some time."""
+    path = os.path.join(folder, "__init__.py")
+    module = Place(path, name, name, os.path.dirname(folder)).module()
+    sys.modules[name] = module
+    tree = tree_of(path)
+    until = time.monotonic() + _PATIENCE
+    for node in tree.body if tree is not None else ():
+        if time.monotonic() > until:
+            return
+        with contextlib.suppress(BaseException):  # User code.
+            code = compile(ast.Module([node], []), path, "exec", dont_inherit=True)
+            importing(partial(exec, code, vars(module)))
 
 
 def place_of(path: str, text: str, roots: Sequence[str]) -> Place:

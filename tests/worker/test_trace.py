@@ -21,7 +21,7 @@ from fxworker.wire import (
     TraceTarget,
     digest,
 )
-from tests.worker.harness import Worker, marked, of, only_problem
+from tests.worker.harness import Worker, all_problems, marked, of, only_problem
 
 NET = """\
 import torch
@@ -408,6 +408,25 @@ def test_a_package_whose_init_fails_hides_no_model(worker, model):
     model("WIDTH = 12\n", "pkg/sizes.py")
     path = model("from .sizes import WIDTH\n" + NET.replace("dim=8", "dim=WIDTH"), "pkg/net.py")
     assert worker.trace(path).status == "complete"
+
+
+def test_a_package_that_cannot_be_imported_has_what_could_be_executed_of_it(worker, model, tmp_path):
+    model(
+        "from pack.constants import WIDTH\nimport pack.broken\nNAME = 'net'\nclass Settings:\n    depth = undefined\n"
+        "def scaled(x):\n    return x * 2\n",
+        "pack/__init__.py",
+    )
+    model("WIDTH = 5\n", "pack/constants.py")
+    model("raise RuntimeError('no licence')\n", "pack/broken.py")
+    text = NET.replace("import torch\n", "import torch\nfrom pack import NAME, WIDTH, scaled\n").replace(
+        "nn.Linear(dim, dim)", "nn.Linear(dim, WIDTH)"
+    )
+    text = text.replace("y.relu()", "scaled(y).relu()")
+    report = worker.trace(model(text, "pack/net.py"), roots=(str(tmp_path),))
+    assert (report.status, all_problems(report)) == ("complete", [])
+    net = of(report, "Net")
+    assert net.facts is not None
+    assert net.facts.parameters == 8 * 5 + 5
 
 
 def test_an_import_sees_the_unsaved_text_of_another_file(worker, model, tmp_path):
