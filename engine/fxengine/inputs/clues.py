@@ -221,7 +221,7 @@ class Clues:
         if not recipes:
             return None
         because = f"{path} ({_summary(module)})" if path else _summary(module)
-        explained = tuple(recipe.with_shape(recipe.shape, because) for recipe in recipes)
+        explained = tuple(recipe.with_shape(tuple(map(int, recipe.shape)), because) for recipe in recipes)
         return LayerWish(path, explained, isinstance(module, _ANY_RANK))
 
     def first_wish(self, path: str) -> LayerWish | None:

@@ -111,11 +111,15 @@ class Outcome:
         return self.moments[-1].source.line if self.moments else 0
 
     @property
+    def where(self) -> str:
+        """The module and the line that raised, and the line that the model's own forward had come to."""
+        where = self.moments[0].source if self.moments else None
+        return f"{self.module} {where.path if where else ''} {where.line if where else 0} {self.line}"
+
+    @property
     def complaint(self) -> str:
         """What the model complained about, numbers apart, and where."""
-        where = self.moments[0].source if self.moments else None
-        text = re.sub(r"\d+", "", first_line(self.error))
-        return f"{text} {self.module} {where.path if where else ''} {where.line if where else 0} {self.line}"
+        return f"{re.sub(r'[0-9]+', '', first_line(self.error))} {self.where}"
 
     @property
     def accepted(self) -> bool:

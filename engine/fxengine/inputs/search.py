@@ -221,6 +221,7 @@ class _Search:
         self.attempts: list[tuple[Outcome, dict[str, Recipe]]] = []
         self.complaints = Counter[str]()
         self.fallback: tuple[dict[str, Recipe], Outcome, Outcome] | None = None
+        self.of_weights = 0
 
     def run(self) -> InferredInputs:
         """Try candidates until one fits or the time is over."""
@@ -242,7 +243,7 @@ class _Search:
                 error = self._of_values(candidate.recipes, outcome, limit)
                 if error is None:
                     return self._finish(*self._tuned(candidate.recipes, outcome))
-                if self.fallback is None or error.calls > self.fallback[2].calls:
+                if self.fallback is None or (error.calls > self.fallback[2].calls and not self._is_of_weights(error)):
                     self.fallback = candidate.recipes, outcome, error
                 outcome = error
             self.attempts.append((outcome, candidate.recipes))
@@ -250,14 +251,13 @@ class _Search:
                 break
             self._push_repairs(candidate, outcome)
             self.complaints[outcome.complaint] += 1
+            self.of_weights += self._is_of_weights(outcome)
         best = max(self.attempts, key=lambda attempt: attempt[0].calls)
         # What is about such numbers may be the fault of weights that were drawn at random; whatever else is not.
-        if (
-            self.fallback is not None
-            and self.fallback[2].calls >= best[0].calls
-            and _OF_WEIGHTS.search(str(self.fallback[2].error))
-        ):
-            return self._finish(*self.fallback[:2])
+        kept = self.fallback
+        is_furthest = kept is not None and (kept[2].calls >= best[0].calls or self._is_of_weights(best[0]))
+        if kept is not None and is_furthest and _OF_WEIGHTS.search(str(kept[2].error)):
+            return self._finish(*kept[:2])
         return self._finish(best[1], best[0])
 
     def _of_values(self, recipes: dict[str, Recipe], outcome: Outcome, limit: float) -> Outcome | None:
@@ -300,8 +300,17 @@ class _Search:
         return outcome if outcome.accepted and self._of_values(recipes, outcome, self.deadline) is None else None
 
     def _is_hopeless(self) -> bool:
-        """Whether nothing that was tried has changed anything about what the model says."""
-        return len(self.complaints) == 1 and self.complaints.total() >= self.hopeless
+        """Whether nothing that was tried has changed anything about what the model says, or what its weights make."""
+        same = self.complaints.total() if len(self.complaints) == 1 else 0
+        return max(same, self.of_weights) >= self.hopeless
+
+    def _is_of_weights(self, error: Outcome) -> bool:
+        """Whether a run on data ended where the one did that is kept, in what may be the fault of weights."""
+        return (
+            self.fallback is not None
+            and error.where == self.fallback[2].where
+            and _OF_WEIGHTS.search(str(error.error)) is not None
+        )
 
     def _first_choice(self) -> dict[str, Recipe]:
         return {parameter.name: self._proposals(parameter)[0] for parameter in self._wanted()}
