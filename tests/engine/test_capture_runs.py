@@ -340,6 +340,42 @@ def test_what_python_draws_and_nobody_looks_at_is_no_problem():
     assert fxengine.capture(f, X).problems == ()
 
 
+class _Nothing:
+    """As the part of a cache that nothing was put into."""
+
+    def __init__(self, chance=0.0):
+        self.layers = []
+        self.kind = dict
+        self.chance = chance
+
+
+class _Cache:
+    def __init__(self, x, nothing):
+        self.x = x
+        self.nothing = nothing
+
+
+def test_what_each_run_makes_anew_and_what_holds_the_same_is_no_difference():
+    def f(x):
+        np.random.uniform(0, 1)  # noqa: NPY002
+        return _Cache(x * 2, _Nothing())
+
+    found = fxengine.capture(f, X)
+
+    assert found.problems == ()
+    made = found.graph_module(X)
+    assert made.nothing.layers == []
+    torch.testing.assert_close(made.x, X * 2)
+
+
+def test_what_each_run_makes_anew_of_what_was_drawn_is_a_difference():
+    def f(x):
+        return _Cache(x * 2, _Nothing(np.random.uniform(0, 1)))  # noqa: NPY002
+
+    (problem,) = fxengine.capture(f, X).problems
+    assert problem.rule is EmbeddedDraw
+
+
 class _Generator(nn.Module):
     def __init__(self):
         super().__init__()

@@ -15,8 +15,14 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.node import Argument
+from fxengine.recording import PLAIN_TYPES
 
-__all__ = ["argument_of", "is_record", "rebuilt", "slots_of", "state_of", "tensors_in", "with_tensors"]
+__all__ = [
+    "argument_of", "content_of", "is_record", "rebuilt", "slots_of", "state_of", "tensors_in", "with_tensors",
+]  # fmt: skip
+
+_DEEPEST: Final = 6
+"""How deep what an object holds is compared; what lies deeper is only itself."""
 
 _MOST: Final = 100_000
 """How many objects are looked at in the search for tensors."""
@@ -114,6 +120,27 @@ def state_of(value: Any) -> dict[str, Any]:
     state = dict(getattr(value, "__dict__", ()))
     state.update((name, getattr(value, name)) for name in slots_of(type(value)) if hasattr(value, name))
     return state
+
+
+def content_of(value: Any, depth: int = 0) -> Any:
+    """Return what tells an object from others that hold something else, as something that can be compared.
+
+    What is no plain value, container or object of nothing but attributes is only itself.
+    """
+    kind = type(value)
+    if kind in PLAIN_TYPES:
+        return (kind, repr(value))
+    if kind in {list, tuple} and depth < _DEEPEST:
+        return (kind, tuple(content_of(each, depth + 1) for each in value))
+    if kind is dict and depth < _DEEPEST:
+        items = ((content_of(key, depth + 1), content_of(each, depth + 1)) for key, each in value.items())
+        return (kind, tuple(items))
+    # Whoever says how it is copied has more than attributes.
+    is_plain = kind.__reduce__ is object.__reduce__ and kind.__reduce_ex__ is object.__reduce_ex__
+    state = state_of(value) if is_plain and not isinstance(value, type | nn.Module | Tensor) else {}
+    if not state or depth >= _DEEPEST:
+        return (kind, id(value))
+    return (kind, content_of(state, depth + 1))
 
 
 def slots_of(kind: type) -> list[str]:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fxengine.capturing.evaluation import mutates
 from fxengine.capturing.former import Former, taken_over
+from fxengine.capturing.objects import content_of
 from fxengine.capturing.values import Values
 from fxengine.effects import is_impure_function
 from fxengine.graph import Graph
@@ -109,12 +110,20 @@ class Numbers:
         if node.op == "placeholder":
             return ("input", target), False
         if node.op == "get_attr":
-            return ("object", id(reduce(getattr, target.split("."), self._root))), True
+            return self._number_of(reduce(getattr, target.split("."), self._root)), True
         if node.op == "call_module":
             target = _identity_of(self._root.get_submodule(target))
         inputs = {each: self.now(each) for each in node.all_input_nodes}
         arguments = _frozen((node.args, node.kwargs), {each: number for each, (number, _) in inputs.items()})
         return (node.op, target, arguments), all(is_steady for _, is_steady in inputs.values())
+
+    def _number_of(self, value: Any) -> int:
+        """The number of an object, which is that of what holds the same: each run may make one for itself."""
+        own = ("object", id(value))
+        if own not in self._table:
+            content = content_of(value)
+            self._table[own] = self._table.setdefault(content, len(self._table))
+        return self._table[own]
 
     def _has_effect(self, node: Node) -> bool:
         if node in self._drawn:
