@@ -20,7 +20,7 @@ def to_path(uri: str) -> str:
     except ValueError:
         return _standing_for(uri)
     path = os.fsdecode(unquote_to_bytes(parts.path))
-    if parts.scheme != "file" or "\0" in path:
+    if parts.scheme != "file" or "\0" in path or not path:
         return _standing_for(uri)
     if parts.netloc and parts.netloc != "localhost":
         path = f"//{parts.netloc}{path}"

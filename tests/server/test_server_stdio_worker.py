@@ -204,7 +204,7 @@ async def test_an_unsaved_module_of_the_project(client, uri, path):
 
 
 @pytest.mark.parametrize(
-    "uri", ["untitled:Untitled-1", "vscode-notebook-cell:/a/b.ipynb#W0", "inmemory://c/1", "http://["]
+    "uri", ["untitled:Untitled-1", "vscode-notebook-cell:/a/b.ipynb#W0", "inmemory://c/1", "http://[", "file:"]
 )
 async def test_a_document_that_is_no_file_has_problems_and_hovers_where_they_are(client, uri):
     client.open(uri, BRANCH)
