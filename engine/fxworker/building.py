@@ -8,7 +8,6 @@ own: that is no fault, and the caller decides what to make of it.
 import ast
 import contextlib
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +36,7 @@ from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
 from fxworker.makers import functions_making, made_in, methods_making, scope_with, with_configurations
 from fxworker.meta import OnMeta
-from fxworker.offline import weights_are_absent
+from fxworker.offline import without_weights
 from fxworker.packages import with_packages
 from fxworker.slicing import names_in
 from fxworker.wholes import part_of, scope_with_wholes
@@ -187,16 +186,8 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
         BaseException: What it raises on the meta device, or otherwise if that speaks of the device, unless it can be
             built otherwise.
     """
-    weights_are_absent()
-    imported = len(sys.modules)
     with without_devices(), arrays_are_made(is_array):
-        try:
-            return _attempted(build_it, real=real)
-        except Exception:
-            if len(sys.modules) == imported or not weights_are_absent():
-                raise
-        # What fetches weights was imported on the way, and does without them only now.
-        return _attempted(build_it, real=real)
+        return without_weights(partial(_attempted, build_it, real=real))
 
 
 def _attempted(build_it: Callable[[], Any], *, real: bool) -> Any:

@@ -26,6 +26,7 @@ from fxworker.absent import AbsentModule, beside, is_stand_in
 from fxworker.callers import is_constructing
 from fxworker.compiling import leave_unscripted
 from fxworker.guarded import unguarded
+from fxworker.offline import without_weights
 from fxworker.versions import NEWEST, REFUSING, place_of_raise, wanted
 
 _COMPILED: Final = re.compile(r"\.(_C|_ext|_cuda|\w+_(cuda|ext|cpp|kernels))$")
@@ -123,7 +124,7 @@ def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
     before, ABSENCES.found = ABSENCES.found, []
     try:
         with _STAND_INS.permitting():
-            _with_versions(lambda: with_stars(work))
+            without_weights(lambda: _with_versions(lambda: with_stars(work)))
         return ABSENCES.found
     finally:
         # What an import wanted that failed is not what the next one wants.

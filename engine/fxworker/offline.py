@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self, TypeVar
 
 import torch
 from torch import nn
@@ -25,6 +25,8 @@ _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1", "0.0.0.0"})  # n
 
 NO_NETWORK: Final = "fxls runs files without the network"
 """What is said to code that asks for a connection to another machine."""
+
+_Result = TypeVar("_Result")
 
 _absent: Final[set[str]] = set()
 """Files that would have been downloaded."""
@@ -66,7 +68,22 @@ def go_offline() -> None:
     _refuse_connections()
 
 
-def weights_are_absent() -> bool:
+def without_weights(work: Callable[[], _Result]) -> _Result:
+    """Do something without the weights and models that it fetches, and return what it gives.
+
+    What fetches them may be imported on the way, and does without them only then: what raised is done once more.
+    """
+    _weights_are_absent()
+    imported = len(sys.modules)
+    try:
+        return work()
+    except Exception:
+        if len(sys.modules) == imported or not _weights_are_absent():
+            raise
+    return work()
+
+
+def _weights_are_absent() -> bool:
     """Let the libraries that fetch weights or models, as far as they are imported, do without what they do not have.
 
     Returns:

@@ -1,7 +1,12 @@
 """Models that want their weights from the network are built without."""
 
+import sys
 import time
+import types
 
+import pytest
+
+from fxworker.offline import without_weights
 from tests.worker.harness import of
 
 PRETRAINED = """
@@ -80,3 +85,22 @@ class Net(nn.Module):
 """
     (problem,) = of(worker.trace(model(text)), "Net").problems
     assert "'weights that are absent' object has no attribute 'width'" in problem.message
+
+
+def test_what_fetches_weights_may_be_imported_on_the_way(monkeypatch):
+    name = "huggingface_hub.file_download"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+
+    def fetch(filename):
+        raise ConnectionError(filename)
+
+    def work():
+        if name not in sys.modules:
+            monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(_hf_hub_download_to_cache_dir=fetch))
+        return sys.modules[name]._hf_hub_download_to_cache_dir(filename=wanted)
+
+    wanted = "model.safetensors"
+    assert without_weights(work).endswith(wanted)
+    wanted = "config.json"
+    with pytest.raises(ConnectionError):
+        without_weights(work)
