@@ -26,8 +26,9 @@ from fxengine.syntax import Span, definition_of, header_span, parameter_span
 Trail = tuple[CodeType | int, ...]
 """Code objects and instruction offsets in turn, innermost first: the user frames of one recorded operation."""
 
-HELPER_PACKAGES: Final = frozenset({"einops", "opt_einsum", "jaxtyping", "beartype", "typeguard"})
-"""Installed packages that people call for convenience: an error inside them belongs to the line that called."""
+HELPER_PACKAGES: Final = frozenset({"einops", "opt_einsum", "jaxtyping", "beartype", "typeguard", "fxworker"})
+"""Packages that people call for convenience, or unknowingly, as what the worker has in place of one that is absent: an
+error inside them belongs to the line that called."""
 
 
 @dataclass(frozen=True, slots=True)

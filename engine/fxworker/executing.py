@@ -8,7 +8,7 @@ import __future__
 
 import ast
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +16,8 @@ import torch
 
 from fxengine.errors import kept_in
 from fxengine.syntax import tree_of
-from fxworker.absent import is_stand_in
+from fxworker.absences import ABSENCES, not_found
+from fxworker.absent import is_stand_in, path_of
 from fxworker.assuming import assumed_value
 from fxworker.blackbox import passing
 from fxworker.meta import OnMeta
@@ -117,6 +118,7 @@ def execute(slice_: Slice, path: str, run: _Run, namespace: dict[str, Any]) -> E
             broken -= statement.binds
             doubtful |= statement.binds if is_doubtful else set()
             lacking += _asked_before(statement, slice_, missing)
+            lacking += _asked_elsewhere(statement, namespace, {each.name for each in (*missing, *lacking)})
             silent = statement.node in slice_.silent
             missing += (Missing(statement.node, str(each.name), None if silent else each) for each in lacking)
             unknown = _unknown(statement, slice_, path, namespace)
@@ -178,6 +180,17 @@ def _asked_before(statement: Statement, slice_: Slice, missing: list[Missing]) -
     for each in told:
         missing.remove(each)
     return [ModuleNotFoundError(f"No module named '{each.name}'", name=each.name) for each in told]
+
+
+def _asked_elsewhere(
+    statement: Statement, namespace: Mapping[str, Any], told: Collection[str | None]
+) -> list[ModuleNotFoundError]:
+    """Return the packages of which an import gives something, though another file was the first to ask for them."""
+    if not statement.is_import:
+        return []
+    given = [namespace.get(each) for each in sorted(statement.binds)]
+    paths = dict.fromkeys(ABSENCES.leads_into(path_of(each)) for each in given if is_stand_in(each))
+    return [not_found(each) for each in paths if each and each not in told]
 
 
 def _modules_of(node: ast.stmt) -> list[str]:

@@ -332,6 +332,49 @@ def test_a_missing_import_that_no_model_needs_is_a_warning(worker, model):
     assert of(report, "Net").status == "complete"
 
 
+PACKAGED = """\
+import torch
+from torch import nn
+from no_such_module_of_ours import Rescale, rescale
+from pack.helpers import rescaled
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.x = Rescale(2)
+
+    def forward(self, x):
+        return rescale(self.x(x))
+
+
+class Other(nn.Module):
+    def forward(self, x):
+        return rescaled(x)
+"""
+
+
+def test_a_missing_import_that_the_package_around_has_asked_for_before_is_told_all_the_same(worker, model, tmp_path):
+    model("from pack.helpers import rescaled\n", "pack/__init__.py")
+    helpers = model(
+        "from no_such_module_of_ours import rescale\n\n\ndef rescaled(x):\n    return rescale(x)\n",
+        "pack/helpers.py",
+    )
+    path = model(PACKAGED, "pack/nets.py")
+    report = worker.trace(path, roots=(str(tmp_path),))
+    problem = only_problem(report)
+    assert (problem.code, problem.severity) == ("FX101", "error")
+    assert marked(PACKAGED, problem.location) == "from no_such_module_of_ours import Rescale, rescale"
+    # Where nothing of the file's own is missing, it is told at the call that wants it, and where that is.
+    text = PACKAGED.replace("from no_such_module_of_ours import Rescale, rescale\n", "")
+    (problem,) = of(worker.trace(path, text, roots=(str(tmp_path),)), "Other").problems
+    assert (problem.code, marked(text, problem.location)) == ("FX009", "rescaled(x)")
+    assert (
+        problem.message == "ModuleNotFoundError: No module named 'no_such_module_of_ours', in `rescaled` (helpers.py:5)"
+    )
+    assert (str(helpers), 5) in [(each.location.path, each.location.span.line) for each in problem.related]
+
+
 def test_a_training_script_is_not_run(worker, model, tmp_path):
     sentinel = tmp_path / "ran"
     text = (
