@@ -7,12 +7,13 @@ Noted is what Python's own functions open. An audit hook would hear of every way
 tenth: the interpreter tells it of each frame that is looked at, too.
 """
 
-import builtins
 import functools
 import io
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, Final
+
+from fxworker import tampering
 
 _READING: Final = frozenset("rbtU")
 _WRITING: Final = os.O_WRONLY | os.O_RDWR
@@ -27,7 +28,8 @@ _written: Final = set[str]()
 def note_below(folders: Iterable[str]) -> None:
     """Note from now on, in this process and those that are forked from it, which files in these folders are opened."""
     if not _folders:
-        builtins.open = io.open = _Noted(io.open, _opened)
+        io.open = _Noted(io.open, _opened)
+        tampering.expect("open", io.open)
         os.open = _Noted(os.open, _opened_by_number)
         os.rename = _Noted(os.rename, _renamed)
         os.replace = _Noted(os.replace, _renamed)

@@ -46,6 +46,12 @@ _leave_mode: Final = torch._C._pop_torch_dispatch_stack
 _module_table: Final = sys.modules
 
 
+def expect(name: str, value: object) -> None:
+    """Put something of ours in the place of a built-in function."""
+    _BUILTINS[name] = value
+    builtins.__dict__[name] = value
+
+
 def undo() -> str:
     """Put back what is known to be replaced, and return the name of the first such thing, "" if there is none."""
     found = ""
