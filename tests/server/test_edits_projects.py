@@ -10,12 +10,9 @@ import json
 import random
 import re
 import shutil
-import sys
 
 import pytest
-import pytest_asyncio
 
-from tests.server.client import Client
 from tests.server.test_edits_random import difference, settled
 
 BURSTS = 6
@@ -145,23 +142,10 @@ class Project:
         return found
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def clients(tmp_path_factory):
-    started = []
-    for name in ("edited", "fresh"):
-        client = await Client.start(env={"XDG_CACHE_HOME": str(tmp_path_factory.mktemp(name))})
-        await client.initialize({"interpreter": [sys.executable]})
-        started.append(client)
-    yield tuple(started)
-    for client in started:
-        assert await client.finish() == 0
-        await client.stop()
-
-
 @pytest.mark.parametrize("seed", range(3))
-async def test_what_is_shown_of_a_project_is_what_a_fresh_server_shows(clients, tmp_path, seed):
+async def test_what_is_shown_of_a_project_is_what_a_fresh_server_shows(servers, tmp_path, seed):
     chance = random.Random(seed)
-    project = Project(clients[0], tmp_path / "edited")
+    project = Project(servers[0], tmp_path / "edited")
     project.folder.mkdir()
     for name, text in {**FILES, "sizes.json": "8"}.items():
         project.write(name, text)
@@ -169,7 +153,7 @@ async def test_what_is_shown_of_a_project_is_what_a_fresh_server_shows(clients, 
     for burst in range(BURSTS):
         for _ in range(chance.choice([1, 1, 2, 3])):
             step(project, chance)
-        fresh = Project(clients[1], tmp_path / f"fresh{burst}")
+        fresh = Project(servers[1], tmp_path / f"fresh{burst}")
         shutil.copytree(project.folder, fresh.folder)
         for name, text in project.open.items():
             fresh.show(name, text)

@@ -8,33 +8,17 @@ import ast
 import json
 import random
 import re
-import sys
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from tests.server.client import Client, ReplyError
+from tests.server.client import ReplyError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EDITS = 12
 SHOWN = ("code", "severity", "message", "range", "relatedInformation")
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def servers(tmp_path_factory):
-    """One server whose document is edited, and one that opens each text anew."""
-    started = []
-    for name in ("edited", "fresh"):
-        client = await Client.start(env={"XDG_CACHE_HOME": str(tmp_path_factory.mktemp(name))})
-        await client.initialize({"interpreter": [sys.executable]})
-        started.append(client)
-    yield tuple(started)
-    for client in started:
-        assert await client.finish() == 0
-        await client.stop()
 
 
 @pytest.mark.parametrize("name", ["moe", "vit", "gpt", "unet"])

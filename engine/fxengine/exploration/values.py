@@ -98,9 +98,9 @@ class Values:
             return UNKNOWN
         if isinstance(value, Attribute) and value._node is None:
             owner = self.of(value.root)
-            if owner is UNKNOWN or (type(owner) is Tensor and value.attr in _METADATA):
-                return owner if owner is UNKNOWN else getattr(owner, value.attr)
-            return self._apart(lambda: getattr(owner, value.attr))
+            if type(owner) is Tensor and value.attr in _METADATA:
+                return getattr(owner, value.attr)
+            return UNKNOWN if owner is UNKNOWN else self._apart(lambda: getattr(owner, value.attr))
         node = value.node if isinstance(value, Proxy) else value
         if self._inputs is None:
             self._inputs = self._bound(node.graph)
