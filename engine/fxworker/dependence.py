@@ -161,16 +161,18 @@ class Dependence:
     def _is_found_by_name(self, statement: Statement, origins: Mapping[str, str]) -> bool:
         """Whether nobody can find a definition but by its name."""
         node = statement.node
-        decorators = getattr(node, "decorator_list", [])
-        if not all(_is_plain(_dotted(each, origins)) for each in decorators):
-            return False
+        is_alone = statement.binds <= self._loaded.alone
         if not isinstance(node, ast.ClassDef):
-            return True
+            return is_alone or self._are_plain(node, origins)
         made = self._loaded.namespace.get(node.name)
         if not isinstance(made, type) or type(made) not in {type, ABCMeta}:
             return False
         hooks = (each for each in made.__mro__[1:-1] if "__init_subclass__" in vars(each))
-        return all(_is_plain(each.__module__) for each in hooks)
+        return is_alone or (self._are_plain(node, origins) and all(_is_plain(each.__module__) for each in hooks))
+
+    def _are_plain(self, node: ast.stmt, origins: Mapping[str, str]) -> bool:
+        """Whether all decorators of a definition are known to enter nothing into a table."""
+        return all(_is_plain(_dotted(each, origins)) for each in getattr(node, "decorator_list", []))
 
     def _text(self, statement: Statement) -> str:
         """Return a name for the text of a statement."""

@@ -20,9 +20,10 @@ from fxworker.absences import ABSENCES, not_found
 from fxworker.absent import is_stand_in, path_of
 from fxworker.assuming import assumed_value
 from fxworker.blackbox import passing
+from fxworker.held import is_held_by_name_alone
 from fxworker.meta import OnMeta
 from fxworker.slicing import Refused, Slice, consequences
-from fxworker.statements import Statement
+from fxworker.statements import Definition, Statement
 
 _Run: TypeAlias = Callable[[Statement, int, dict[str, Any]], list[ModuleNotFoundError]]
 _Branching: Final = ast.If | ast.For | ast.While | ast.Try | ast.With | ast.Match
@@ -77,11 +78,15 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """What came of the statements of a slice: what failed, what is not there, and what is not installed."""
+    """What came of the statements of a slice: what failed, what is not there, and what is not installed.
+
+    `alone` are the names of the definitions that nothing holds but their names.
+    """
 
     failures: tuple[Failure, ...]
     broken: frozenset[str]
     missing: tuple[Missing, ...]
+    alone: frozenset[str]
 
 
 def execute(slice_: Slice, path: str, run: _Run, namespace: dict[str, Any]) -> Executed:
@@ -97,6 +102,7 @@ def execute(slice_: Slice, path: str, run: _Run, namespace: dict[str, Any]) -> E
     assumed = _names_in(failures)
     missing: list[Missing] = []
     broken, doubtful = set(slice_.lost - assumed), set(assumed)
+    alone, held = set[str](), set[str]()
     for statement, flags in with_flags(slice_):
         if statement.now & broken:
             broken |= statement.binds - assumed
@@ -115,6 +121,9 @@ def execute(slice_: Slice, path: str, run: _Run, namespace: dict[str, Any]) -> E
                 doubtful |= _names_in(failures[-1:])
             broken |= statement.binds - assumed
         else:
+            if isinstance(statement.node, Definition):
+                led = {each for each in statement.binds if is_held_by_name_alone(each, namespace, path)}
+                alone, held = alone | led, held | (statement.binds - led)
             broken -= statement.binds
             doubtful |= statement.binds if is_doubtful else set()
             lacking += _asked_before(statement, slice_, missing)
@@ -125,7 +134,7 @@ def execute(slice_: Slice, path: str, run: _Run, namespace: dict[str, Any]) -> E
             failures += unknown
             assumed |= _names_in(unknown)
             doubtful |= _names_in(unknown)
-    return Executed(tuple(failures), frozenset(broken), tuple(missing))
+    return Executed(tuple(failures), frozenset(broken), tuple(missing), frozenset(alone - held))
 
 
 def refusals(slice_: Slice) -> tuple[Failure, ...]:

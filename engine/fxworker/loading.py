@@ -85,7 +85,8 @@ class Loaded:
     """A file's models, executed.
 
     `broken` are the names that statements would have bound that failed, or that were left out because they need such
-    a name. `slice` is what was executed. `inner` keeps the local names of functions that define classes, or why they
+    a name. `slice` is what was executed. `alone` are the names of definitions that nothing else led to when they were
+    made. `inner` keeps the local names of functions that define classes, or why they
     are not known.
     """
 
@@ -95,6 +96,7 @@ class Loaded:
     missing: tuple[Missing, ...] = ()
     broken: frozenset[str] = frozenset()
     slice: Slice = field(default_factory=lambda: Slice((), ()))
+    alone: frozenset[str] = frozenset()
     inner: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -406,7 +408,7 @@ def load(request: Source, document: Document) -> Loaded:
     module.__doc__ = ast.get_docstring(tree, clean=False)
     done = execute(slice_, document.path, document.run, module.__dict__)
     give_starred(module.__dict__, tree)
-    return Loaded(module, tree, done.failures, (*done.missing, *_unneeded(slice_)), done.broken, slice_)
+    return Loaded(module, tree, done.failures, (*done.missing, *_unneeded(slice_)), done.broken, slice_, done.alone)
 
 
 def kept(loaded: Loaded, slice_: Slice) -> Loaded:
@@ -416,7 +418,8 @@ def kept(loaded: Loaded, slice_: Slice) -> Loaded:
     pairs = zip(loaded.slice.statements, slice_.statements, strict=True)
     now = {before.node: after.node for before, after in pairs}
     missing = (replace(each, node=now[each.node]) for each in loaded.missing if each.node in now)
-    return Loaded(loaded.module, tree, refusals(slice_), (*missing, *_unneeded(slice_)), slice_.lost, slice_)
+    missing = (*missing, *_unneeded(slice_))
+    return Loaded(loaded.module, tree, refusals(slice_), missing, slice_.lost, slice_, loaded.alone)
 
 
 def _unneeded(slice_: Slice) -> tuple[Missing, ...]:

@@ -199,3 +199,109 @@ def test_what_was_inferred_is_not_forgotten_by_traces_that_leave_a_model_out(wor
     assert of(after, "First").unchanged
     again = traced(worker, model, text)
     assert of(again, "First").inputs == of(before, "First").inputs
+
+
+REGISTERING = """\
+import functools
+import weakref
+
+FOUND, WEAK, FUNCTIONS = {}, weakref.WeakSet(), []
+
+
+def documented(made):
+    made.__doc__ = "What it does."
+    return made
+
+
+def wrapped(cls):
+    forward = cls.forward
+
+    @functools.wraps(forward)
+    def called(self, *args):
+        return forward(self, *args)
+
+    cls.forward = called
+    return cls
+
+
+def kept(made):
+    FOUND[made.__name__] = made
+    return made
+
+
+def weakly(made):
+    WEAK.add(made)
+    return made
+
+
+def bound(cls):
+    cls.again = classmethod(lambda _: cls())
+    return cls
+
+
+def replaced(function):
+    FUNCTIONS.append(function)
+    return functools.wraps(function)(lambda x: function(x))
+
+
+class Silent:
+    def __init_subclass__(cls):
+        cls.told = True
+
+
+class Noting:
+    def __init_subclass__(cls):
+        FOUND[cls.__name__] = cls
+"""
+
+HOLDING = {
+    "nothing but its text": ("@documented", "", True),
+    "a method around another": ("@wrapped", "", True),
+    "a table": ("@kept", "", False),
+    "a weak table": ("@weakly", "", False),
+    "one of its own functions": ("@bound", "", True),
+    "a hook that keeps nothing": ("", "Silent", True),
+    "a hook that keeps it": ("", "Noting", False),
+    "both": ("@documented", "Noting", False),
+}
+
+DECORATED = """\
+from torch import nn
+
+from registry import Noting, Silent, bound, documented, kept, replaced, weakly, wrapped
+
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x + 2
+
+
+@documented
+def plain(x):
+    return x * 2
+
+
+{decorator}
+class Third(nn.Module, {base}):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        return plain(x) - 1
+"""
+
+
+@pytest.mark.parametrize("how", HOLDING)
+@pytest.mark.parametrize("edit", [("plain(x) - 1", "plain(x) - 2"), ("x * 2", "x * 3")])
+def test_what_holds_a_definition_that_is_edited_is_seen(worker, model, how, edit):
+    decorator, base, alone = HOLDING[how]
+    (model.parent / "registry.py").write_text(REGISTERING)
+    text = DECORATED.format(decorator=decorator, base=base).replace("\n\n\n\nclass", "\n\n\nclass")
+    assert unchanged(worker, model, *edit, text) == ({"Other"} if alone else set())
+
+
+@pytest.mark.parametrize("decorator", ["kept", "weakly", "replaced"])
+def test_what_holds_a_function_that_is_edited_is_seen(worker, model, decorator):
+    (model.parent / "registry.py").write_text(REGISTERING)
+    text = DECORATED.format(decorator="@documented", base="Silent").replace("@documented\ndef", f"@{decorator}\ndef")
+    assert unchanged(worker, model, "x * 2", "x * 3", text) == set()
