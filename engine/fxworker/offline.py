@@ -4,11 +4,14 @@ What is asked of a model here is its structure and its speed; neither needs trai
 network which does not answer, and tries again, would take longer than everything else together.
 """
 
+import email.message
 import functools
 import os
 import socket
 import sys
+import urllib.request
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any, Final, NoReturn, Self, TypeVar
 
@@ -22,6 +25,9 @@ from fxworker.pretrained import models_are_made
 _WEIGHTS: Final = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth", ".pth.tar", ".safetensors")
 _NOWHERE: Final = "/nonexistent/weights"
 _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 — Recognised, not bound to.
+
+_FETCHERS: Final = {"gdown": 1, "wget": 1}
+"""Packages whose `download` fetches a file, and which of its arguments says where to."""
 
 NO_NETWORK: Final = "fxls runs files without the network"
 """What is said to code that asks for a connection to another machine."""
@@ -65,6 +71,7 @@ def go_offline() -> None:
     torch.load = load_file
     torch.hub.load_state_dict_from_url = lambda *_args, **_kwargs: AbsentWeights()
     torch.hub.download_url_to_file = lambda _url, dst, *_args, **_kwargs: _absent.add(str(dst))
+    urllib.request.urlretrieve = _retrieving(urllib.request.urlretrieve)
     _refuse_connections()
 
 
@@ -98,7 +105,38 @@ def _weights_are_absent() -> bool:
     if tensors is not None:
         # What was imported by its name opens files with the second.
         changed += [_replace(tensors, "load_file", _reading), _replace(tensors, "safe_open", _opening)]
+    for name, position in _FETCHERS.items():
+        fetcher = sys.modules.get(name)
+        if fetcher is not None:
+            changed.append(_replace(fetcher, "download", partial(_downloading, position=position)))
     return any(changed)
+
+
+def _retrieving(retrieve: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that fetches a file by its address, or says that it is absent if it would be one of weights."""
+
+    @functools.wraps(retrieve)
+    def retrieved(url: str, filename: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if not str(filename).endswith(_WEIGHTS) or str(url).startswith("file:"):
+            return retrieve(url, filename, *args, **kwargs)
+        _absent.add(str(filename))
+        return str(filename), email.message.Message()
+
+    return retrieved
+
+
+def _downloading(fetch: Callable[..., Any], position: int) -> Callable[..., Any]:
+    """Return a function that fetches a file to where its argument in a position says, or says that it is absent."""
+
+    def downloaded(*args: Any, **kwargs: Any) -> Any:
+        output = next((kwargs[each] for each in ("output", "out") if each in kwargs), None)
+        output = args[position] if output is None and len(args) > position else output
+        if not str(output).endswith(_WEIGHTS):
+            return fetch(*args, **kwargs)
+        _absent.add(str(output))
+        return str(output)
+
+    return downloaded
 
 
 def _replace(module: Any, name: str, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> bool:

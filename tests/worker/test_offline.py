@@ -10,6 +10,8 @@ from fxworker.offline import without_weights
 from tests.worker.harness import of
 
 PRETRAINED = """
+import os
+import urllib.request
 import torch
 from torch import nn
 from torch.hub import load_state_dict_from_url
@@ -33,6 +35,17 @@ class Fetched(nn.Module):
         self.fc = nn.Linear(3, 4)
         torch.hub.download_url_to_file(URL, "/tmp/no-such-folder/weights.pth")
         self.load_state_dict(torch.load("/tmp/no-such-folder/weights.pth")["model"])
+
+    def forward(self, x):
+        return self.fc(x)
+
+class Retrieved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+        if not os.path.exists("/tmp/no-such-folder/fetched.pth"):
+            urllib.request.urlretrieve(URL, "/tmp/no-such-folder/fetched.pth")
+        self.load_state_dict(torch.load("/tmp/no-such-folder/fetched.pth"))
 
     def forward(self, x):
         return self.fc(x)
@@ -61,6 +74,7 @@ def test_weights_that_would_be_downloaded_are_absent(worker, model):
     report = worker.trace(model(PRETRAINED))
     assert of(report, "Net").status == "complete"
     assert of(report, "Fetched").status == "complete"
+    assert of(report, "Retrieved").status == "complete"
 
 
 def test_connections_are_refused_at_once(worker, model):
@@ -104,3 +118,15 @@ def test_what_fetches_weights_may_be_imported_on_the_way(monkeypatch):
     wanted = "config.json"
     with pytest.raises(ConnectionError):
         without_weights(work)
+
+
+@pytest.mark.parametrize(("package", "arguments"), [("gdown", ("1a2b",)), ("wget", ("https://x.org/a.pth",))])
+def test_packages_that_fetch_files_fetch_no_weights(monkeypatch, package, arguments):
+    def fetch(*args, **kwargs):
+        raise ConnectionError(package)
+
+    monkeypatch.setitem(sys.modules, package, types.SimpleNamespace(download=fetch))
+    target = "/no/such/weights.pth"
+    assert without_weights(lambda: sys.modules[package].download(*arguments, target)) == target
+    with pytest.raises(ConnectionError):
+        without_weights(lambda: sys.modules[package].download(*arguments, "vocab.txt"))
