@@ -14,6 +14,7 @@ class Absences:
         permissive: Whether something is being imported, which lets everything happen to a stand-in.
         starred: The names that were asked for of packages of which everything is imported.
         version: What the packages say that their version is.
+        broken: Those of the names that are installed and cannot be imported, each with when its folder was changed.
     """
 
     def __init__(self) -> None:
@@ -22,6 +23,7 @@ class Absences:
         self.permissive = 0
         self.starred: set[str] = set()
         self.version = NEWEST
+        self.broken: dict[str, int] = {}
 
     def leads_into(self, path: str) -> str:
         """Return the name of the package that a path leads into, "" where it leads into none of these."""

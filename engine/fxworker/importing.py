@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 
 from fxworker.absences import ABSENCES, NOWHERE, STAR, not_found
 from fxworker.absent import AbsentModule, beside, is_stand_in
+from fxworker.broken import are_still_broken, is_broken, without_broken
 from fxworker.callers import is_constructing
 from fxworker.compiling import leave_unscripted
 from fxworker.guarded import unguarded
@@ -77,11 +78,22 @@ class StandIns(Loader):
         """Let everything be done with stand-ins in the body, and new ones be made."""
         if self not in sys.meta_path:
             sys.meta_path.append(self)
+            sys.meta_path.insert(0, _BROKEN_FIRST)
         ABSENCES.permissive += 1
         try:
             yield
         finally:
             ABSENCES.permissive -= 1
+
+
+class _BrokenFirst(StandIns):
+    """Finds packages that are installed and cannot be imported, before anybody else finds them."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the specification of a stand-in, None for a module of another package."""
+        return super().find_spec(fullname, path, target) if is_broken(fullname) else None
 
 
 class _AbsentDistribution(Distribution):
@@ -113,6 +125,7 @@ def _leave_warnings() -> None:
 
 
 _STAND_INS: Final = StandIns()
+_BROKEN_FIRST: Final = _BrokenFirst()
 
 
 def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
@@ -124,7 +137,7 @@ def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
     before, ABSENCES.found = ABSENCES.found, []
     try:
         with _STAND_INS.permitting():
-            without_weights(lambda: _with_versions(lambda: with_stars(work)))
+            without_broken(lambda: without_weights(lambda: _with_versions(lambda: with_stars(work))))
         return ABSENCES.found
     finally:
         # What an import wanted that failed is not what the next one wants.
@@ -227,7 +240,9 @@ def give_starred(namespace: dict[str, Any], tree: ast.Module) -> None:
 
 def is_still_absent() -> bool:
     """Whether none of the packages that are stood in for was installed in the meantime."""
-    return all(importlib.machinery.PathFinder.find_spec(name, _place_of(name)) is None for name in ABSENCES.names)
+    names = (each for each in ABSENCES.names if not is_broken(each))
+    are_absent = all(importlib.machinery.PathFinder.find_spec(each, _place_of(each)) is None for each in names)
+    return are_absent and are_still_broken()
 
 
 def _is_shared(name: str) -> bool:

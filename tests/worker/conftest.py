@@ -59,6 +59,7 @@ def imports_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     yield
     ABSENCES.names.clear()
     ABSENCES.found.clear()
+    ABSENCES.broken.clear()
     sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, StandIns)]
     for name in set(sys.modules) - before:
         del sys.modules[name]

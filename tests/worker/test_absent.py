@@ -483,3 +483,41 @@ def test_warnings_of_its_own_kind_are_no_matter(tmp_path):
         )
         assert missing == ["no_such_thing"]
         assert len(warnings.filters) == len(before) + 1
+
+
+def installed(tmp_path, name, text):
+    """Write a package to where packages are installed to."""
+    (tmp_path / f"{name}-1.0.dist-info").mkdir()
+    (tmp_path / f"{name}-1.0.dist-info" / "RECORD").write_text(f"{name}/__init__.py,,\n")
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text(text)
+
+
+def test_a_package_that_cannot_be_imported_is_as_good_as_not_installed(tmp_path):
+    installed(tmp_path, "plots", "import no_such_cycler\nfrom plots.colours import RED\n")
+    (tmp_path / "plots" / "colours.py").write_text("import no_such_cycler\nRED = 1\nraise ValueError('no cycler')\n")
+    installed(tmp_path, "statistics_shown", "import plots\nfrom plots.colours import RED\nWIDTH = 3\n")
+    module, missing = imported(
+        tmp_path,
+        "from statistics_shown import WIDTH\nfrom plots import figure\nclass Net:\n    width = WIDTH\n",
+    )
+    assert missing == ["no_such_cycler", "plots"]
+    assert module.Net.width == 3
+    assert is_stand_in(module.figure)
+    assert is_still_absent()
+    installed(tmp_path, "no_such_other", "")
+    assert not is_still_absent()
+
+
+def test_what_cannot_be_imported_says_why(tmp_path):
+    installed(tmp_path, "plots", "raise KeyError('axes')\n")
+    (tmp_path / "project_file.py").write_text("import plots\n")
+    (error,) = importing(lambda: importlib.import_module("project_file"))
+    assert str(error) == "'plots' is installed and cannot be imported: KeyError: 'axes'"
+
+
+@pytest.mark.parametrize("text", ["raise KeyError('axes')\n", "import plots\nplots.draw(None)\n"])
+def test_what_the_project_does_wrong_is_its_own_mistake(tmp_path, text):
+    installed(tmp_path, "plots", "def draw(what): return what.width\n")
+    with pytest.raises((KeyError, AttributeError)):
+        imported(tmp_path, text)
