@@ -188,7 +188,8 @@ def outcome_of(path: str, *, calls: Calls | None, trace: bool, alone: bool) -> F
     if calls is not None:
         index = calls.completed(index, text)
     workspace = [calls.folder] if calls is not None else []
-    request = TraceRequest(1, path, text, index.targets, roots_of(path, workspace, index.imported))
+    roots = roots_of(path, workspace, index.imported)
+    request = TraceRequest(1, path, text, index.targets, roots, settings=index.settings)
     document = Document.of(request)
     document.enter(request)
     if trace:

@@ -136,6 +136,7 @@ class Workspace:
             sandbox=self.is_sandboxed(document),
             keep=view.settings.keep,
             known=document.known,
+            settings=document.index.settings,
         )
 
     def profile_request(

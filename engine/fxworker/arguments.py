@@ -21,6 +21,7 @@ from fxworker.mending import Mending, Misfit
 from fxworker.packages import with_packages
 from fxworker.patience import patience
 from fxworker.proposing import Proposals
+from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.stock import STAND_INS
 
 _TRIALS: Final = 100
@@ -51,6 +52,7 @@ class Search:
         *,
         inner: bool = False,
         kind: type | tuple[type, ...] = nn.Module,
+        settings: Settings = NO_SETTINGS,
     ) -> None:
         self.error: BaseException | None = None
         self.tried = ""
@@ -59,7 +61,7 @@ class Search:
         self._attempt = attempt
         self._kind = kind
         self._cls = cls
-        self._mending = Mending(Group("call", name, cls), Proposals(self._scope, cls, inner=inner))
+        self._mending = Mending(Group("call", name, cls), Proposals(self._scope, cls, settings, inner=inner))
 
     @property
     def stands_in(self) -> bool:

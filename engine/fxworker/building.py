@@ -34,7 +34,7 @@ from fxworker.inner import NotReachedError, locals_of
 from fxworker.lacking import unmade
 from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
-from fxworker.makers import functions_making, made_in, methods_making, scope_with, with_configurations
+from fxworker.makers import functions_making, made_in, methods_making, scope_with, settings_of, with_configurations
 from fxworker.meta import OnMeta
 from fxworker.offline import without_weights
 from fxworker.packages import with_packages
@@ -129,12 +129,20 @@ def build(
     for construct in target.constructs:
         result = _evaluate(construct, scope, make)
         if isinstance(result, Built):
-            return result
+            return _located(result, loaded)
         if not _is_a_try(construct, loaded):
             failed = failed or result
         if construct.source in EXPLICIT:
             return result
-    return _unaided(target, found, loaded, make, failed, hint, on_guess, scope)
+    return _located(_unaided(target, found, loaded, make, failed, hint, on_guess, scope), loaded)
+
+
+def _located(result: Built | Unbuilt, loaded: Loaded) -> Built | Unbuilt:
+    """Return a model that was built with arguments which were inferred, with where the project says what they are."""
+    construct = result.construct
+    if not isinstance(result, Built) or construct is None or not result.is_made_up:
+        return result
+    return replace(result, construct=replace(construct, location=settings_of(loaded).location_of(construct.expression)))
 
 
 def class_of(target: TraceTarget, loaded: Loaded) -> type | None:
@@ -246,7 +254,7 @@ def _unaided(
 def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, failed: Unbuilt | None) -> Built | Unbuilt:
     """Build a class with arguments that are searched for."""
     scope = scope_of(loaded, target.qualname)
-    search = _search(target, cls, loaded, scope)
+    search, known = _search(target, cls, loaded, scope), settings_of(loaded)
     # A function that makes the parts as well makes better ones, and so does a model that has all this as a part.
     found = _by_functions(cls, loaded, scope) if search.stands_in else None
     if found is None and search.makes_up and (part := in_wholes(target, loaded, make)) is not None:
@@ -255,11 +263,14 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     if found is None and (part := in_wholes(target, loaded, make)) is not None:
         return part
     for name in methods_making(cls) if found is None else ():
-        maker = Search(f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False))
+        maker = Search(
+            f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False), settings=known
+        )
         found = found or maker.run()
     for name, heir in heirs_of(cls, loaded.namespace) if found is None else ():
         # What inherits the forward shows it.
-        found = found or Search(name, heir, scope, partial(attempt, real=False)).run(seconds=_SECONDS_OF_OTHERS)
+        search_of_heir = Search(name, heir, scope, partial(attempt, real=False), settings=known)
+        found = found or search_of_heir.run(seconds=_SECONDS_OF_OTHERS)
     if found is not None:
         expression, root = found
         construct = Construct(expression, "inferred")
@@ -292,7 +303,9 @@ def _by_functions(cls: Any, loaded: Loaded, scope: dict[str, Any]) -> tuple[str,
     for name in functions_making(cls.__name__, loaded):
         known = scope_with([name], loaded, scope)
         if name in known:
-            search = Search(name, known[name], known, partial(attempt, real=False), kind=(cls, tuple, list))
+            kind = (cls, tuple, list)
+            making = partial(attempt, real=False)
+            search = Search(name, known[name], known, making, kind=kind, settings=settings_of(loaded))
             expression, value = search.run(seconds=_SECONDS_OF_OTHERS) or ("", None)
             root = made_in(value, cls)
             if root is not None:
@@ -314,7 +327,8 @@ def _search(target: TraceTarget, cls: Any, loaded: Loaded, scope: dict[str, Any]
     inner = any(target.qualname in names for name, names in loaded.mentions.items() if name != target.qualname)
     if any(map(is_configuration, required_parameters(cls))):
         scope = with_configurations(loaded, scope)
-    return Search(target.callee, cls, scope, partial(attempt, real=False), inner=inner)
+    settings = settings_of(loaded)
+    return Search(target.callee, cls, scope, partial(attempt, real=False), inner=inner, settings=settings)
 
 
 def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:

@@ -82,7 +82,9 @@ class Dependence:
             return ""
         ways = [(each.expression, each.source) for each in (*target.constructs, *target.inputs)]
         names = sorted(each.qualname for each in self._request.targets)
-        parts = (target.qualname, target.kind, ways, len(target.constructs), names, *self._state)
+        # Arguments that have to be inferred may be what the project says of them.
+        said = [] if ways else [(each.name, each.expression) for each in self._request.settings]
+        parts = (target.qualname, target.kind, ways, said, len(target.constructs), names, *self._state)
         return digest("\n".join((repr(parts), *map(self._text, needed))))
 
     def covers(self, target: TraceTarget, root: Any, graph: Graph) -> bool:

@@ -34,7 +34,7 @@ from fxworker.readings import files_read, files_written, note_below
 from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Slice, imports_of, names_in, preparing, slice_of
 from fxworker.statements import Definition, Statement
-from fxworker.wire import Overlay, ProfileRequest, TraceRequest, TraceTarget, digest, program_of
+from fxworker.wire import Overlay, ProfileRequest, Setting, TraceRequest, TraceTarget, digest, program_of
 
 Source = TraceRequest | ProfileRequest
 
@@ -86,8 +86,8 @@ class Loaded:
 
     `broken` are the names that statements would have bound that failed, or that were left out because they need such
     a name. `slice` is what was executed. `alone` are the names of definitions that nothing else led to when they were
-    made. `inner` keeps the local names of functions that define classes, or why they
-    are not known.
+    made. `inner` keeps the local names of functions that define classes, or why they are not known. `settings` is what
+    the project says about values that its constructors may read.
     """
 
     module: types.ModuleType
@@ -98,6 +98,7 @@ class Loaded:
     slice: Slice = field(default_factory=lambda: Slice((), ()))
     alone: frozenset[str] = frozenset()
     inner: dict[str, Any] = field(default_factory=dict[str, Any])
+    settings: tuple[Setting, ...] = ()
 
     @property
     def flags(self) -> int:
@@ -408,7 +409,9 @@ def load(request: Source, document: Document) -> Loaded:
     module.__doc__ = ast.get_docstring(tree, clean=False)
     done = execute(slice_, document.path, document.run, module.__dict__)
     give_starred(module.__dict__, tree)
-    return Loaded(module, tree, done.failures, (*done.missing, *_unneeded(slice_)), done.broken, slice_, done.alone)
+    settings = request.settings if isinstance(request, TraceRequest) else ()
+    missing = (*done.missing, *_unneeded(slice_))
+    return Loaded(module, tree, done.failures, missing, done.broken, slice_, done.alone, settings=settings)
 
 
 def kept(loaded: Loaded, slice_: Slice) -> Loaded:
@@ -419,7 +422,8 @@ def kept(loaded: Loaded, slice_: Slice) -> Loaded:
     now = {before.node: after.node for before, after in pairs}
     missing = (replace(each, node=now[each.node]) for each in loaded.missing if each.node in now)
     missing = (*missing, *_unneeded(slice_))
-    return Loaded(loaded.module, tree, refusals(slice_), missing, slice_.lost, slice_, loaded.alone)
+    lost, settings = slice_.lost, loaded.settings
+    return Loaded(loaded.module, tree, refusals(slice_), missing, lost, slice_, loaded.alone, settings=settings)
 
 
 def _unneeded(slice_: Slice) -> tuple[Missing, ...]:

@@ -17,11 +17,15 @@ from fxworker.conventions import is_configuration
 from fxworker.executing import compiled, with_flags
 from fxworker.importing import importing
 from fxworker.loading import Loaded
+from fxworker.settings import Settings
 from fxworker.slicing import slice_of
 
 _MAKING: Final = re.compile(r"from_|create|build|make|default|tiny|small|init_")
 _EXECUTED: Final = "configurations"
 """What the configurations of a file are kept as that were executed for a search."""
+
+_SETTINGS: Final = "settings"
+"""What is kept as that which the project says about values."""
 
 _MOST: Final = 2
 """How many methods, and how many functions, are looked at."""
@@ -71,6 +75,11 @@ def with_configurations(loaded: Loaded, scope: dict[str, Any]) -> dict[str, Any]
         found = scope_with(missing, loaded, scope)
         loaded.inner[_EXECUTED] = {each: found[each] for each in missing if each in found}
     return {**loaded.inner[_EXECUTED], **scope} if missing else scope
+
+
+def settings_of(loaded: Loaded) -> Settings:
+    """Return what the project says about the values that a file's constructors read."""
+    return loaded.inner.setdefault(_SETTINGS, Settings(loaded.settings, str(loaded.module.__file__)))
 
 
 def made_in(value: Any, cls: type) -> Any:

@@ -6,7 +6,7 @@ no such folder. Only names are compared, and nothing is read.
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -31,16 +31,25 @@ def files_called(name: str, beside: str) -> list[str]:
     return _nearest(beside, lambda each: each.name == wanted) if os.path.splitext(wanted)[1] else []
 
 
-def configurations(beside: str) -> list[str]:
-    """Return the paths of the files in the project of a file that configure its models, as those above."""
-    return _nearest(beside, lambda each: each.suffix in _CONFIGURATIONS and _OTHERS.match(each.name) is None)
+def configurations(beside: str, around: Iterable[str] = ()) -> list[str]:
+    """Return the paths of the files in the project of a file that configure its models, as those above.
+
+    Args:
+        beside: The file.
+        around: Folders that may hold the project.
+    """
+    return _nearest(beside, lambda each: each.suffix in _CONFIGURATIONS and _OTHERS.match(each.name) is None, around)
 
 
-def _nearest(beside: str, is_wanted: Callable[[Path], bool]) -> list[str]:
+def _nearest(beside: str, is_wanted: Callable[[Path], bool], around: Iterable[str] = ()) -> list[str]:
+    """Return the files of the project of a file that are wanted, in the folder of its package or in one around it."""
     place = Path(beside).parent
     top = place
     while (top / "__init__.py").exists() and top.parent != top:
         top = top.parent
+    top = min(
+        (top, *(each for each in map(Path, around) if top.is_relative_to(each))), key=lambda each: len(each.parts)
+    )
     found = [each for each in _below(top) if is_wanted(each)]
     found.sort(key=lambda each: (len(os.path.relpath(each, place).split(os.sep)), str(each)))
     here = Path.cwd()

@@ -35,6 +35,7 @@ from fxworker.having import lacked_by_all
 from fxworker.hints import ARRAYS, MAPPINGS, PLAIN, Hints, is_of
 from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
+from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.stock import OF_KIND, PARAMETERS, UNKNOWN, fits, is_other_literal
 from fxworker.usage import usage_of
 
@@ -104,12 +105,14 @@ class Proposals:
     Args:
         scope: The names of the file.
         root: The class that is searched for, which is never a part of itself.
+        settings: What the project says about values.
         inner: Whether other classes of the file use it.
     """
 
-    def __init__(self, scope: Mapping[str, Any], root: Any, *, inner: bool) -> None:
+    def __init__(self, scope: Mapping[str, Any], root: Any, settings: Settings = NO_SETTINGS, *, inner: bool) -> None:
         self._scope = scope
         self._root = root
+        self._settings = settings
         self._inner = inner
         self._usages: dict[int, Usage] = {}
         self._given: dict[str, tuple[type, str]] = {}
@@ -132,6 +135,7 @@ class Proposals:
         far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
         near = [each for each in said if each not in far]
         found: list[Value] = [*_told_apart(path, slot), *self._of_table(choice, path)]
+        found += self._set(slot, said)
         found += [] if said else spaces(slot.name, slot.fields)
         if slot.kind == "object" and slot.fields and lacked_by_all(said, slot.fields):
             # It is annotated with what stands for any object, or with a class that gives attributes by itself.
@@ -325,7 +329,7 @@ class Proposals:
             if slot.use.counts and known and known[0] not in FEW:
                 # So many parts are made, however it is called.
                 known = (*FEW, *known)
-            if known:
+            if any(fits(slot.kind, each) for each in known):
                 return list(known)
         return list(FEW) if slot.use.counts else []
 
@@ -346,6 +350,12 @@ class Proposals:
         said = self._annotations.values(slot.hint, slot.name)
         # What is read from a mapping, or from an object, says more than what any mapping may have.
         yield from (each for each in said if not (slot.fields and isinstance(each, str) and each.startswith("{")))
+
+    def _set(self, slot: Slot, said: Sequence[Value]) -> list[Value]:
+        """Return what the project says about a place, unless the code says otherwise."""
+        known = self._settings.of(slot.path, getattr(self._root, "__name__", "")) if not _ITEM.search(slot.path) else []
+        texts = [each for each in said if isinstance(each, str) and fits("string", each)]
+        return [each for each in known if _may_hold(slot, each) and not (texts and each not in texts)]
 
     def _shortened(self, expression: str) -> str:
         """Return the member of an enumeration as the file would name it, another expression as it is."""
@@ -369,6 +379,13 @@ class Proposals:
             return Group("mapping", size=_ITEMS)
         value = {"callable": "torch.nn.Identity()", "class": "torch.nn.Identity", "string": "'a'"}.get(item or "", "64")
         return f"{{'a': {value}, 'b': {value}}}"
+
+
+def _may_hold(slot: Slot, expression: str) -> bool:
+    """Whether a literal may be in a place, by what is known of it there and by its annotation."""
+    if slot.hint in PLAIN and not is_of(expression, slot.hint):
+        return slot.hint is float and is_of(expression, int)
+    return slot.kind == "flag" or fits(slot.kind, expression)
 
 
 def _known_path(usage: Usage, path: str) -> str:

@@ -26,7 +26,7 @@ from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRec
 from fxengine.shapes_only import ShapesOnly
 from fxworker.arguments import Search
 from fxworker.loading import Document, Loaded, load
-from fxworker.makers import made_in
+from fxworker.makers import made_in, settings_of
 from fxworker.overlays import OverlayFinder
 from fxworker.packages import Place, place_of
 from fxworker.wire import Span, TraceRequest, TraceTarget, Whole
@@ -257,7 +257,8 @@ def _model(
         maker = own[whole.qualname]
         if not isinstance(maker, type) or issubclass(maker, nn.Module):
             kind = (nn.Module, tuple, list)
-            search = Search(_full_name(place, whole, maker), maker, {**own, **names}, make, kind=kind)
+            name, said = _full_name(place, whole, maker), settings_of(loaded)
+            search = Search(name, maker, {**own, **names}, make, kind=kind, settings=said)
             expression, value = (None if search.stands_in else search.run(seconds=_SECONDS)) or ("", None)
             root = made_in(value, nn.Module)
             if root is not None:

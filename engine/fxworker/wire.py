@@ -228,6 +228,18 @@ class TraceTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """A value that the project gives to an option, or to an entry of a configuration, as a Python literal.
+
+    The name is dotted where it stands in a section: `model.width`.
+    """
+
+    name: str
+    expression: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
 class Overlay:
     """An unsaved buffer: imports of `path` see `text`."""
 
@@ -287,7 +299,7 @@ class TraceRequest:
     see to that.
 
     With `sample` nothing is traced: each target is built for real and run on variants of its first inputs, and its
-    report has the samples.
+    report has the samples. `settings` is what the project says about values that constructors may read, best first.
     """
 
     id: int
@@ -302,6 +314,7 @@ class TraceRequest:
     keep: Keep = Keep()
     sample: bool = False
     known: tuple[Known, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -751,6 +764,7 @@ _CODECS: dict[Any, _Codec] = {
         Inputs,
         Whole,
         TraceTarget,
+        Setting,
         Overlay,
         Limits,
         Keep,

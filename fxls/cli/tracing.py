@@ -142,6 +142,7 @@ class Tracing:
             limits=self._settings.limits,
             sandbox=self._settings.sandbox != "off",
             keep=self._settings.keep,
+            settings=index.settings,
         )
         report = without_ignored(await worker.trace(request))
         self._memory.remember(index, report)

@@ -4,6 +4,7 @@ An index says which files call which capitalised name. It is made by looking for
 in their text alone, once, and brought up to date by the files' times. Only files that call a class which is asked about
 are parsed. A call counts if what it needs is known in the class's own module, where it will be evaluated. A call in
 the constructor of another class needs that one's arguments: then this class is a part of the other one, the whole.
+What files say about options and configurations is read of the nearest that look as if they said some (`options`).
 """
 
 import ast
@@ -19,10 +20,11 @@ from typing import Final, TypeAlias
 
 from fxls.discovery.index import ModelIndex, ordered
 from fxls.discovery.names import Names, module_level, names_of
+from fxls.discovery.options import best_first, settings_in, speaks_of_options
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import example_code, parse
 from fxls.discovery.wholes import makers_of
-from fxworker.wire import Construct, Inputs, TraceTarget, Whole
+from fxworker.wire import Construct, Inputs, Setting, TraceTarget, Whole
 
 _CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
 _DESCRIBED: Final = re.compile(r"""\btype(?:=|["']: ?)["'](?:\w+\.)*([A-Z]\w*)["']""")
@@ -39,6 +41,11 @@ _LARGEST: Final = 400_000
 _MOST_PARSED: Final = 12
 _MOST: Final = 3
 """How many files are parsed for one class, and how many ways are kept."""
+
+_MOST_READ: Final = 24
+"""How many files are read for what they say about options."""
+_TELLING: Final = re.compile(r"train|main|run|config|cfg|options?|args|param|default|setting", re.IGNORECASE)
+"""What files are called that say most about them."""
 
 _MOST_KEPT: Final = 500
 """How many answers are kept."""
@@ -75,30 +82,44 @@ class Calls:
     _callers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _nearest: dict[tuple[str, str], tuple[Whole, ...]] = field(default_factory=dict[tuple[str, str], tuple[Whole, ...]])
     _seen: dict[_Key, _Seen] = field(default_factory=dict[_Key, _Seen])
+    _speaking: frozenset[str] = frozenset()
+    _settings: dict[tuple[str, tuple[int, int]], list[Setting]] = field(
+        default_factory=dict[tuple[str, tuple[int, int]], list["Setting"]]
+    )
 
     def look(self) -> None:
         """Look through the folder, at files that are new or have changed."""
         end = time.monotonic() + _SECONDS
         times: dict[str, tuple[int, int]] = {}
         names: dict[str, frozenset[str]] = {}
+        speaking = set[str]()
         for path, at in _files(self.folder):
             if len(times) >= _MOST_FILES or time.monotonic() > end:
                 break
             times[path] = at
-            same = self._times.get(path) == at
-            names[path] = self._names[path] if same else _called_in(_text(path))
+            if self._times.get(path) == at:
+                names[path], speaks = self._names[path], path in self._speaking
+            else:
+                text = _text(path)
+                names[path], speaks = _called_in(text), path.endswith(".py") and speaks_of_options(text)
+            speaking |= {path} if speaks else set()
         callers: dict[str, list[str]] = {}
         for path, called in names.items():
             for name in called:
                 callers.setdefault(name, []).append(path)
         # Another thread may read meanwhile: it sees the one or the other.
         is_same = times == self._times
-        self._times, self._names, self._callers = times, names, callers
+        self._times, self._names, self._callers, self._speaking = times, names, callers, frozenset(speaking)
         if not is_same:
             self._nearest = {}
 
     def completed(self, index: ModelIndex, text: str) -> ModelIndex:
-        """Return an index with calls of its classes elsewhere, for those that the file says nothing about."""
+        """Return an index with calls of its classes elsewhere, for those that the file says nothing about.
+
+        It has the values, too, that the project says its constructors may read.
+        """
+        if any(each.kind == "class" and not each.constructs for each in index.targets):
+            index = replace(index, settings=self._settings_for(index, text))
         parts = {each for each in index.parts if each in self._callers}
         if not parts:
             return index
@@ -137,6 +158,22 @@ class Calls:
                 break
         return constructs[:_MOST], inputs[:_MOST]
 
+    def _settings_for(self, index: ModelIndex, text: str) -> tuple[Setting, ...]:
+        """Return what the file and the files near it say about the values that its text reads, best first."""
+        others = [each for each in self._speaking if each != index.path and not _TEST.search(each)]
+        others.sort(key=lambda each: (not _TELLING.search(Path(each).stem), -_shared(each, index.path), each))
+        files = [(each, self._settings_in(each)) for each in others[:_MOST_READ]]
+        return tuple(best_first(text, [(index.path, list(index.settings)), *files], index.path))
+
+    def _settings_in(self, path: str) -> list[Setting]:
+        key = path, self._times.get(path, (0, 0))
+        if key not in self._settings:
+            if len(self._settings) >= _MOST_KEPT:
+                self._settings.clear()
+            tree = parse(path, _text(path))
+            self._settings[key] = settings_in(path, tree) if isinstance(tree, ast.Module) else []
+        return self._settings[key]
+
     def _wholes_of(self, name: str, path: str) -> tuple[Whole, ...]:
         """Return what makes instances of a class in other files, that of the nearest files first."""
         known = self._nearest
@@ -147,7 +184,7 @@ class Calls:
     def _nearest_of(self, name: str, path: str) -> tuple[Whole, ...]:
         files = [each for each in self._callers.get(name, ()) if each != path and each.endswith(".py")]
         files = [each for each in files if not _TEST.search(each)]
-        files.sort(key=lambda other: (-len(os.path.commonpath([other, path])), other))
+        files.sort(key=lambda other: (-_shared(other, path), other))
         found: list[Whole] = []
         for other in files[:_MOST_PARSED]:
             found += [Whole(other, each) for each in self._seen_in(other, name, path).makers]
@@ -163,6 +200,11 @@ class Calls:
                 self._seen.clear()
             self._seen[key] = _seen_in(path, _text(path), name, definition)
         return self._seen[key]
+
+
+def _shared(path: str, other: str) -> int:
+    """Return how long the path is of the folder that two files have in common."""
+    return len(os.path.commonpath([path, other]))
 
 
 def _called_in(text: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 from fxls.later import Later
 from fxls.text.edits import Carry
-from fxworker.wire import Construct, Inputs, Location, Problem, Provenance, Span, TraceTarget
+from fxworker.wire import Construct, Inputs, Location, Problem, Provenance, Setting, Span, TraceTarget
 
 ParameterKind: TypeAlias = Literal["positional", "keyword", "arguments", "keywords"]
 
@@ -143,7 +143,8 @@ class ModelIndex:
     """The targets and the named places of a file.
 
     `parsed` is False when the text has a syntax error, which `syntax_error` describes; the index is then that of the
-    last text that parsed, carried to the current one, or empty. `imported` are the full names that it imports.
+    last text that parsed, carried to the current one, or empty. `imported` are the full names that it imports;
+    `settings` is what it, and the project, say about values that constructors may read.
     """
 
     path: str
@@ -155,6 +156,7 @@ class ModelIndex:
     ignores: tuple[Ignore, ...] = ()
     syntax_error: Problem | None = None
     imported: frozenset[str] = frozenset()
+    settings: tuple[Setting, ...] = ()
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """Inputs that a search finds by what a model complained about: flags, pictures that belong together, lengths."""
 
-import time
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -121,23 +119,6 @@ def test_a_search_in_vain_ends_and_tells_why(module):
     inferred = infer_inputs(module, budget_s=1.0)
     assert not inferred.complete
     assert inferred.failures
-
-
-class Slow(nn.Linear):
-    """Takes longer to be looked at, the first time, than a search may."""
-
-    is_known = False
-
-    def named_modules(self, *args, **kwargs):
-        end = time.process_time() + 1.0 * (not self.is_known)
-        self.is_known = True
-        while time.process_time() < end:
-            pass
-        return super().named_modules(*args, **kwargs)
-
-
-def test_the_first_trial_has_its_time_however_long_the_model_took_to_read():
-    assert infer_inputs(Slow(4, 2), budget_s=0.1).complete
 
 
 class Pyramid(nn.Module):

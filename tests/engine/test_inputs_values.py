@@ -1,7 +1,5 @@
 """Inputs whose values matter: what goes wrong on real data is mended as what goes wrong without."""
 
-import time
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -173,41 +171,9 @@ class AtOdds(nn.Module):
 
 
 def test_a_model_whose_sizes_disagree_behind_values_is_not_fed():
-    inferred = infer_inputs(AtOdds(), budget_s=3.0)
+    inferred = infer_inputs(AtOdds(), budget_s=0.5)
     assert not inferred.complete
     assert any("cannot be multiplied" in each.error or "reduction dim" in each.error for each in inferred.failures)
-
-
-class Ponders(nn.Module):
-    """Refuses what is short, and takes its time over what is long: behind the place where it refused, or before."""
-
-    def __init__(self, behind):
-        super().__init__()
-        self.behind = behind
-        self.first = nn.Linear(4, 4)
-
-    def forward(self, x: Tensor):
-        if float(self.first(x).flatten()[0]) > 1e9:
-            return x
-        is_short = x.shape[1] < 32
-        if not (is_short or self.behind):
-            self.ponder()
-        for _ in range(9):
-            x = x.relu()
-        if is_short:
-            raise RuntimeError("the length must be at least 32")
-        self.ponder()
-        return x.relu()
-
-    def ponder(self):
-        end = time.process_time() + 1.0
-        while time.process_time() < end:
-            pass
-
-
-@pytest.mark.parametrize("behind", [True, False])
-def test_a_run_that_is_broken_off_counts_behind_where_others_failed(behind):
-    assert infer_inputs(Ponders(behind), budget_s=10.0).complete == behind
 
 
 class LooksFirst(nn.Module):

@@ -101,7 +101,7 @@ def test_a_convolutional_network(kind):
     assert ours == theirs
 
 
-@pytest.mark.parametrize("kinds", [*itertools.combinations_with_replacement(CHOICES, 2)], ids=str)
+@pytest.mark.parametrize("kinds", itertools.combinations_with_replacement(CHOICES, 2), ids=str)
 def test_sums(kinds):
     theirs, ours = (outcome(engine, Sums, kinds) for engine in ENGINES)
     # torch.fx's types hold generators where a result is a tuple.

@@ -232,9 +232,8 @@ class _Search:
             if candidate.priority > self.best[candidate.key]:
                 continue
             self.best[candidate.key] = -inf
+            limit = self.deadline + max(self.deadline - time.process_time(), _SHORTEST_TRIAL)
             loaded, begun = len(sys.modules), time.process_time()
-            # The first trial begins although reading the model may have taken all of the time.
-            limit = max(self.deadline, begun) + max(self.deadline - begun, _SHORTEST_TRIAL)
             outcome = probe(self.root, candidate.recipes, self._positional(candidate.recipes), limit)
             if len(sys.modules) > loaded:  # What torch loads for its first message is no time of the search.
                 self.deadline += time.process_time() - begun
@@ -276,8 +275,8 @@ class _Search:
         positional = self._positional(recipes)
         if is_small(self.root, recipes):
             draws = 1 if outcome.error is None else 2  # What reads values may take another way with others.
-            failure = run_for_values(self.root, recipes, positional, _LONGEST_RUN, outcome, draws=draws)
-            return None if failure is not None and self._would_go_on(failure) else failure
+            end = time.process_time() + _LONGEST_RUN
+            return run_for_values(self.root, recipes, positional, end, outcome, draws=draws)
         if outcome.error is None or not are_small(recipes):
             return None
         found = probe(self.root, recipes, positional, limit, real=True)
@@ -285,11 +284,6 @@ class _Search:
             # What looks at what is computed, to spare work, goes on without a look when it is compiled.
             found = probe(self.root, recipes, positional, limit, real=True, compiling=True)
         return None if found.accepted else found
-
-    def _would_go_on(self, failure: Outcome) -> bool:
-        """Whether a run on data just took too long, behind where others failed."""
-        is_of_time = isinstance(failure.error, TimeoutError)
-        return is_of_time and (self.fallback is None or failure.calls > self.fallback[2].calls)
 
     def _tuned(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:
         """Return inputs that fit better than some that fit, if there is time, and how a trial with them goes."""
