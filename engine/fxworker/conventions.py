@@ -45,6 +45,9 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(use|is|has|with|enable|return|apply|share)_\w+", ("True", "False")),
         (r"no_(blocks|heads|layers|transitions|recycles)\w*", ("2", "4", "1")),
         (r"no_(\w+_)?(bins|channels|angles|points|classes)", ("8", "64", "4")),
+        (r"axis|axes|\w+_axis", ("1", "-1", "0")),
+        (r"(\w+_)?batch_?size|bs", ("2", "4")),
+        (r"(\w+_)?seed", ("0",)),
         (r"(\w+_)?mult(iplier|s)?", ("2", "[1, 2]", "1", "4")),
         (r"_?target_?|class_path|(full_)?class_name", ("'torch.nn.Identity'",)),
         (r"(.*_)?(model|encoder|tokenizer|bert|lm)_(name_or_path|path_or_name|id|card)", ("'bert-base-uncased'",)),
@@ -77,7 +80,10 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             ("2", "1", "4"),
         ),
         (r"pad(ding)?", ("1",)),
-        (r"(?!norm_|act_)\w+_(layers|blocks|stages|depths?|levels)", ("2", "(2, 2)", "[2, 2, 2, 2]")),
+        (
+            r"(?!norm_|act_)\w+_(layers|blocks|stages|depths?|levels)|(\w+_)?(n|num|nb)_?(layer|block|stage|level)",
+            ("2", "(2, 2)", "[2, 2, 2, 2]"),
+        ),
         (r"l_?max|max_?l|(max_)?(ell|degree|order)", ("2", "1")),
         (r"groups|(n|num)_groups|cardinality", ("4", "1", "8")),
         (r"(n|num)_?heads?|heads?|nhead|h|attention_heads|num_attention_heads|kv_heads|num_kv_heads", ("4", "8", "1")),
@@ -122,7 +128,10 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
                 "'efficientnet_b0'",
             ),
         ),
-        (r"(n|num|number_of)_\w+|\w*(repeats?|iters?|iterations|steps|count|cells|hierarchies)", ("2", "4", "1")),
+        (
+            r"(max_)?(n|num|number|number_of)_\w+|\w*(repeats?|iters?|iterations|steps|count|cells|hierarchies)",
+            ("2", "4", "1"),
+        ),
         (
             r".*(channels?|planes|filters?|width|features?|dims?|size|units|hidden|nf|ngf|ndf|embd?|embed(ding)?s?|d_model|d_ff|inner|mlp)(_?\d+)?|(in|out|hidden|latent|embed|model|z|x|y|c|t|d|n)?_?dim\d?|[cdnmx]\d?",
             ("64", "(64, 64)", "[64, 64]"),

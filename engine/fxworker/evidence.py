@@ -73,6 +73,7 @@ class Use:
         turned: It is a record, and what it has in a place stands in a list with that of the others.
         apart: It has an attribute that no tensor has.
         array: It is an array of numpy's.
+        axis: It says along which axis tensors are worked on.
         titles: What its class is called, as expressions.
     """
 
@@ -90,6 +91,7 @@ class Use:
     turned: bool = False
     apart: bool = False
     array: bool = False
+    axis: bool = False
     titles: list[str] = field(default_factory=list[str])
 
     def note(self, kind: Kind) -> None:
@@ -130,6 +132,7 @@ class Use:
         self.turned = self.turned or other.turned
         self.apart = self.apart or other.apart
         self.array = self.array or other.array
+        self.axis = self.axis or other.axis
         self.titles += other.titles
 
 

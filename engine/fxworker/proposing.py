@@ -314,6 +314,8 @@ class Proposals:
 
     def _known(self, slot: Slot) -> list[str]:
         """Return what values of this name usually are, by its own name or that of a parameter which it becomes."""
+        if slot.use.axis:
+            return list(usual_values("axis"))
         # What a library calls it tells more than its own name.
         for name in sorted((slot.name, *slot.use.names), key=lambda each: not each.endswith("name_or_path")):
             known = usual_values(name)

@@ -18,8 +18,9 @@ from fxworker.choices import attribute_of, every_parameter_of, parameters_of
 from fxworker.conditions import note_attribute, note_cases, note_comparison, note_test
 from fxworker.evidence import GIVEN, METHODS, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
 from fxworker.known_calls import is_known_call, note_computed, note_numbers
+from fxworker.later import note_later
 from fxworker.receivers import Reading, Way, holds_data, positional
-from fxworker.surroundings import Surroundings, constructor_of, is_own_attribute, methods_of, tree_of
+from fxworker.surroundings import Surroundings, constructor_of, methods_of, tree_of
 
 _SPLITTING: Final = frozenset({"split", "rsplit", "partition", "rpartition"})
 
@@ -106,18 +107,8 @@ class _Reader(ast.NodeVisitor):
                 use.apart = True
 
     def read_methods(self, trees: Iterable[ast.FunctionDef]) -> None:
-        """Read how attributes that hold parameters are called later, and what is read from them."""
-        kept = {name: path for name, path in self._names.paths.items() if name.startswith("self.")}
-        for tree in trees:
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Call) and ast.unparse(node.func) in kept:
-                    use = self._names.use(kept[ast.unparse(node.func)])
-                    if "class" not in use.kinds:
-                        use.note("callable")
-                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in kept and _is_telling(node.attr):
-                    path = kept[ast.unparse(node.value)]
-                    self._names.use(path).note("object")
-                    self._names.use(f"{path}.{node.attr}")
+        """Read what the methods say of the attributes that hold parameters."""
+        note_later(trees, self._names, self._around)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Follow `self.x = x`, `a, b = pair` and `a, b = c, d`."""
@@ -483,11 +474,6 @@ def _has_axes(index: ast.expr) -> bool:
         or (isinstance(each, ast.Slice) and len(parts) > 1)
         for each in parts
     )
-
-
-def _is_telling(name: str) -> bool:
-    """Whether having an attribute says that something is an object of its own kind."""
-    return is_own_attribute(name) and name not in SHARED
 
 
 def _asked_of(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:

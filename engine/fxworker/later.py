@@ -1,0 +1,77 @@
+"""What the methods of a model say about the values that its constructor keeps: how `forward` uses `self.depths`.
+
+Only attributes that hold a parameter as it was given are looked at. What is only kept says nothing in a constructor.
+"""
+
+import ast
+from collections.abc import Iterable
+from typing import Final
+
+from fxworker.bindings import Bindings
+from fxworker.conditions import note_comparison
+from fxworker.evidence import SHARED, Use
+from fxworker.surroundings import Surroundings, is_own_attribute
+
+_GOING_OVER: Final = frozenset({"enumerate", "zip", "reversed", "len", "list", "tuple", "sorted"})
+"""Functions whose arguments have items."""
+
+_AXES: Final = frozenset({"dim", "axis"})
+"""What the parameter is called that says along which axis a tensor is worked on."""
+
+_ALONG: Final = frozenset({"squeeze", "unsqueeze", "size", "softmax", "log_softmax", "cumsum", "unbind", "flip"})
+"""Methods of tensors whose first argument says so."""
+
+
+def note_later(trees: Iterable[ast.FunctionDef], names: Bindings, around: Surroundings) -> None:
+    """Note what methods say about attributes that hold parameters.
+
+    Args:
+        trees: The methods.
+        names: Which names hold which parameters; what the methods say is added to what is known of these.
+        around: What names stand for.
+    """
+    before = names.paths
+    names.paths = {name: path for name, path in before.items() if name.startswith("self.")}
+    for node in (each for tree in trees for each in ast.walk(tree)) if names.paths else ():
+        match node:
+            case ast.Call():
+                _called(node, names)
+            case ast.Attribute(attr=name) if path := names.paths.get(ast.unparse(node.value)):
+                if is_own_attribute(name) and name not in SHARED:
+                    names.use(path).note("object")
+                    names.use(f"{path}.{name}")
+            case ast.Subscript(slice=ast.Constant(str(key))) if path := names.path(node.value):
+                names.use(path).note("mapping")
+                names.use(f"{path}.{key}")
+            case ast.For() | ast.comprehension() if path := names.path(node.iter):
+                names.use(path).note("sequence")
+            case ast.Compare():
+                note_comparison(node, names, around)
+            case _:
+                pass
+    names.paths = before
+
+
+def _called(call: ast.Call, names: Bindings) -> None:
+    """Note what a call says about what it calls, and about what it is given."""
+    path = names.paths.get(ast.unparse(call.func))
+    if path and "class" not in names.use(path).kinds:
+        names.use(path).note("callable")
+    given = [names.use(each) for each in map(names.path, call.args) if each]
+    match call.func:
+        case ast.Name(id=name) if name in _GOING_OVER:
+            for use in given:
+                use.note("sequence")
+        case ast.Attribute(attr=name) if name in _ALONG and len(call.args) == 1:
+            _are_axes(given)
+        case _:
+            pass
+    _are_axes(
+        names.use(names.path(each.value)) for each in call.keywords if each.arg in _AXES and names.path(each.value)
+    )
+
+
+def _are_axes(uses: Iterable[Use]) -> None:
+    for use in uses:
+        use.note("number")
+        use.axis = True
