@@ -10,12 +10,15 @@ import inspect
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from torch import Tensor, nn
 
 from fxworker.choices import attribute_of, literal
 from fxworker.packages import full_name
+
+_USED: Final = frozenset({"forward", "reset_parameters", "encode", "decode", "loss", "predict", "sample", "step"})
+"""What methods are called that models are used by."""
 
 
 def constructor_of(cls: Any) -> Any:
@@ -41,7 +44,7 @@ def tree_of(function: Any) -> ast.FunctionDef | None:
 def methods_of(cls: Any) -> Iterator[ast.FunctionDef]:
     """Yield the other methods of a class that its instances are used by."""
     for name, value in vars(cls).items() if isinstance(cls, type) else ():
-        if name in {"forward", "reset_parameters", "encode", "decode"} and inspect.isfunction(value):
+        if name in _USED and inspect.isfunction(value):
             tree = tree_of(value)
             if tree is not None:
                 yield tree
@@ -61,10 +64,16 @@ class Surroundings:
         self._cls = cls
         self._function = function
         self._own: dict[str, Any] = {}
+        self._tables: dict[str, ast.Dict] = {}
 
     def bind(self, name: str, node: ast.expr) -> None:
         """Note what a name of the function is assigned, if that is known: `block = Wide if wide else Narrow`."""
         found = self.value(node)
+        match node:
+            case (ast.Dict() as table) | ast.Call(args=[ast.Dict() as table], keywords=[]):
+                self._tables[name] = table
+            case _:
+                self._tables.pop(name, None)
         if callable(found):
             self._own[name] = found
         else:
@@ -84,6 +93,7 @@ class Surroundings:
 
     def keys(self, table: ast.expr) -> list[str]:
         """Return what a table may be asked for: the keys of a dictionary that is written out, or that is there."""
+        table = self._tables.get(ast.unparse(table), table)
         if isinstance(table, ast.Dict):
             return [ast.unparse(each) for each in table.keys if isinstance(each, ast.Constant)]
         found = self.value(table)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from fxworker.bindings import Bindings
 from fxworker.choices import attribute_of, every_parameter_of, parameters_of
 from fxworker.conditions import note_attribute, note_cases, note_comparison, note_test
+from fxworker.documented import note_documented
 from fxworker.evidence import GIVEN, METHODS, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
 from fxworker.known_calls import is_known_call, note_computed, note_numbers
 from fxworker.later import note_later
@@ -40,7 +41,9 @@ def usage_of(cls: Any) -> Usage:
     Args:
         cls: The class, or a function.
     """
-    return _read_of(cls, Way(), None).usage
+    found = _read_of(cls, Way(), None).usage
+    note_documented(cls, found)
+    return found
 
 
 def _read_of(cls: Any, way: Way, owner: Any) -> Reading:
@@ -124,8 +127,8 @@ class _Reader(ast.NodeVisitor):
                 self._names.turned_into(target, path)
             elif isinstance(target, ast.Name | ast.Attribute):
                 self._names.bind(ast.unparse(target), path, anew=_is_made_anew(target, node.value))
+                self._around.bind(ast.unparse(target), node.value)
                 if isinstance(target, ast.Name):
-                    self._around.bind(target.id, node.value)
                     self._gathered(target.id, node.value)
             else:
                 self.visit(target)

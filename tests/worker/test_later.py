@@ -49,6 +49,20 @@ class Looked(Kept):
         return x[: self.value["input"], : self.value["output"]]
 
 
+class Tabled(nn.Module):
+    def __init__(self, value):
+        super().__init__()
+        self.methods = {"mean": lambda x: x.mean(), "sum": lambda x: x.sum()}
+        self.method = self.methods[value]
+
+
+class TabledBelow(nn.Module):
+    def __init__(self, value):
+        super().__init__()
+        layers = nn.ModuleDict({"wide": nn.Linear(9, 9), "narrow": nn.Linear(3, 3)})
+        self.layer = layers[value]
+
+
 class OfAnother(Kept):
     def forward(self, value):
         return [each for each in value if each != "none"]
@@ -59,6 +73,7 @@ class OfAnother(Kept):
     [
         (Squeezing, "1"), (Opening, "1"), (Over, "[64, 64]"), (Counted, "[64, 64]"), (Chosen, "'poisson'"),
         (Looked, "{'input': 64, 'output': 64}"), (OfAnother, "64"),
+        (Tabled, "'mean'"), (TabledBelow, "'wide'"),
     ],
 )  # fmt: skip
 def test_what_a_method_does_with_it_says_what_it_is(cls, expected):
