@@ -125,6 +125,30 @@ async def test_folders_beyond_the_limit_are_polled(watcher, told, tmp_path, monk
     assert await told.next() == {paths[-1]}
 
 
+async def test_many_files_are_looked_at_a_few_at_a_time_and_told_together(watcher, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(watching, "_FOLDERS", 0)
+    monkeypatch.setattr(watching, "_POLL", 0.05)
+    monkeypatch.setattr(watching, "_AT_ONCE", 2)
+    looks, mark = [], watching._mark
+
+    def looked(path):
+        looks.append(asyncio.get_running_loop().time())
+        return mark(path)
+
+    monkeypatch.setattr(watching, "_mark", looked)
+    paths = [tmp_path / f"{number}.py" for number in range(9)]
+    for path in paths:
+        path.write_text("x = 1\n")
+    watcher.depend("one", map(str, paths))
+    looks.clear()
+    write(paths[0])
+    write(paths[8])
+    assert await told.next() == {str(paths[0]), str(paths[8])}
+    assert looks[8] - looks[0] > 3 * watching._BETWEEN
+    write(paths[4])
+    assert await told.next() == {str(paths[4])}
+
+
 async def test_a_file_that_is_given_the_time_of_the_one_before_has_changed(watcher, told, files, monkeypatch):
     monkeypatch.setattr(watching, "_FOLDERS", 0)
     monkeypatch.setattr(watching, "_POLL", 0.05)
