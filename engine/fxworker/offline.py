@@ -20,6 +20,7 @@ from torch import nn
 from torch.nn.modules.module import _IncompatibleKeys
 
 from fxworker.callers import is_dropped, is_guarded
+from fxworker.once import wrapped_once
 from fxworker.pretrained import models_are_made
 
 _WEIGHTS: Final = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth", ".pth.tar", ".safetensors")
@@ -142,12 +143,10 @@ def _downloading(fetch: Callable[..., Any], position: int) -> Callable[..., Any]
 def _replace(module: Any, name: str, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> bool:
     """Put a wrapper around a function of a module, and return whether it had none."""
     function = getattr(module, name, None)
-    if function is None or hasattr(function, "__fxls_wrapped__"):
-        return False
-    wrapped: Any = functools.wraps(function)(wrapper(function))
-    wrapped.__fxls_wrapped__ = True
-    setattr(module, name, wrapped)
-    return True
+    wrapped = wrapped_once(function, wrapper) if function is not None else None
+    if wrapped is not None:
+        setattr(module, name, wrapped)
+    return wrapped is not None
 
 
 def _fetching(fetch: Callable[..., Any]) -> Callable[..., Any]:

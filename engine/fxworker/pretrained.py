@@ -4,10 +4,11 @@ What is asked of a model here is its structure; the weights that go with a name 
 network its configuration is not known either: that which the library has by default for this kind of model stands in.
 """
 
-import functools
 import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
+
+from fxworker.once import wrapped_once
 
 _ABOUT_FETCHING: Final = frozenset(
     {
@@ -30,9 +31,8 @@ def models_are_made() -> bool:
     for module, owner, name, wrapper in _PLACES:
         found = getattr(sys.modules.get(module), owner, None)
         method = vars(found).get(name) if isinstance(found, type) else None
-        if isinstance(method, classmethod) and not hasattr(method.__func__, "__fxls_wrapped__"):
-            wrapped: Any = functools.wraps(method.__func__)(wrapper(method.__func__))
-            wrapped.__fxls_wrapped__ = True
+        wrapped = wrapped_once(method.__func__, wrapper) if isinstance(method, classmethod) else None
+        if wrapped is not None:
             setattr(found, name, classmethod(wrapped))
             is_new = True
     return is_new
