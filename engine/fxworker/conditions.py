@@ -12,7 +12,7 @@ def note_comparison(node: ast.Compare, names: Bindings, around: Surroundings) ->
     sides = [node.left, *node.comparators]
     for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
         for side, other in ((left, right), (right, left)):
-            path = names.path(side)
+            path = names.path(_in_words(side))
             named = names.path(_asked_its_class(side))
             if named and isinstance(other, ast.Constant) and isinstance(other.value, str):
                 names.use(named).titles.append(repr(other.value))
@@ -48,6 +48,15 @@ def note_attribute(test: ast.expr, names: Bindings) -> None:
             pass
 
 
+def _in_words(node: ast.expr) -> ast.expr:
+    """Return what a text is made of without regard to its case: `mode` for `mode.lower()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="lower" | "upper" | "strip" | "casefold"), args=[]):
+            return value
+        case _:
+            return node
+
+
 def _asked_its_class(node: ast.expr) -> ast.expr:
     """Return what is asked for the name of its class, None where nothing is: `space.__class__.__name__`."""
     match node:
@@ -62,7 +71,9 @@ def _asked_its_class(node: ast.expr) -> ast.expr:
 
 def _compared(use: Use, operator: ast.cmpop, other: ast.expr, around: Surroundings, *, reverse: bool) -> None:
     if isinstance(operator, ast.Is | ast.IsNot):
-        use.optional = True
+        members = [*around.constants([other])] if not isinstance(other, ast.Constant) else []
+        use.literals += members
+        use.optional |= not members
     elif isinstance(operator, ast.In | ast.NotIn) and not reverse:
         items = other.elts if isinstance(other, ast.Tuple | ast.List | ast.Set) else []
         use.literals += [*around.constants(items)] or around.keys(other)

@@ -30,6 +30,11 @@ def holds_configuration(name: str) -> bool:
     return any(each in _FORMAT or _CONFIGURATION.fullmatch(each) for each in words)
 
 
+def is_table_called(name: str) -> bool:
+    """Whether something is called as a table is that is gone over, and counted, as lists are: `word2idx`."""
+    return any(each.startswith("{") for each in usual_values(name))
+
+
 def usual_values(name: str) -> tuple[str, ...]:
     """Return what a parameter of this name usually takes, as expressions, best first; empty for an unusual name."""
     for each in dict.fromkeys((name, name.lower())):
@@ -46,6 +51,8 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"no_(blocks|heads|layers|transitions|recycles)\w*", ("2", "4", "1")),
         (r"no_(\w+_)?(bins|channels|angles|points|classes)", ("8", "64", "4")),
         (r"axis|axes|\w+_axis", ("1", "-1", "0")),
+        (r"\w+?(2|_to_)(idx|ids?|index|indices|ix|int|num)", ("{'<pad>': 0, '<unk>': 1, 'a': 2, 'b': 3}",)),
+        (r"(idx|ids?|index|ix|int|num)(2|_to_)\w+", ("{0: '<pad>', 1: '<unk>', 2: 'a', 3: 'b'}",)),
         (r"(\w+_)?batch_?size|bs", ("2", "4")),
         (r"(\w+_)?seed", ("0",)),
         (r"(\w+_)?mult(iplier|s)?", ("2", "[1, 2]", "1", "4")),

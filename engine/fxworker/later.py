@@ -35,7 +35,7 @@ def note_later(trees: Iterable[ast.FunctionDef], names: Bindings, around: Surrou
     for node in (each for tree in trees for each in ast.walk(tree)) if names.paths else ():
         match node:
             case ast.Call():
-                _called(node, names)
+                _called(node, names, around)
             case ast.Attribute(attr=name) if path := names.paths.get(ast.unparse(node.value)):
                 if is_own_attribute(name) and name not in SHARED:
                     names.use(path).note("object")
@@ -45,6 +45,8 @@ def note_later(trees: Iterable[ast.FunctionDef], names: Bindings, around: Surrou
                 names.use(f"{path}.{key}")
             case ast.For() | ast.comprehension() if path := names.path(node.iter):
                 names.use(path).note("sequence")
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() as table):
+                around.bind(name, table)
             case ast.Compare():
                 note_comparison(node, names, around)
             case _:
@@ -52,13 +54,15 @@ def note_later(trees: Iterable[ast.FunctionDef], names: Bindings, around: Surrou
     names.paths = before
 
 
-def _called(call: ast.Call, names: Bindings) -> None:
+def _called(call: ast.Call, names: Bindings, around: Surroundings) -> None:
     """Note what a call says about what it calls, and about what it is given."""
     path = names.paths.get(ast.unparse(call.func))
     if path and "class" not in names.use(path).kinds:
         names.use(path).note("callable")
     given = [names.use(each) for each in map(names.path, call.args) if each]
     match call.func:
+        case ast.Attribute(value=table, attr="get") if given and call.args:
+            given[0].literals += around.keys(table)
         case ast.Name(id=name) if name in _GOING_OVER:
             for use in given:
                 use.note("sequence")

@@ -27,8 +27,9 @@ from fxworker.choices import (
     literal,
     owner_of,
     parameters_of,
+    required_parameters,
 )
-from fxworker.conventions import FILE, is_configuration, usual_values
+from fxworker.conventions import FILE, is_configuration, is_table_called, usual_values
 from fxworker.evidence import GIVEN, Kind, Usage, Use, fields_of
 from fxworker.examples import FEW, lists_of, spaces
 from fxworker.having import lacked_by_all
@@ -85,7 +86,9 @@ class Slot:
         """What its value must be, as far as the constructor shows: what is gone over may be a mapping."""
         if self.use.kind == "sequence" and self.hint is str:
             return "string"
-        is_mapping = self.use.kind == "sequence" and (self.hint is dict or typing.get_origin(self.hint) in MAPPINGS)
+        is_mapping = self.use.kind == "sequence" and (
+            self.hint is dict or typing.get_origin(self.hint) in MAPPINGS or is_table_called(self.name)
+        )
         return "mapping" if is_mapping else self.use.kind
 
     @property
@@ -355,7 +358,11 @@ class Proposals:
 
     def _set(self, slot: Slot, said: Sequence[Value]) -> list[Value]:
         """Return what the project says about a place, unless the code says otherwise."""
-        known = self._settings.of(slot.path, getattr(self._root, "__name__", "")) if not _ITEM.search(slot.path) else []
+        if _ITEM.search(slot.path):
+            return []
+        # Sizes of one model go together.
+        together = required_parameters(self._root) if "." not in slot.path else ()
+        known = self._settings.of(slot.path, getattr(self._root, "__name__", ""), together)
         texts = [each for each in said if isinstance(each, str) and fits("string", each)]
         return [each for each in known if _may_hold(slot, each) and not (texts and each not in texts)]
 

@@ -13,7 +13,7 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -66,17 +66,20 @@ class Settings:
             files.setdefault(each.location.path, []).append(each)
         return sorted(files.values(), key=lambda each: -_known(each, words))
 
-    def of(self, path: str, title: str) -> list[str]:
+    def of(self, path: str, title: str, together: Collection[str] = ()) -> list[str]:
         """Return what a place may hold by what the project says, as literals, the likeliest first.
 
         Args:
             path: The place, as `config.model.width`.
             title: What the class is called that reads it: its section says most.
+            together: The names of what has to go together: a file that knows less than half of them does not count.
         """
         *around, name = path.lower().split(".")
         titles = {each.lower() for each in _PARTS.findall(title) if len(each) >= _SHORTEST}
         ranked: list[tuple[int, int, int, int, str]] = []
         for at, file in enumerate(self._files if self._path else ()):
+            if together and 2 * _known(file, frozenset(together)) < len(together):
+                continue
             for each in file:
                 *sections, last = each.name.lower().split(".")
                 if last == name:

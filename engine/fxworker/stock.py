@@ -37,7 +37,7 @@ UNKNOWN: Final[tuple[Value, ...]] = (
 )  # fmt: skip
 
 
-def fits(kind: Kind | None, value: Value) -> bool:
+def fits(kind: Kind | None, value: Value) -> bool:  # noqa: PLR0911 — One for each kind.
     """Whether an expression may be of a kind; one that is not known is of any."""
     if kind is None or isinstance(value, Group):
         return True
@@ -49,6 +49,8 @@ def fits(kind: Kind | None, value: Value) -> bool:
             return isinstance(found, str)
         case "sequence":
             return isinstance(found, list | tuple)
+        case "mapping":
+            return isinstance(found, dict) and bool(found)
         case "flag":
             return isinstance(found, bool | type(None))
         case "class":

@@ -97,9 +97,18 @@ class Surroundings:
         if isinstance(table, ast.Dict):
             return [ast.unparse(each) for each in table.keys if isinstance(each, ast.Constant)]
         found = self.value(table)
+        if isinstance(found, enum.EnumType):
+            return [repr(each) for each in found.__members__][:12]
         if isinstance(found, Mapping | list | tuple | set | frozenset):
             return [repr(each) for each in found if isinstance(each, str | int)][:12]
         return []
+
+    def members(self, node: ast.expr) -> list[str]:
+        """Return the values of an enumeration that a name stands for, which it is called with; none for another."""
+        found = self.value(node)
+        members: list[Any] = [*found.__members__.values()] if isinstance(found, enum.EnumType) else []
+        values = [each.value for each in members]
+        return [repr(each) for each in values if isinstance(each, str | int)]
 
     def value(self, node: ast.expr) -> Any:
         """Return what a name that does not come from the constructor stands for, None where that is not known."""

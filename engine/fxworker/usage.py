@@ -385,6 +385,8 @@ class _Reader(ast.NodeVisitor):
 
     def _handed(self, call: ast.Call, name: str) -> None:
         """Note what a value is handed to: as which parameter, and what is known about that."""
+        for path in filter(None, map(self._names.path, call.args[:1])):
+            self._names.use(path).literals += self._around.members(call.func)
         named = [(each.arg, each.value) for each in call.keywords if each.arg is not None]
         # `Base.__init__(self, dim)` is given the object first.
         bound = name.endswith(".__init__") and not name.startswith("super(")

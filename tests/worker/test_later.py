@@ -1,8 +1,11 @@
 """Arguments that only the methods of a model say anything about: the constructor does no more than to keep them."""
 
+import enum
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
+import torch
 from torch import nn
 
 from fxworker.arguments import Search
@@ -63,6 +66,17 @@ class TabledBelow(nn.Module):
         self.layer = layers[value]
 
 
+class Got(Kept):
+    def forward(self, x):
+        losses = {"mse": torch.nn.functional.mse_loss, "l1": torch.nn.functional.l1_loss}
+        return losses.get(self.value)(x, x)
+
+
+class Kind(enum.Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+
 class OfAnother(Kept):
     def forward(self, value):
         return [each for each in value if each != "none"]
@@ -73,7 +87,7 @@ class OfAnother(Kept):
     [
         (Squeezing, "1"), (Opening, "1"), (Over, "[64, 64]"), (Counted, "[64, 64]"), (Chosen, "'poisson'"),
         (Looked, "{'input': 64, 'output': 64}"), (OfAnother, "64"),
-        (Tabled, "'mean'"), (TabledBelow, "'wide'"),
+        (Got, "'mse'"), (Tabled, "'mean'"), (TabledBelow, "'wide'"),
     ],
 )  # fmt: skip
 def test_what_a_method_does_with_it_says_what_it_is(cls, expected):
@@ -91,3 +105,54 @@ class Batched(nn.Module):
 def test_names_say_how_much():
     expression, _ = Search("Batched", Batched, {"Batched": Batched}, partial(attempt, real=False)).run()
     assert expression == "Batched(batch_size=2, seed=0, number_of_series=2, dec_num_layer=2)"
+
+
+class OneOf(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        if kind is Kind.LARGE:
+            self.fc = nn.Linear(9, 9)
+        else:
+            raise ValueError(kind)
+
+
+class ByName(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.kind = Kind[config.kind]
+
+
+class ByValue(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = Kind(kind)
+
+
+class InAnyCase(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        if config.head.lower() == "regression":
+            self.head = nn.Linear(config.width, 1)
+
+
+WORDS = {"<pad>": 0, "<unk>": 1, "a": 2, "b": 3}
+
+
+class Words(nn.Module):
+    def __init__(self, char2idx, id_to_tag):
+        super().__init__()
+        self.embed = nn.Embedding(len(char2idx), len(id_to_tag))
+
+
+@pytest.mark.parametrize(
+    ("cls", "expected"),
+    [
+        (OneOf, "kind=Kind.LARGE"), (ByName, "config=SimpleNamespace(kind='SMALL')"), (ByValue, "kind='small'"),
+        (InAnyCase, "config=SimpleNamespace(head='regression', width=64)"),
+        (Words, f"char2idx={WORDS}, id_to_tag={ {at: word for word, at in WORDS.items()} }"),
+    ],
+)  # fmt: skip
+def test_what_a_constructor_compares_and_looks_up(cls, expected):
+    scope = {cls.__name__: cls, "Kind": Kind, "SimpleNamespace": SimpleNamespace}
+    expression, _ = Search(cls.__name__, cls, scope, partial(attempt, real=False)).run()
+    assert expression == f"{cls.__name__}({expected})"

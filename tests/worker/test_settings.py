@@ -47,6 +47,13 @@ class Decoder(nn.Module):
         self.rates = [rate + 1 for rate in rates]
 
 
+class Several(nn.Module):
+    def __init__(self, width, heads, depth, classes):
+        super().__init__()
+        self.fc = nn.Linear(width // heads * heads, classes)
+        self.depth = depth
+
+
 def said(*pairs):
     return Settings([Setting(name, expression, PLACE) for name, expression in pairs], __file__)
 
@@ -68,6 +75,8 @@ def search(cls, settings):
          "Sections(cfg=SimpleNamespace(encoder=SimpleNamespace(width=5), decoder=SimpleNamespace(width=6)))"),
         (Decoder, [("EncoderConfig.width", "5"), ("DecoderConfig.width", "6"), ("rates", "[0.5]"), ("kind", "0.5")],
          "Decoder(width=6, rates=[0.5], kind=64)"),
+        (Several, [("heads", "3")], "Several(width=64, heads=4, depth=2, classes=64)"),
+        (Several, [("heads", "3"), ("width", "9")], "Several(width=9, heads=3, depth=2, classes=64)"),
     ],
 )  # fmt: skip
 def test_what_the_project_says_comes_first_where_it_fits(cls, pairs, expected):
