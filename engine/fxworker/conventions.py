@@ -51,6 +51,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"no_(blocks|heads|layers|transitions|recycles)\w*", ("2", "4", "1")),
         (r"no_(\w+_)?(bins|channels|angles|points|classes)", ("8", "64", "4")),
         (r"axis|axes|\w+_axis", ("1", "-1", "0")),
+        (r"itos", ("['<pad>', '<unk>', 'a', 'b']",)),
         (r"\w+?(2|_to_)(idx|ids?|index|indices|ix|int|num)", ("{'<pad>': 0, '<unk>': 1, 'a': 2, 'b': 3}",)),
         (r"(idx|ids?|index|ix|int|num)(2|_to_)\w+", ("{0: '<pad>', 1: '<unk>', 2: 'a', 3: 'b'}",)),
         (r"(\w+_)?batch_?size|bs", ("2", "4")),

@@ -37,6 +37,8 @@ _INITIALISING: Final = re.compile(r"\binit\.\w+_$")
 _TAKING: Final[dict[str, tuple[Kind, Kind | None]]] = {
     "ModuleList": ("sequence", "callable"),
     "ModuleDict": ("mapping", "callable"),
+    "__dict__.update": ("mapping", None),
+    "vars(self).update": ("mapping", None),
     ".join": ("sequence", "string"),
     "import_module": ("string", None),
 }

@@ -266,6 +266,9 @@ class Mending:
     def _with_field(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with a field more, in the group that an error misses it in."""
         choice = {path: Group("mapping") if path and each == "{}" else each for path, each in choice.items()}
+        if complaint.got == getattr(self._root.cls, "__name__", "") and complaint.owner is None:
+            # What its constructor does not assign itself it may assign by the names in a table: `setattr(self, k, v)`.
+            yield from self._with_own(choice, complaint.lacks)
         groups = [path for path, each in choice.items() if path and isinstance(each, Group) and each.style != "call"]
         known = [(path, frozenset(fields_in(choice, path))) for path in groups]
         fitting = [path for path, fields in known if complaint.owner == fields]
@@ -290,6 +293,18 @@ class Mending:
             elif complaint.got == "dict" and choice[path] == Group("mapping"):
                 # It has the entry, and is asked for an attribute.
                 yield 0.0, {**choice, path: Group("mapping", OPTIONS)}
+
+    def _with_own(self, choice: Choice, name: str) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with an entry more, in each of the tables that the outermost call is given."""
+        for path in [each for each in choice if each and "." not in each]:
+            value, inner = choice[path], joined(path, name)
+            is_table = (isinstance(value, Group) and value.style == "mapping") or fits("mapping", value)
+            if is_table and inner not in choice:
+                # Entries whose names nobody asked for go.
+                known = isinstance(value, Group) and not value.size
+                changed = dict(choice) if known else self._with(choice, path, Group("mapping"))
+                changed[inner] = "None"
+                yield 0.0, self._with(changed, inner, self._proposed(changed, inner)[0])
 
     def _with_fields_of(
         self, choice: Choice, path: str, reader: tuple[type, str]

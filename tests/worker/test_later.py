@@ -156,3 +156,40 @@ def test_what_a_constructor_compares_and_looks_up(cls, expected):
     scope = {cls.__name__: cls, "Kind": Kind, "SimpleNamespace": SimpleNamespace}
     expression, _ = Search(cls.__name__, cls, scope, partial(attempt, real=False)).run()
     assert expression == f"{cls.__name__}({expected})"
+
+
+class ByTable(nn.Module):
+    def __init__(self, params):
+        super().__init__()
+        for name, value in params.items():
+            setattr(self, name, value)
+        self.fc = nn.Linear(self.input_dim, self.num_classes)
+
+
+class Updated(nn.Module):
+    def __init__(self, width, params):
+        super().__init__()
+        self.__dict__.update(params)
+        self.fc = nn.Linear(width, self.num_classes)
+
+
+class Missing(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, self.num_classes)
+
+
+@pytest.mark.parametrize(
+    ("cls", "expected"),
+    [
+        (ByTable, "ByTable(params={'input_dim': 64, 'num_classes': 10})"),
+        (Updated, "Updated(width=64, params={'num_classes': 10})"),
+    ],
+)
+def test_what_a_table_gives_to_the_model_itself(cls, expected):
+    expression, _ = Search(cls.__name__, cls, {cls.__name__: cls}, partial(attempt, real=False)).run()
+    assert expression == expected
+
+
+def test_what_nothing_gives_to_the_model_is_its_own_mistake():
+    assert Search("Missing", Missing, {"Missing": Missing}, partial(attempt, real=False)).run() is None
