@@ -69,6 +69,12 @@ class Case:
         return str(node.target) if node is not None and is_input else ""
 
     @property
+    def index(self) -> str:
+        """The index into a tensor that asks it for its length to see what it is; else nothing."""
+        owner, _, rest = self.expression.rpartition("[")
+        return rest.removesuffix("]") if owner and rest.endswith("]") else ""
+
+    @property
     def metadata(self) -> str:
         """Which metadata decides: `shapes`, `dtypes` or `devices`."""
         words = {"dtype": "dtypes", "device": "devices", "is_cuda": "devices", "is_cpu": "devices"}
@@ -127,6 +133,8 @@ def _dynamic_bool(case: Case) -> str:
 
 
 def _dynamic_length(case: Case) -> str:
+    if case.index:
+        return f"`{case.expression}` takes items of a tensor that is not in the graph by `{case.index}`, which is symbolic"
     return f"`{case.expression}` asks for a length, but {_reason(case)}"
 
 
@@ -245,6 +253,9 @@ def _file_of(error: BaseException) -> str:
 
 
 def _for_length(case: Case) -> list[str]:
+    if case.index:
+        owner = case.expression.rpartition("[")[0]
+        return [f"`torch.index_select({owner}, 0, {case.index})` is recorded in the graph", *_keep_out(case)]
     if case.expression.startswith(_TENSORS):
         # torch asks each item for its own, in case it is a list, too.
         return ["`torch.stack([…])` makes one tensor of several that are in the graph", *_keep_out(case)]

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from torch import nn
 
+from fxengine.errors import text_of
 from fxengine.syntax import tree_of
 from fxworker.absences import ABSENCES, NOWHERE, STAR
 from fxworker.arrays import SQUARE, shape_told
@@ -162,6 +163,11 @@ class _AbsentModel(nn.Module):
 def lacks_base(value: Any) -> bool:
     """Whether what a value has not may be what a base that is absent has."""
     return isinstance(value, _AbsentModel)
+
+
+def speaks_of_stand_in(error: BaseException) -> bool:
+    """Whether an exception names the class of something that stands in for what is absent."""
+    return f"<class '{__package__}." in text_of(error)
 
 
 @lru_cache(maxsize=256)

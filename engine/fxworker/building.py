@@ -18,9 +18,9 @@ import torch
 from torch import nn
 
 from fxengine.classification import Moment, moments_of
-from fxengine.errors import text_of
+from fxengine.errors import kept_in, text_of
 from fxengine.source import is_user_file
-from fxengine.syntax import nodes_around
+from fxengine.syntax import nodes_around, tree_of
 from fxworker.absent import is_array
 from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
@@ -35,7 +35,7 @@ from fxworker.lacking import unmade
 from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
 from fxworker.makers import functions_making, made_in, methods_making, scope_with, settings_of, with_configurations
-from fxworker.meta import OnMeta
+from fxworker.meta import OnMeta, speaks_of_meta
 from fxworker.offline import without_weights
 from fxworker.packages import with_packages
 from fxworker.slicing import names_in
@@ -200,24 +200,26 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
 
 def _attempted(build_it: Callable[[], Any], *, real: bool) -> Any:
     """Do what `attempt` says."""
+    on_meta = OnMeta(values_on_cpu=True)
     try:
-        with OnMeta(values_on_cpu=True):
+        with on_meta:
             return with_stars(build_it)
     except Exception as error:  # noqa: BLE001 — User code; what it needs of meta tensors shows in any exception.
         first = error
-    if isinstance(first, NameError | ImportError | RecursionError):
+    # Code that asks a tensor without values for some cannot be built otherwise, whatever it makes of the refusal.
+    of_meta = on_meta.has_refused or speaks_of_meta(first)
+    if isinstance(first, NameError | ImportError | RecursionError) and not on_meta.has_refused:
         raise first
-    # Code that asks a tensor without values for some cannot be built otherwise.
-    of_meta = "meta" in text_of(first).lower()
     real, told = real or of_meta, first
     for context in (OnMeta(), contextlib.nullcontext()) if real else (OnMeta(),):
         try:
             with context:
                 return build_it()
         except Exception as error:  # noqa: BLE001 — As above.
-            if _same(error, first) and "meta" not in text_of(error).lower():
+            refused = speaks_of_meta(error) or (isinstance(context, OnMeta) and context.has_refused)
+            if _same(error, first) and not refused:
                 break
-            if of_meta and "meta" not in text_of(error).lower():
+            if of_meta and not refused:
                 # What it says with values is what its arguments lack.
                 told = error
     raise told
@@ -277,8 +279,37 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
         if make is attempt:
             return _set_up(root, construct)
         return _evaluate(construct, scope_with(names_in(expression), loaded, scope), make)
+    if search.error is not None and _is_unknown_name(search.error, loaded):
+        return Unbuilt(Construct(search.tried, "inferred"), search.error)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
+
+
+def _is_unknown_name(error: BaseException, loaded: Loaded) -> bool:
+    """Whether the file itself uses a name that it gives to nothing, which is wrong with any arguments."""
+    name = kept_in(error, NameError, "name") if type(error) is NameError else None
+    moments = moments_of(error.__traceback__)
+    if not isinstance(name, str) or not moments or moments[-1].path != loaded.module.__file__:
+        return False
+    tree = tree_of(moments[-1].path)
+    return tree is not None and not _may_bind(tree, name)
+
+
+def _may_bind(tree: ast.Module, name: str) -> bool:
+    """Whether a module gives a name to something anywhere; what a star imports is there, or stood in for."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.alias(name=imported, asname=other) if name in {other, imported.partition(".")[0]}:
+                return True
+            case ast.Name(id=bound, ctx=ast.Store()) | ast.arg(arg=bound) if bound == name:
+                return True
+            case ast.FunctionDef(name=bound) | ast.ClassDef(name=bound) if bound == name:
+                return True
+            case ast.Call(func=ast.Name(id="globals" | "exec" | "setattr")):
+                return True
+            case _:
+                pass
+    return False
 
 
 def in_wholes(target: TraceTarget, loaded: Loaded, make: _Maker = attempt) -> Built | None:
@@ -385,9 +416,13 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
 
     It did so if it raised by `raise` or `assert`, a check of its own and no mistake, looked in vain into `**kwargs` or
     handed them on to a constructor that needs some, or could not do with a default: with None, with nothing where there
-    must be something, or with the name of a file that is not there.
+    must be something, with what leaves out every branch that makes a variable, or with the name of a file that is not
+    there.
     """
     if isinstance(error, TypeError) and " missing " in text_of(error):
+        return True
+    if isinstance(error, UnboundLocalError):
+        # None of the branches was taken that make what it needs.
         return True
     defaults = [each.default for each in handed_parameters_of(cls).values()]
     if isinstance(error, TypeError | AttributeError) and "NoneType" in text_of(error):

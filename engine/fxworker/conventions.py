@@ -18,6 +18,10 @@ _CONFIGURATION: Final = re.compile(
 _FORMAT: Final = frozenset({"yaml", "yml", "json", "toml"})
 
 
+_COUNTED: Final = re.compile(r"(n|num)_[a-z_]+_(states?|heads?|ctx|embd?|units|channels?|filters?|feat(?:ure)?s?)")
+"""Names of numbers whose last word says what is counted, and the others of which part: `n_text_state`."""
+
+
 def is_configuration(name: str) -> bool:
     """Whether a parameter, a class or a table is called as configurations are: `opt`, `NetConfig`, `MODEL_CONFIGS`."""
     words = _WORD.findall(name)
@@ -37,7 +41,8 @@ def is_table_called(name: str) -> bool:
 
 def usual_values(name: str) -> tuple[str, ...]:
     """Return what a parameter of this name usually takes, as expressions, best first; empty for an unusual name."""
-    for each in dict.fromkeys((name, name.lower())):
+    told = _COUNTED.fullmatch(name.lower())
+    for each in dict.fromkeys((f"{told[1]}_{told[2]}", name) if told is not None else (name, name.lower())):
         found = next((values for pattern, values in _NAMED if pattern.fullmatch(each)), ())
         if found:
             return found
@@ -82,7 +87,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"irreps(_\w+)?|\w+_irreps(_\w+)?", ("'8x0e + 8x1o'", "'8x0e'")),
         (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
         (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
-        (r"(\w+_)?kernel(_?sizes?)?|ks|k", ("3", "(3, 3)")),
+        (r"(\w+_)?(kernel(_?sizes?)?|k(er)?_?(size|sz))|ks|k", ("3", "(3, 3)")),
         (
             r"(\w+_)?strides?|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
             ("2", "1", "4"),

@@ -1,7 +1,7 @@
 """Example inputs for a traced model, and what they tell: the shapes of its values, and what a call of it costs."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +14,7 @@ from fxengine.exploration import Diagnosis
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs, infer_inputs
+from fxengine.node import Node
 from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.measuring import bind_placeholders
@@ -230,8 +231,31 @@ class Feeder:
         found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.usable:
             return Fed(searched=True, unknown=_unknown(found), in_vain=found)
-        shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs, self.sources.root))
+        left_out = self._left_out(module, found)
+        if left_out and self.finder.found is None:
+            found = self._fuller(module, found, left_out)
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
+
+    def _left_out(self, module: GraphModule, found: InferredInputs) -> frozenset[str]:
+        """Note the shapes for some inputs, and return the optional ones that are left out and that the graph needs.
+
+        What asks `mask is not None` is told by a symbolic value that it is there, whatever it is by default.
+        """
+        values = bind_placeholders(module, found.args, found.kwargs, self.sources.root)
+        report, _ = shapes_and_costs(module, values)
+        placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+        absent = {node for node, value in zip(placeholders, values, strict=False) if value is None}
+        behind = _behind(failure.node for failure in report.failures)
+        return frozenset(str(node.target) for node in absent & behind)
+
+    def _fuller(self, module: GraphModule, found: InferredInputs, left_out: frozenset[str]) -> InferredInputs:
+        """Return inputs that leave out nothing which the graph needs; those that were found, where there are none."""
+        graph = self.diagnosis.graph
+        fuller = infer_inputs(self.sources.root, graph, budget_s=_SECONDS / 2, wanted=left_out)
+        if fuller.usable and left_out <= fuller.recipes.keys() and not self._left_out(module, fuller):
+            return fuller
+        self._left_out(module, found)
+        return found
 
     def _try(self, module: GraphModule, inputs: Inputs) -> Fed | None:
         """Feed one choice of inputs; None where they cannot be made, or are only inferred and do not fit."""
@@ -257,6 +281,17 @@ class Feeder:
             return model_cost(self.sources.root, *arguments).flops
         except Exception:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
             return None
+
+
+def _behind(nodes: Iterable[Node]) -> set[Node]:
+    """Return all nodes that some nodes follow from, and these themselves."""
+    found, todo = set[Node](), list(nodes)
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += node.all_input_nodes
+    return found
 
 
 def _unknown(found: InferredInputs) -> Unknown | None:

@@ -16,6 +16,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from fxengine.errors import text_of
 from fxworker.accelerators import is_accelerator
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -92,10 +93,14 @@ class OnMeta(TorchFunctionMode):
 
     With `values_on_cpu` only tensors that are filled uniformly or at random go there; those that carry values, such as
     `torch.linspace` or a counter, are real ones on the CPU.
+
+    Attributes:
+        has_refused: Whether torch has refused to do something without values, which code may have caught.
     """
 
     def __init__(self, *, values_on_cpu: bool = False) -> None:
         super().__init__()
+        self.has_refused = False
         self._to_meta = _FILLED if values_on_cpu else _FILLED | _VALUED
         self._to_cpu = _VALUED if values_on_cpu else frozenset[Any]()
         self._may_count = _COUNTING if values_on_cpu else frozenset[Any]()
@@ -127,7 +132,16 @@ class OnMeta(TorchFunctionMode):
                 return args[0]
         elif is_accelerator(kwargs.get("device")):
             del kwargs["device"]
-        return _called(func, args, kwargs)
+        try:
+            return _called(func, args, kwargs)
+        except RuntimeError as error:
+            self.has_refused |= speaks_of_meta(error)
+            raise
+
+
+def speaks_of_meta(error: BaseException) -> bool:
+    """Whether an exception says that it is for want of values."""
+    return "meta" in text_of(error).lower()
 
 
 def _called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -86,6 +86,9 @@ class Slot:
         """What its value must be, as far as the constructor shows: what is gone over may be a mapping."""
         if self.use.kind == "sequence" and self.hint is str:
             return "string"
+        if self.use.kind == "sequence" and self.hint in {int, float}:
+            # Some layers take a size as well as several.
+            return "number"
         is_mapping = self.use.kind == "sequence" and (
             self.hint is dict or typing.get_origin(self.hint) in MAPPINGS or is_table_called(self.name)
         )

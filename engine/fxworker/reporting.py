@@ -16,7 +16,7 @@ from torch.nn import Module
 
 from fxengine.capturing.dimensions import misfit
 from fxengine.classification import moments_of
-from fxengine.errors import RULES, Rule
+from fxengine.errors import RULES, DynamicIteration, DynamicLength, Rule
 from fxengine.exploration import Guard as EngineGuard
 from fxengine.exploration import TracingProblem
 from fxengine.graph import Graph
@@ -409,9 +409,15 @@ class Reporter:
         )
 
     def merged(self, problems: Sequence[Problem]) -> tuple[Problem, ...]:
-        """Return problems with those of the same site, reached by several instances, as one that names them."""
+        """Return problems with those of the same site, reached by several instances, as one that names them.
+
+        What is asked for its length and then for its items by one expression is one problem.
+        """
         found: dict[tuple[str, Location, str], Problem] = {}
+        measured = {each.location for each in problems if each.code == DynamicLength.code}
         for problem in problems:
+            if problem.code == DynamicIteration.code and problem.location in measured:
+                continue
             key = (problem.code, problem.location, problem.message)
             first = found.get(key)
             instances = problem.instances if first is None else (*first.instances, *problem.instances)
@@ -480,7 +486,8 @@ def _instead(failure: Failure, otherwise: str) -> str:
 def _explained(problem: Problem, error: BaseException) -> Problem:
     """Return a problem with what the sandbox, or the closed network, had to do with it."""
     if any(isinstance(each, ConnectionRefusedError) and each.args == (NO_NETWORK,) for each in sandbox.chain(error)):
-        return replace(problem, hint="no setting opens the network: let it read a local copy, or do without")
+        hint = "no setting opens the network: let it read a local copy, or do without"
+        return replace(problem, severity="warning", hint=hint)
     what = sandbox.forbade(error)
     if not what:
         return problem

@@ -20,7 +20,7 @@ from fxengine.codegen import node_lines
 from fxengine.errors import kept_in
 from fxengine.exploration import Diagnosis, Memory, diagnose_in_steps
 from fxworker import sample, sandbox
-from fxworker.absent import lacks_base
+from fxworker.absent import lacks_base, speaks_of_stand_in
 from fxworker.blackbox import passing
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, in_wholes, misbuilt
 from fxworker.capturing import captured_with
@@ -518,6 +518,8 @@ class _Session:
         """Whether an error only says that a name or a package is missing, and the import of it is a problem already."""
         if isinstance(error, AttributeError) and lacks_base(kept_in(error, AttributeError, "obj")):
             return True
+        if isinstance(error, NotImplementedError) and speaks_of_stand_in(error):
+            return any(each.needed for each in self.loaded.missing)
         if isinstance(error, ModuleNotFoundError):
             name = kept_in(error, ImportError, "name")
             return any(each.needed and each.name == name for each in self.loaded.missing)

@@ -5,7 +5,17 @@ from typing import Final
 from fxls.cli.findings import FileFindings, Finding, Sources, counts
 from fxls.cli.terminal import Paint, underlay, width
 from fxls.features.status import captured
-from fxls.features.wording import answer, chain, consequence, instances, plural, proofs, shortened, ways_out
+from fxls.features.wording import (
+    answer,
+    chain,
+    consequence,
+    depends_on_inputs,
+    instances,
+    plural,
+    proofs,
+    shortened,
+    ways_out,
+)
 from fxworker.wire import Problem, Severity
 
 _WIDEST: Final = 160
@@ -98,7 +108,7 @@ def _notes(finding: Finding, sources: Sources) -> list[str]:
     """Return what is said below the source, one fact each."""
     problem = finding.problem
     _, notes = _way_and_rest(problem)
-    if problem.value:
+    if depends_on_inputs(problem):
         fed = f" ({finding.fed})" if finding.fed else ""
         notes.append(f"for the inputs in use{fed} {answer(problem)}{consequence(problem)}")
     if problem.count > 1:

@@ -20,6 +20,7 @@ from fxls.features.wording import (
     chain,
     consequence,
     count,
+    depends_on_inputs,
     duration,
     generalised,
     headline,
@@ -252,7 +253,7 @@ def _explanation(problem: Problem) -> str:
         for line in problem.explanation.splitlines()
         if line.strip() != problem.message.strip()
     ]
-    if problem.value:
+    if depends_on_inputs(problem):
         lines.append(f"for the inputs in use {answer(problem, md.code)}{consequence(problem)}")
     return "  \n".join(lines)
 

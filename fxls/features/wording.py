@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from fxls.rules import stops_torch_fx
 from fxworker.wire import Construct, Inputs, Location, NodeInfo, Problem, Provenance, TargetReport, TensorInfo
 
 _THOUSANDS: Final = ("", " k", " M", " G", " T", " P")
@@ -117,7 +118,7 @@ def headline(problem: Problem, *, named: bool = True) -> str:
     The instances that meet it are `named`, or only counted.
     """
     parts = [problem.message]
-    if problem.value:
+    if depends_on_inputs(problem):
         parts.append(f"; for the inputs in use {answer(problem)}")
     if problem.count > 1:
         parts.append(f" (in {instances(problem)})" if named else f" ×{problem.count}")
@@ -150,6 +151,14 @@ def instances(problem: Problem) -> str:
 def answer(problem: Problem, mark: Callable[[str], str] = str) -> str:
     """Return what is so for the inputs in use: `it is False`, `it has 4 items`; the value is marked as is wanted."""
     return f"it {'has' if problem.code == _ITERATION else 'is'} {mark(problem.value)}"
+
+
+def depends_on_inputs(problem: Problem) -> bool:
+    """Whether the inputs in use give the value of what a problem is about: they do for what stops torch.fx.
+
+    A mode, or an answer that a symbolic value gives, is so whatever the inputs are.
+    """
+    return bool(problem.value) and stops_torch_fx(problem.code)
 
 
 def consequence(problem: Problem) -> str:

@@ -259,6 +259,12 @@ def test_what_is_static_in_truth_is_told():
     )
 
 
+def test_what_is_so_whatever_the_inputs_are_is_not_told_of_them():
+    shot = snapshot(TEXT, net(problem(code="FX301", value="True", severity="warning")))
+    assert "for the inputs in use" not in hovered(shot, "y.sum() > 0", 2)
+    assert diagnostics(shot)[0].message == "`y.sum() > 0` decides a branch"
+
+
 def test_how_many_items_the_inputs_have_is_told():
     loop = problem(code="FX003", kind="metadata", value="2 items", severity="warning")
     shot = snapshot(TEXT, net(loop))

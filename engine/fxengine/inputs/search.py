@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf, log2
@@ -144,6 +144,7 @@ def infer_inputs(
     *,
     budget_s: float = 1.0,
     hopeless: int = _HOPELESS,
+    wanted: Collection[str] = (),
 ) -> InferredInputs:
     """Return example inputs on which ``root`` runs, or the best that were found within the time.
 
@@ -153,8 +154,9 @@ def infer_inputs(
         budget_s: Seconds of processor time after which no new trial begins, so that it does not matter what else the
             machine does; one that has begun may take as long again.
         hopeless: Trials that all end with one and the same complaint, after which there are no more.
+        wanted: Optional parameters that are to be passed, too.
     """
-    return _Search(root, graph, time.process_time() + budget_s, hopeless).run()
+    return _Search(root, graph, time.process_time() + budget_s, hopeless, wanted).run()
 
 
 def materialize(
@@ -184,7 +186,12 @@ class _Candidate:
 
 class _Search:
     def __init__(
-        self, root: nn.Module | Callable[..., Any], graph: Graph | None, deadline: float, hopeless: int
+        self,
+        root: nn.Module | Callable[..., Any],
+        graph: Graph | None,
+        deadline: float,
+        hopeless: int,
+        wanted: Collection[str],
     ) -> None:
         self.root = root
         self.deadline = deadline
@@ -195,6 +202,7 @@ class _Search:
         names = [parameter.name for parameter in self.parameters]
         read = consumption(root, names, [parameter.name for parameter in self._passed()], self.clues)
         self.needed = read.needed
+        self.wanted = wanted
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
         said = patterns_said(root, names)
         of_graph = any(map(_JOINS.match, names)) or (_PLACES in names and any(map(_KINDS_OF_NODES.match, names)))
@@ -318,7 +326,8 @@ class _Search:
     def _wanted(self) -> list[Parameter]:
         """The parameters to pass at first: those that have to be, and those that the source needs."""
         passed = self._passed()
-        return [each for each in self.parameters if each in passed or each.name in self.needed]
+        names = {*self.needed, *self.wanted}
+        return [each for each in self.parameters if each in passed or each.name in names]
 
     def _passed(self) -> list[Parameter]:
         """The required parameters, or the main input of a model whose parameters are all optional, if there is one."""
@@ -338,7 +347,8 @@ class _Search:
         """Queue the other proposals of each parameter, one parameter changed at a time."""
         first = self._first_choice()
         if self.needed:  # What is read may be wrong.
-            self._push({each.name: first[each.name] for each in self._passed()}, 0.8, 0, ahead=1)
+            passed = [each.name for each in self._passed()]
+            self._push({name: first[name] for name in first if name in passed or name in self.wanted}, 0.8, 0, ahead=1)
         for parameter in self._wanted():
             for rank, recipe in enumerate(self._proposals(parameter)[1:_MAX_SECOND_CHOICES], 1):
                 self._push({**first, parameter.name: recipe}, 1.5 * rank, 0)

@@ -1,0 +1,174 @@
+"""What is no fault of a model is not told as one, and what is wrong with it however it is built is told where it is."""
+
+import pytest
+
+from tests.worker.harness import all_problems, of, only_problem
+
+HEAD = "import torch\nfrom torch import nn\n\n\n"
+
+CAUGHT = """def fitted(a, b):
+    try:
+        solution = torch.linalg.lstsq(a, b).solution
+    except:
+        print("lstsq failed")
+    return solution
+
+
+class Net(nn.Module):
+    def __init__(self, dim=4):
+        super().__init__()
+        self.weight = nn.Parameter(fitted(torch.rand(dim, dim), torch.rand(dim, 1)))
+
+    def forward(self, x):
+        return x @ self.weight
+"""
+
+BRANCHES = """class Net(nn.Module):
+    def __init__(self, equal=None, above=None):
+        super().__init__()
+        if equal:
+            solver = nn.Linear(4, equal)
+        elif above:
+            solver = nn.Linear(4, above)
+        self.solver = solver
+
+    def forward(self, x):
+        return self.solver(x)
+"""
+
+UNKNOWN = """class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nnn.LayerNorm(width)
+
+    def forward(self, x):
+        return self.norm(x)
+"""
+
+STAND_IN = """import no_such_package
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.model = no_such_package.load("tiny")
+        self.size = no_such_package.SIZE, no_such_package.SIZE
+
+    def forward(self, x):
+        return nn.functional.interpolate(x, self.size)
+"""
+
+FETCHED = """from urllib.request import urlopen
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        with urlopen("http://words.invalid/list") as found:
+            self.embed = nn.Embedding(len(found.read()), 4)
+
+    def forward(self, x):
+        return self.embed(x)
+"""
+
+INDEXED = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.randn(16, 4), persistent=False)
+
+    def forward(self, steps: torch.LongTensor):
+        rows = self.table[steps]
+        return rows.relu()
+"""
+
+MASKED = """class Net(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.qkv = nn.Linear(dim, 3 * dim)
+
+    def forward(self, x, mask=None):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        scores = q @ k.transpose(-2, -1)
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return scores.softmax(-1) @ v
+"""
+
+RECORD = """from dataclasses import dataclass
+
+
+@dataclass
+class Dims:
+    n_vocab: int
+    n_text_state: int
+    n_text_head: int
+
+
+class Net(nn.Module):
+    def __init__(self, dims: Dims):
+        super().__init__()
+        self.embed = nn.Embedding(dims.n_vocab, dims.n_text_state)
+        self.attend = nn.MultiheadAttention(dims.n_text_state, dims.n_text_head)
+        self.norm = nn.LayerNorm(dims.n_text_state)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        return self.norm(x + self.attend(x, x, x)[0])
+"""
+
+
+@pytest.fixture
+def trace(worker, tmp_path):
+    def traced(text):
+        path = tmp_path / "net.py"
+        path.write_text(HEAD + text)
+        return worker.trace(path)
+
+    return traced
+
+
+def test_what_code_catches_of_a_tensor_without_values_is_built_with_some(trace):
+    report = trace(CAUGHT)
+    assert all_problems(report) == []
+    assert of(report, "Net").status == "complete"
+
+
+def test_defaults_that_leave_out_every_branch_are_no_way_to_build_it(trace):
+    report = trace(BRANCHES)
+    assert [each.severity for each in all_problems(report)] in ([], ["information"])
+
+
+def test_a_name_that_nothing_has_is_wrong_with_any_arguments(trace):
+    problem = only_problem(trace(UNKNOWN))
+    assert (problem.code, problem.severity, problem.location.span.line) == ("FX102", "error", 8)
+    assert "name 'nnn' is not defined" in problem.message
+
+
+def test_what_stands_in_for_a_missing_package_is_no_fault_of_the_model(trace):
+    assert {each.code for each in all_problems(trace(STAND_IN))} == {"FX101"}
+
+
+def test_that_the_network_is_closed_is_no_error(trace):
+    problem = only_problem(trace(FETCHED))
+    assert (problem.code, problem.severity) == ("FX102", "warning")
+
+
+def test_an_index_into_a_tensor_of_the_model_is_one_problem(trace):
+    problem = only_problem(trace(INDEXED))
+    assert problem.code == "FX002"
+    assert problem.message == (
+        "`self.table[steps]` takes items of a tensor that is not in the graph by `steps`, which is symbolic"
+    )
+    assert problem.hint.startswith("`torch.index_select(self.table, 0, steps)`")
+
+
+def test_an_optional_input_that_the_graph_needs_is_fed(trace):
+    net = of(trace(MASKED), "Net")
+    assert net.status == "complete"
+    assert net.inputs.expression == "torch.randn(2, 8), torch.ones(2, 2, dtype=torch.bool)"
+    assert all(node.tensor is not None for node in net.nodes if node.name in {"masked_fill", "softmax", "matmul_1"})
+
+
+def test_a_number_is_called_by_what_it_counts_and_by_which_part_has_it(trace):
+    net = of(trace(RECORD), "Net")
+    assert net.construct.expression == "Net(dims=Dims(n_vocab=1000, n_text_state=64, n_text_head=4))"
