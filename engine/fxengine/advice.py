@@ -134,7 +134,9 @@ def _dynamic_bool(case: Case) -> str:
 
 def _dynamic_length(case: Case) -> str:
     if case.index:
-        return f"`{case.expression}` takes items of a tensor that is not in the graph by `{case.index}`, which is symbolic"
+        return (
+            f"`{case.expression}` takes items of a tensor that is not in the graph by `{case.index}`, which is symbolic"
+        )
     return f"`{case.expression}` asks for a length, but {_reason(case)}"
 
 

@@ -419,10 +419,7 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     must be something, with what leaves out every branch that makes a variable, or with the name of a file that is not
     there.
     """
-    if isinstance(error, TypeError) and " missing " in text_of(error):
-        return True
-    if isinstance(error, UnboundLocalError):
-        # None of the branches was taken that make what it needs.
+    if isinstance(error, UnboundLocalError) or (isinstance(error, TypeError) and " missing " in text_of(error)):
         return True
     defaults = [each.default for each in handed_parameters_of(cls).values()]
     if isinstance(error, TypeError | AttributeError) and "NoneType" in text_of(error):

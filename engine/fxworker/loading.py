@@ -29,7 +29,7 @@ from fxworker.executing import Failure, Missing, compiled, execute, refusals, ru
 from fxworker.importing import give_starred, importing, is_still_absent
 from fxworker.offline import go_offline
 from fxworker.overlays import OverlayFinder, remember_text
-from fxworker.packages import Place, absent_of, import_named, modules_since, newest_module, place_of
+from fxworker.packages import Place, absent_of, import_named, incomplete, modules_since, newest_module, place_of
 from fxworker.readings import files_read, files_written, note_below
 from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Slice, imports_of, names_in, preparing, slice_of
@@ -224,10 +224,11 @@ class Document:
         before = sys.modules.get(self.name)
         sys.modules[self.name] = scratch
         prepared = preparing(slice_.statements)
-        for statement in slice_.statements:
-            for node in (statement.node,) if statement in prepared else imports_of([statement]):
-                passing(node.lineno)
-                self._import(node, scratch.__dict__)
+        with incomplete(scratch):
+            for statement in slice_.statements:
+                for node in (statement.node,) if statement in prepared else imports_of([statement]):
+                    passing(node.lineno)
+                    self._import(node, scratch.__dict__)
         if before is not None:
             sys.modules[self.name] = before
         else:
@@ -407,7 +408,8 @@ def load(request: Source, document: Document) -> Loaded:
     assert tree is not None
     sys.modules[document.name] = module
     module.__doc__ = ast.get_docstring(tree, clean=False)
-    done = execute(slice_, document.path, document.run, module.__dict__)
+    with incomplete(module):
+        done = execute(slice_, document.path, document.run, module.__dict__)
     give_starred(module.__dict__, tree)
     settings = request.settings if isinstance(request, TraceRequest) else ()
     missing = (*done.missing, *_unneeded(slice_))

@@ -14,7 +14,7 @@ import re
 import sys
 import time
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -27,6 +27,17 @@ _PATIENCE: Final = 3.0
 """Seconds after which the rest of a package that cannot be imported is left out."""
 
 _RELATIVE: Final = re.compile(r"^\s*from\s+(\.+)", re.MULTILINE)
+
+
+@contextlib.contextmanager
+def incomplete(module: types.ModuleType) -> Generator[None]:
+    """Let what is imported meanwhile, and imports from this module in turn, be told that it goes round in a circle."""
+    assert module.__spec__ is not None
+    vars(module.__spec__)["_initializing"] = True
+    try:
+        yield
+    finally:
+        vars(module.__spec__)["_initializing"] = False
 
 
 @dataclass(frozen=True, slots=True)

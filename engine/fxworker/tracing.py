@@ -129,6 +129,11 @@ def _wholes_of(target: TraceTarget, construct: Construct | None) -> Iterator[Who
     return wholes_in(construct.expression if construct is not None else "", target)
 
 
+def _made_up(construct: Construct | None) -> str:
+    """Return the expression that was inferred to build a model, "" where somebody wrote it or nothing builds it."""
+    return construct.expression if construct is not None and construct.source == "inferred" else ""
+
+
 def rehearse(request: TraceRequest, document: Document, prepared: Prepared) -> None:
     """Trace the models that were built ahead, as far as an early answer goes, and say nothing of it.
 
@@ -408,7 +413,8 @@ class _Session:
         hint = self._hint(target)
         search = not hint.unfed or hint.unfed != self.loaded.dependence(target.qualname)
         known = None if search else Unknown(tuple(filter(None, hint.doubtful.split(","))), hint.guess, hint.complaint)
-        inputs = built.inputs or hint.inputs
+        # Inputs that were found for a model with other arguments need not fit this one.
+        inputs = built.inputs or (hint.inputs if _made_up(built.construct) == hint.construct else "")
         return Sources(target, built.root, self.loaded, inputs, partial(self._may_guess, target), search, known)
 
     def _fed(self, target: TraceTarget, built: Built, feeder: Feeder, diagnosis: Diagnosis) -> Fed:
@@ -421,7 +427,7 @@ class _Session:
         construct, inputs = built.construct, fed.inputs
         unknown = fed.unknown or Unknown((), "", "")
         self.found[target.qualname] = Hint(
-            construct.expression if construct is not None and construct.source == "inferred" else "",
+            _made_up(construct),
             inputs.expression if inputs is not None and inputs.source == "inferred" else "",
             unfed=self.loaded.dependence(target.qualname) if fed.searched else "",
             feared=definition if fed.feared else "",

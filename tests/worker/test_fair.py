@@ -172,3 +172,33 @@ def test_an_optional_input_that_the_graph_needs_is_fed(trace):
 def test_a_number_is_called_by_what_it_counts_and_by_which_part_has_it(trace):
     net = of(trace(RECORD), "Net")
     assert net.construct.expression == "Net(dims=Dims(n_vocab=1000, n_text_state=64, n_text_head=4))"
+
+
+QUESTION = """class Net(nn.Module):
+    def __init__(self, {name}):
+        super().__init__()
+        self.fc = nn.Linear({name}, 2)
+
+    def forward(self, x):
+        if x.shape[-1] == 64:
+            x = x * 2
+        return self.fc(x)
+"""
+
+
+def test_inputs_of_a_model_with_other_arguments_answer_nothing(worker, tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text(HEAD + QUESTION.format(name="hidden"))
+    assert only_problem(worker.trace(path)).value == "True"
+    problem = only_problem(worker.edit(path, HEAD + QUESTION.format(name="patch_size")))
+    assert (problem.code, problem.value) == ("FX001", "False")
+
+
+def test_imports_in_a_circle_are_told_as_such(worker, tmp_path):
+    path = tmp_path / "net.py"
+    (tmp_path / "other.py").write_text("from net import Net\n")
+    path.write_text(f"from other import thing\n{HEAD}{MASKED}")
+    problem = only_problem(worker.trace(path, roots=(str(tmp_path),)))
+    assert problem.code == "FX101"
+    assert "cannot import name 'Net' from partially initialized module 'net'" in problem.message
+    assert "most likely due to a circular import" in problem.message
