@@ -32,6 +32,10 @@ _WIDTH = 64
 _VOLUME = 64
 _SIGNAL = 1024
 _RANK_OF_SOUND, _STEREO = 3, 2
+_LONGEST_OWN = 1024
+_TELLING, _LONGEST = 3, 1 << 14
+"""The fewest letters of a name that says something by itself; the largest size that is believed."""
+
 _RATE = 16000
 
 _IMAGE_SIZE_NAMES = (
@@ -47,6 +51,13 @@ _LENGTH_NAMES = (
     "lookback", "lookback_window", "look_back", "history_length", "backcast_length", "encoder_length",
     "max_encoder_length", "input_window", "window_length",
 )  # fmt: skip
+_OWN_LENGTH_NAMES = (
+    "seq_len", "seq_length", "sequence_length", "input_chunk_length", "input_length", "input_len", "lookback",
+    "lookback_window", "look_back", "history_length", "backcast_length", "encoder_length", "input_window",
+    "window_length",
+)  # fmt: skip
+"""Of these, what is called so is how long sequences are, and not how long they may be."""
+
 _VOCABULARY_NAMES = ("vocab_size", "num_tokens", "n_vocab", "vocabulary_size", "num_embeddings", "n_tokens", "ntoken")
 _CHANNEL_NAMES = (
     "in_channels", "in_chans", "num_channels", "n_channels", "input_channels", "in_ch", "img_channels", "channels",
@@ -115,10 +126,18 @@ class Clues:
 
     @cached_property
     def lengths(self) -> list[int]:
-        """Lengths of sequences: short ones first, then what the model names as its (largest) length."""
+        """Lengths of sequences: what is said to be the length of vectors, short ones, the model's (largest) length."""
         shortest = min(self.named_lengths, default=_LENGTH)
         usual = [_LENGTH, 32, 64, 128, 256, 512, 1024]
-        return list(dict.fromkeys([min(_LENGTH, shortest), *self.named_lengths, *usual]))
+        return list(dict.fromkeys([*self._own_length, min(_LENGTH, shortest), *self.named_lengths, *usual]))
+
+    @cached_property
+    def _own_length(self) -> list[int]:
+        """The length that the model says its sequences have, unless they are of tokens, of which it says the most."""
+        if any(isinstance(module, nn.Embedding) for module in self.modules.values()):
+            return []
+        named = [each for each in self._named(_OWN_LENGTH_NAMES, self._settings) if type(each) is int]
+        return [each for each in named[:1] if 1 < each <= _LONGEST_OWN]
 
     @cached_property
     def named_lengths(self) -> list[int]:
@@ -287,7 +306,8 @@ class Clues:
         has_sides = any(name in _HEIGHTS for name in names) and any(name in _WIDTHS for name in names)
         has_sides = has_sides or len([name for name in names if name in _IMAGE_SIZE_NAMES]) > 1
         shape = tuple(
-            self._size_of_axis(
+            self._size_called(axis)
+            or self._size_of_axis(
                 axis,
                 name,
                 place,
@@ -299,6 +319,15 @@ class Clues:
         )
         is_sound = len(names) == _RANK_OF_SOUND and names[1] in _CHANNELS and names[2] in _STEPS and shape[1] <= _STEREO
         return (*shape[:2], max(shape[2], _SIGNAL)) if is_sound else shape
+
+    def _size_called(self, axis: str) -> int:
+        """Return the number that the model or its configuration keeps under the very name of an axis, 0 if there is none."""
+        name = axis.lower()
+        if len(name) < _TELLING or not name.isidentifier() or _OF_BATCH.search(name):
+            return 0
+        forms = (name, *(f"{prefix}_{name}" for prefix in ("num", "n") if name not in _OTHERWISE_COUNTED))
+        kept = self._named(forms, self._settings)
+        return next((size for size in kept if type(size) is int and 0 < size <= _LONGEST), 0)
 
     def _size_of_axis(  # noqa: C901, PLR0911 - a table of names.
         self, axis: str, name: str, place: int, features: int, *, is_last: bool, has_sides: bool
@@ -401,6 +430,10 @@ _FEATURES = frozenset({
     "d", "dim", "e", "emb", "features", "embed_dim", "hidden", "hidden_dim", "hidden_size", "d_model", "embedding_dim",
     "n_embd", "feature_dim", "feat_dim", "model_dim", "in_features", "in_dim", "input_dim", "k", "width",
 })  # fmt: skip
+_OF_BATCH = re.compile(r"batch|^bsz?$|^bs$")
+_OTHERWISE_COUNTED = frozenset({"tokens", "steps", "layers"})
+"""What models count under such names is no size of theirs: a vocabulary, steps of a diffusion."""
+
 _OF_NODES = re.compile(r"(^|_)(nodes?|vertices|vertexes)$")
 _OF_FEATURES = re.compile(r"^(n|num)_(of_)?(features|feats)$|^f_?in$|^in_?f$")
 """How people call the axes of their tensors."""
