@@ -411,3 +411,31 @@ class Molecule(nn.Module):
 
 def test_atoms_are_told_by_numbers():
     assert fed(Molecule()).expression == "torch.randn(16, 3), torch.randint(0, 100, (16,))"
+
+
+class Molecule:
+    """A graph with methods."""
+
+    def __init__(self, atom_types, positions, name: str, cutoff: float = 5.0):
+        self.atom_types = atom_types
+        self.positions = positions
+        self.name = name
+        self.cutoff = cutoff
+
+    def distances(self) -> Tensor:
+        return (self.positions[:, None] - self.positions[None]).norm(dim=-1).clamp(max=self.cutoff)
+
+
+class OfMolecules(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 8)
+
+    def forward(self, molecule: Molecule) -> Tensor:
+        return molecule.distances()[..., None] * self.embed(molecule.atom_types)
+
+
+def test_an_object_of_a_class_that_the_code_knows_is_made_of_what_its_constructor_takes():
+    inferred = fed(OfMolecules())
+    assert isinstance(inferred.args[0], Molecule)
+    assert inferred.expression.startswith("Molecule(")

@@ -1,13 +1,11 @@
 """Account of a trial: which parts of the inputs each value was computed from, and what call of torch's raised."""
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.inputs.recipes import Arguments, Place
@@ -76,7 +74,7 @@ class Accounts:
             case dict():
                 for key, item in value.items():
                     self.mark_input(item, (*place, key))
-            case _ if isinstance(value, SimpleNamespace) or dataclasses.is_dataclass(value):
+            case _ if hasattr(value, "__dict__") and not isinstance(value, Tensor | nn.Module | type):
                 for key, item in vars(value).items():
                     self.mark_input(item, (*place, key))
             case _:

@@ -396,6 +396,17 @@ class Proposer:
                 parameters = required or parameters
             items = tuple((each.name, self.propose(each, is_first=False)[0]) for each in parameters)
             yield Structure(items, because, kind)
+        elif self._is_at_hand(cls):
+            yield from self._of_constructor(cls, because)
+
+    def _of_constructor(self, cls: type, because: str) -> Iterator[Recipe]:
+        """Yield an object of a class that is made of what its constructor takes."""
+        if not inspect.isfunction(cls.__init__) or inspect.isabstract(cls):
+            return
+        needed = [each for each in inspect.signature(cls).parameters.values() if each.default is inspect.Parameter.empty]
+        if all(each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for each in needed):
+            items = tuple((each.name, self._of_field(each.name, _resolved(each.annotation))) for each in needed)
+            yield Structure(items, because, cls)
 
     def _of_field(self, name: str, hint: Any) -> Recipe:
         """Return a recipe for a part of an object that is called and annotated so."""
@@ -416,6 +427,11 @@ class Proposer:
         if "int" in kinds and "float" not in kinds:
             return TensorRecipe(shape, "integers", torch.int64, self.clues.vocabulary, because)
         return TensorRecipe(shape, because=because)
+
+
+def _resolved(annotation: Any) -> Any:
+    """Return an annotation, None where there is none, or one that was not evaluated."""
+    return None if annotation is inspect.Parameter.empty or isinstance(annotation, str) else annotation
 
 
 def _name_of(annotation: Any) -> str:
