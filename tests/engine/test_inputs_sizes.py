@@ -1,8 +1,12 @@
 """Inputs of the sizes that a model keeps under the names which its code gives to their axes."""
 
+from typing import Any
+
+import pytest
 import torch
 from torch import Tensor, nn
 
+from fxengine.inputs import infer_inputs, search
 from tests.support.feeding import fed
 
 
@@ -53,3 +57,59 @@ class Language(nn.Module):
 
 def test_sequences_of_tokens_are_short():
     assert fed(Language()).args[0].shape == (2, 16)
+
+
+class Pooled(nn.Module):
+    """Takes the mean over more than most inputs have."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        _, bands, _height, _width = x.shape
+        return torch.nn.functional.avg_pool3d(x.unsqueeze(1), (max(32, bands // 2), 1, 1))
+
+
+def test_what_is_smaller_than_a_kernel_grows_where_it_is():
+    assert fed(Pooled()).args[0].shape[1] >= 32
+
+
+class Heavy(nn.Module):
+    """Sums so many products on a usual picture that a run would not end in time."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Conv2d(64, 64, 129, padding=64, groups=64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.mean() > 100:
+            return x
+        return self.mix(x)
+
+
+def test_what_would_take_too_long_is_not_run_on_data(monkeypatch: pytest.MonkeyPatch):
+    run: list[int] = []
+
+    def run_for_values(*given: Any, **_named: Any) -> None:
+        run.append(given[4].products)
+
+    monkeypatch.setattr(search, "run_for_values", run_for_values)
+    assert infer_inputs(Heavy(), budget_s=60.0).complete
+    assert all(products < 1 << 36 for products in run)
+
+
+class Listed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(8, 4)
+
+    def forward(self, volumes: list[Tensor], frame_indexes: list[Tensor]) -> Tensor:
+        found = []
+        for volume, index in zip(volumes, frame_indexes, strict=True):
+            _, frames, _, _ = volume.shape
+            found.append(self.mix(volume.permute(1, 2, 3, 0))[index % frames].sum())
+        return torch.stack(found)
+
+
+def test_items_of_a_list_change_together():
+    volumes, indexes = fed(Listed()).args
+    assert len({each.shape for each in volumes}) == 1
+    assert volumes[0].dim() == 4
+    assert all(not each.is_floating_point() for each in indexes)

@@ -294,6 +294,11 @@ class Clues:
         """Return a batch of sequences of integers below ``high``."""
         return [TensorRecipe((BATCH, self.lengths[0]), "integers", torch.int64, high)]
 
+    def ends_in_features(self, pattern: str) -> bool:
+        """Whether the last axis of a pattern is that of feature vectors."""
+        *others, last = pattern.split() or [""]
+        return bool(others) and last.lower() in _FEATURES - {"k"}
+
     def shape_of_pattern(self, left: str, features: int | None = None) -> tuple[int, ...]:
         """Return sizes for a list of axis names as ``b c (h p1) (w p2)``; groups stand for the whole they divide.
 
@@ -321,7 +326,7 @@ class Clues:
         return (*shape[:2], max(shape[2], _SIGNAL)) if is_sound else shape
 
     def _size_called(self, axis: str) -> int:
-        """Return the number that the model or its configuration keeps under the very name of an axis, 0 if there is none."""
+        """Return the number that the model or its configuration keeps under the name of an axis, 0 if there is none."""
         name = axis.lower()
         if len(name) < _TELLING or not name.isidentifier() or _OF_BATCH.search(name):
             return 0

@@ -138,6 +138,16 @@ def _unflattened(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
         yield from moves.multiple(chunk, 0.5)
 
 
+def _under_kernel(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``input image (T: 8 H: 128 W: 8) smaller than kernel size (kT: 32 kH: 32 kW: 1)``: as much larger as it takes."""
+    sides, kernel = ([int(size) for size in re.findall(r"\d+", each)] for each in match.groups())
+    lacking = [-(-wanted // side) for side, wanted in zip(sides, kernel, strict=True) if 0 < side < wanted]
+    for place, recipe in moves.among(moves.suspects) if lacking else ():
+        for dimension in reversed(range(1, len(recipe.shape))):
+            size = recipe.shape[dimension] * max(lacking)
+            yield moves.reshape(place, (*recipe.shape[:dimension], size, *recipe.shape[dimension + 1 :]), 0.2)
+
+
 def _nothing_left(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     """Nothing came out to be joined: too little went in, or a video lacks the frame that the others follow."""
     for place, recipe in moves.tensors():
@@ -379,6 +389,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_too_late, (r"start \(\d+\) \+ length \(\d+\) exceeds dimension size",)),
         (_unflattened, (r"Provided sizes \[([^\]]*)\] don't multiply up to the size of dim \d+ \((\d+)\)",)),
         (_split, (r"split_sizes to sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]",)),
+        (_under_kernel, (r"\(((?:\w: ?\d+ ?)+)\) smaller than kernel size \(((?:\w+: ?\d+ ?)+)\)",)),
         (_nothing_left, (r"expected a non-empty list of Tensors|expects a non-empty TensorList",)),
         (_undivided, (r"can't divide axis of length (\d+) in chunks of (\d+)",)),
         (_volume, (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)",)),

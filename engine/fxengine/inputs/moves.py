@@ -338,11 +338,21 @@ class Moves:
         }
 
     def floating(self, places: Sources, cost: float = 0.3) -> Iterator[Change]:
-        """Make tensors of integers ones of floating point numbers."""
-        for place, recipe in self.among(places):
-            if not recipe.dtype.is_floating_point:
-                fill = "ones" if recipe.dtype is torch.bool else "normal"
-                yield self.put(place, replace(recipe, fill=fill, dtype=torch.float32), cost)
+        """Make tensors of integers ones of floating point numbers: all together, or one of them."""
+        parts: dict[Place, Recipe] = {
+            place: replace(
+                recipe,
+                fill="ones" if recipe.dtype is torch.bool else "normal",
+                dtype=torch.float32,
+                because=self.because,
+            )
+            for place, recipe in self.among(places)
+            if not recipe.dtype.is_floating_point
+        }
+        if len(parts) > 1:
+            yield self.change(parts, cost)
+        for place, part in parts.items():
+            yield self.change({place: part}, cost)
 
     def integral(self, places: Sources, cost: float = 0.5, high: int | None = None) -> Iterator[Change]:
         """Make tensors of floating point numbers ones of integers."""

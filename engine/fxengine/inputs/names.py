@@ -232,7 +232,7 @@ NAME_RULES = tuple(
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?)$|_grid_thw$", _grid),
         (r"^(spatial|patch|grid|feature|level)_(shapes|hws?)$", _sides),
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
-        (r"(^|_)(indices|indexes|tags)$|^index$", _indices),
+        (r"(^|_)(indices|indexes|tags)$|^index$|(?<!edge)(?<!batch)_index$", _indices),
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
         (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
         (r"^(img|image|video|audio|text)_(emb(ed(ding)?)?s?|feat(ure)?s?)$", _embedded),

@@ -57,6 +57,11 @@ _LOOKUPS = frozenset({
 })  # fmt: skip
 """What fails on integers that are too large, or numbers of another range, which only data can tell."""
 
+_SELECTING = frozenset({
+    torch.gather, Tensor.gather, torch.index_select, Tensor.index_select, torch.take_along_dim, Tensor.take_along_dim,
+})  # fmt: skip
+"""What takes numbers of parts, and says only on real data that they are to be whole ones."""
+
 _WEIGHED = frozenset({torch.conv1d, torch.conv2d, torch.conv3d, F.conv1d, F.conv2d, F.conv3d, F.linear})
 """What sums for each element of its result as many products as the second argument has weights for it."""
 
@@ -180,6 +185,8 @@ class _Probe(ShapesOnly):
                 _check_weight(func, args[1])
                 if func in TRANSPOSED:
                     _check_transposed(*args, **kwargs)
+            elif func in _SELECTING:
+                _check_index(func, args, kwargs)
             result = super().__torch_function__(func, types, args, kwargs)
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
             self.accounts.note_failure(error, func, args, kwargs)
@@ -215,6 +222,20 @@ class _Probe(ShapesOnly):
         high = self._highs.get(id(indices), 0)
         if isinstance(table, Tensor) and high > table.shape[0]:
             raise IndexError("index out of range in self")
+
+
+def _check_index(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raise what a selection raises on real data, and not without.
+
+    Raises:
+        RuntimeError: The numbers of the parts that are wanted are no integers.
+        IndexError: They are no vector where only such are taken.
+    """
+    tensors = [each for each in (*args[1:], *kwargs.values()) if isinstance(each, Tensor)]
+    if tensors and (tensors[0].is_floating_point() or tensors[0].dtype is torch.bool):
+        raise RuntimeError(f"{func.__name__}(): Expected dtype int32 or int64 for index")
+    if tensors and tensors[0].dim() > 1 and func.__name__ == "index_select":
+        raise IndexError("index_select(): Index is supposed to be a vector")
 
 
 def _check_weight(func: Callable[..., Any], weight: Any) -> None:

@@ -185,7 +185,7 @@ class Proposer:
     def _spread(self, parameter: Parameter) -> list[Recipe]:
         """Return recipes for what takes any number of arguments: several where it is called so, else one."""
         items = self.items.get(parameter.name, ())
-        inner = replace(parameter, name=parameter.name.removesuffix("s"), variadic=False)
+        inner = replace(parameter, name=_singular(parameter.name), variadic=False)
         one: list[Recipe] = [items[0].recipes[0]] if items else self.propose(inner, is_first=True)[:2]
         alike = [Listing((each,) * count, Arguments) for each in one for count in (1, 2, 3)]
         if parameter.name.endswith("s") and not _WHATEVER.fullmatch(parameter.name):
@@ -253,7 +253,7 @@ class Proposer:
                 yield replace(wanted, shape=whole, because=because)
             elif wanted is not None and len(wanted.shape) == len(shape):
                 yield replace(wanted, because=because)
-            elif like is not None and not like.dtype.is_floating_point:
+            elif like is not None and not like.dtype.is_floating_point and not self.clues.ends_in_features(pattern):
                 yield replace(like, shape=shape, because=because)
             elif like is not None and len(like.shape) == len(shape) and like.shape[-1] <= _COORDINATES_OF_ONE:
                 yield like  # The last size is told by the name, and only called something by the source.
@@ -329,7 +329,7 @@ class Proposer:
         because = f"the annotation of `{parameter.name}`"
         kind = tuple if origin is tuple else list
         count = 2 if kind is list or Ellipsis in arguments else len(arguments)
-        inner = Parameter(parameter.name.removesuffix("s"), arguments[0], required=True, keyword_only=False)
+        inner = Parameter(_singular(parameter.name), arguments[0], required=True, keyword_only=False)
         if _plain(arguments[0]) is int:
             side = self.number("size")
             plane = (side, side) if self.in_tokens else self.clues.image_sizes[0]
@@ -403,7 +403,9 @@ class Proposer:
         """Yield an object of a class that is made of what its constructor takes."""
         if not inspect.isfunction(cls.__init__) or inspect.isabstract(cls):
             return
-        needed = [each for each in inspect.signature(cls).parameters.values() if each.default is inspect.Parameter.empty]
+        needed = [
+            each for each in inspect.signature(cls).parameters.values() if each.default is inspect.Parameter.empty
+        ]
         if all(each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for each in needed):
             items = tuple((each.name, self._of_field(each.name, _resolved(each.annotation))) for each in needed)
             yield Structure(items, because, cls)
@@ -427,6 +429,15 @@ class Proposer:
         if "int" in kinds and "float" not in kinds:
             return TensorRecipe(shape, "integers", torch.int64, self.clues.vocabulary, because)
         return TensorRecipe(shape, because=because)
+
+
+def _singular(name: str) -> str:
+    """Return what one of several is called: `box` of `boxes`, `index` of `indices`."""
+    if name.endswith("indices"):
+        return f"{name.removesuffix('indices')}index"
+    if name.endswith(("xes", "sses", "ches", "shes")):
+        return name.removesuffix("es")
+    return name if name.endswith("ss") else name.removesuffix("s")
 
 
 def _resolved(annotation: Any) -> Any:

@@ -53,6 +53,8 @@ _LINEAR = frozenset({F.linear})
 _MATMUL = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__})
 _EMBEDDING = frozenset({F.embedding, torch.embedding, F.embedding_bag})
 _JOINS = frozenset({torch.cat, torch.concat, torch.concatenate, torch.stack})
+_SELECTIONS = frozenset({torch.index_select, Tensor.index_select, torch.gather, Tensor.gather})
+_BY_VECTOR = frozenset({torch.index_select, Tensor.index_select})
 _NORMS = frozenset({F.layer_norm, F.rms_norm, F.batch_norm, F.group_norm, F.instance_norm})
 
 
@@ -62,17 +64,20 @@ def repairs(recipes: Assignment, outcome: Outcome, clues: Clues, proposer: Propo
     if outcome.operation is not None:
         yield from _with_siblings(moves, by_operation(moves, outcome.operation))
         yield from moves.lengthened(0.3)
-    yield from by_scene(moves, proposer)
-    yield from by_message(moves, str(outcome.error), proposer)
+    yield from _with_siblings(moves, by_scene(moves, proposer), of_pictures=False)
+    yield from _with_siblings(moves, by_message(moves, str(outcome.error), proposer), of_pictures=False)
     yield from by_guess(moves)
 
 
-def _with_siblings(moves: Moves, changes: Iterator[Change]) -> Iterator[Change]:
+def _with_siblings(moves: Moves, changes: Iterator[Change], *, of_pictures: bool = True) -> Iterator[Change]:
     """Yield changes, before one of an item of a list, or of a picture, the same of all that are equal to it."""
+    listed = {name for name, recipe in moves.recipes.items() if isinstance(recipe, Listing) and len(recipe.items) > 1}
     for change in changes:
-        whole = {name: _like_its_equal(moves, change.recipes, name) for name in change.recipes}
-        for name, recipe in moves.recipes.items():
-            changed = whole[name]
+        whole = dict(change.recipes)
+        if of_pictures:
+            whole = {name: _like_its_equal(moves, change.recipes, name) for name in change.recipes}
+        for name in listed & whole.keys():
+            recipe, changed = moves.recipes[name], whole[name]
             if isinstance(recipe, Listing) and isinstance(changed, Listing) and len(set(recipe.items)) == 1:
                 others = [item for item in changed.items if item != recipe.items[0]]
                 if len(others) == 1 and len(recipe.items) == len(changed.items) > 1:
@@ -192,6 +197,34 @@ def _index(moves: Moves, operation: Operation) -> Iterator[Change]:
             shape = known[0] if known else (moves.clues.lengths[0],)
             yield moves.put(place, TensorRecipe(shape, "integers", torch.int64, given.shape[0]), 0.1)
             yield moves.put(place, moves.as_integers(recipe, given.shape[0]), 0.3)
+
+
+def _select(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """``index_select(rows, 0, index)``: numbers of parts, of as many as there are."""
+    if len(operation.tensors) < 2 or not operation.tensors[0].dim():
+        return
+    given, index = operation.tensors[:2]
+    known = [each for each in (*operation.args, *operation.kwargs.values()) if type(each) is int]
+    dimension = known[0] if known and -given.dim() <= known[0] < given.dim() else 0
+    for place, recipe in moves.among(operation.sources[1]):
+        if operation.function in _BY_VECTOR and index.dim() > 1:
+            yield moves.put(place, moves.as_integers(recipe.with_shape(recipe.shape[:1]), given.shape[dimension]), 0.1)
+        elif not recipe.dtype.is_floating_point and index.dtype is not torch.bool:
+            yield moves.put(place, replace(recipe, high=min(recipe.high, given.shape[dimension])), 0.1)
+        else:
+            yield moves.put(place, moves.as_integers(recipe, given.shape[dimension]), 0.1)
+
+
+def _attended(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """Queries, keys and values are floating point numbers."""
+    whole = [
+        places
+        for tensor, places in zip(operation.tensors[:3], operation.sources, strict=False)
+        if not tensor.is_floating_point()
+    ]
+    if whole:
+        yield from moves.floating(frozenset[Place]().union(*whole), 0.1)
+    yield from _disagreement(moves, operation)
 
 
 def _one_hot(moves: Moves, operation: Operation) -> Iterator[Change]:
@@ -335,6 +368,8 @@ _RULES: Sequence[tuple[Collection[Callable[..., Any]], Callable[[Moves, Operatio
     (_MATMUL, _matmul),
     ((Tensor.__getitem__,), _index),
     ((F.one_hot,), _one_hot),
+    (_SELECTIONS, _select),
+    ((F.scaled_dot_product_attention,), _attended),
 )
 """What operations want of what they are given."""
 

@@ -60,6 +60,8 @@ _FIRST: Final = "(lambda first, *_others, **_named: first)"
 _MISCOUNTED: Final = re.compile(r"^\w+\(\) takes \d+ positional arguments? but \d+ were given")
 """What torch says when it is given tensors where it wants numbers."""
 
+_AS_A_WHOLE: Final = re.compile(r"must be (?:tuple|list) of Tensors, not Tensor")
+
 
 def by_scene(moves: Moves, proposer: Proposer) -> Iterator[Change]:
     """Yield changes for what the code wanted that raised, the innermost first."""
@@ -164,6 +166,7 @@ class _Scene:
                     if place is not None:
                         yield self.moves.put(place, Record(()), self.cost + 0.1)
                 yield from self._sized(keywords, arguments)
+                yield from self._joined(arguments)
                 yield from self._mistaken(node)
             case ast.Subscript(value=base, slice=index):
                 yield from self._indexed(base, index)
@@ -216,7 +219,19 @@ class _Scene:
             yield self.moves.put(place, Verbatim(_LAYER), self.cost + 0.1)
         elif not hasattr(Tensor, name):
             proposed = self.proposer.named(name)[0]
+            if isinstance(whole, TensorRecipe) and isinstance(value, Tensor) and value.dim() == len(whole.shape) - 1:
+                yield self.moves.put(place, Listing((self._with_all(base),) * BATCH), self.cost + 0.1)
             yield self.moves.put(place, Structure(((name, proposed),)), self.cost + 0.2)
+
+    def _with_all(self, base: ast.expr) -> Structure:
+        """Return an object with all that the function reads of an expression and a tensor does not have."""
+        text, function = ast.unparse(base), function_around(self.moment)
+        names = dict.fromkeys(
+            each.attr
+            for each in (ast.walk(function) if function is not None else ())
+            if isinstance(each, ast.Attribute) and not hasattr(Tensor, each.attr) and ast.unparse(each.value) == text
+        )
+        return Structure(tuple((name, self.proposer.named(name)[0]) for name in names))
 
     def _texts(self, place: Place, whole: TensorRecipe, value: Any) -> Change:
         """Make an input a text, or several where one of its items is taken for one."""
@@ -247,6 +262,14 @@ class _Scene:
             if names and isinstance(whole, Record):
                 items = tuple((name, Constant(side)) for name in dict.fromkeys(names))
                 yield self.moves.put(place, Record((*whole.items, *items)), self.cost + 0.1)
+
+    def _joined(self, arguments: list[ast.expr]) -> Iterator[Change]:
+        """What is to be joined was given as a whole: ``torch.cat(targets["forces"])``."""
+        for argument in arguments if _AS_A_WHOLE.search(str(self.error)) else ():
+            place = self.frame.place(self.frame.value(argument))
+            whole = self.frame.recipe(place) if place is not None else None
+            if place is not None and isinstance(whole, TensorRecipe):
+                yield self.moves.put(place, Listing((whole, whole)), self.cost)
 
     def _mistaken(self, node: ast.Call) -> Iterator[Change]:
         """A tensor was given where Python or torch wants a number or several."""

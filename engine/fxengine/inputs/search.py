@@ -65,6 +65,9 @@ _SHORTEST_TRIAL = 0.5
 _LONGEST_RUN = 0.5
 """Seconds of a run on real data."""
 
+_MOST_PRODUCTS = 1 << 35
+"""Products of numbers that are a run on real data that nobody waits for."""
+
 _MANY_CALLS = 4000
 """The most torch functions that a model calls which is run once more only to see whether other batches fit."""
 
@@ -281,11 +284,11 @@ class _Search:
         if not (asks or not tensors) or not isinstance(self.root, nn.Module):
             return None
         positional = self._positional(recipes)
-        if is_small(self.root, recipes):
+        if is_small(self.root, recipes) and outcome.products <= _MOST_PRODUCTS:
             draws = 1 if outcome.error is None else 2  # What reads values may take another way with others.
             end = time.process_time() + _LONGEST_RUN
             return run_for_values(self.root, recipes, positional, end, outcome, draws=draws)
-        if outcome.error is None or not are_small(recipes):
+        if outcome.error is None or not are_small(recipes) or outcome.products > _MOST_PRODUCTS:
             return None
         found = probe(self.root, recipes, positional, limit, real=True)
         if found.accepted and found.error is not None:
