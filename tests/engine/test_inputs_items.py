@@ -1,0 +1,113 @@
+"""Inputs that are objects, or lists of them, that are joined, selected by or attended to: found by what code does."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
+
+from fxengine.inputs import infer_inputs
+from tests.support.feeding import fed
+
+
+class Crystal:
+    """A graph with methods."""
+
+    def __init__(self, atom_types, positions, name: str, cutoff: float = 5.0):
+        self.atom_types = atom_types
+        self.positions = positions
+        self.name = name
+        self.cutoff = cutoff
+
+    def distances(self) -> Tensor:
+        return (self.positions[:, None] - self.positions[None]).norm(dim=-1).clamp(max=self.cutoff)
+
+
+class OfCrystals(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 8)
+
+    def forward(self, crystal: Crystal) -> Tensor:
+        return crystal.distances()[..., None] * self.embed(crystal.atom_types)
+
+
+def test_an_object_of_a_class_that_the_code_knows_is_made_of_what_its_constructor_takes():
+    inferred = fed(OfCrystals())
+    assert isinstance(inferred.args[0], Crystal)
+    assert inferred.expression.startswith("Crystal(")
+
+
+class Cells(nn.Module):
+    """Goes over objects that it says nothing of."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 8)
+
+    def forward(self, graphs):
+        return torch.stack([self._row(graph) for graph in graphs])
+
+    def _row(self, graph):
+        return self.embed(graph.atomic_number).sum(0) * graph.lattice.sum()
+
+
+def test_items_of_which_attributes_are_read_are_objects():
+    inferred = fed(Cells())
+    assert [set(vars(each)) for each in inferred.args[0]] == [{"atomic_number", "lattice"}] * 2
+
+
+class Parted(nn.Module):
+    """Joins what is given for each example."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, targets: dict[str, Tensor], predictions: dict[str, Tensor]) -> Tensor:
+        wanted, found = torch.cat(targets["forces"], 0), torch.cat(predictions["forces"], 0)
+        return self.weight * (wanted - found).abs().mean()
+
+
+def test_what_is_joined_is_several():
+    targets, predictions = fed(Parted()).args
+    assert len(targets["forces"]) == len(predictions["forces"]) == 2
+
+
+class Neighbours(nn.Module):
+    """Selects rows by what nobody says anything of."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, rows: Tensor, centre: Tensor) -> Tensor:
+        return torch.index_select(self.head(rows), 0, centre)
+
+
+def test_what_selects_rows_is_a_vector_of_integers_even_if_the_rows_are_many():
+    inferred = infer_inputs(Neighbours())
+    assert inferred.complete
+    assert inferred.args[1].dtype is torch.int64
+    assert inferred.args[1].dim() == 1
+
+
+class Attending(nn.Module):
+    """Calls what it attends to as labels are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.heads = 4
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Attend.
+
+        Args:
+            x: Queries [b x s x d].
+            y: Keys [b x t x d].
+        """
+        query, key = (each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in (x, y))
+        return F.scaled_dot_product_attention(query, key, key)
+
+
+def test_what_is_attended_to_has_floating_point_numbers():
+    inferred = fed(Attending())
+    assert all(each.is_floating_point() for each in inferred.args)
