@@ -128,6 +128,10 @@ def note_computed(call: ast.Call, name: str, names: Bindings) -> None:
     if _SIZED.fullmatch(name) and len(call.args) > 1:
         for path in filter(None, map(names.path, call.args)):
             names.use(path).note("number")
+    if name.endswith("Embedding") and call.args and isinstance(call.args[0], ast.BinOp):
+        for path in filter(None, map(names.path, _operands(call.args[0]))):
+            # One more for what fills up, or twice as many for right and wrong.
+            names.use(path).names.append("num_embeddings")
     if name.endswith(_OF_ITEMS) and len(call.args) == 1 and isinstance(call.args[0], ast.BinOp):
         for path in filter(None, map(names.path, _operands(call.args[0]))):
             names.use(path).note("tensor")

@@ -51,6 +51,8 @@ _GIVEN: Final = frozenset({"in_channels", "in_ch", "in_chans", "in_planes", "inp
 _MADE: Final = frozenset(
     {"out_channels", "out_ch", "out_chans", "out_planes", "num_features", "num_channels", "planes"}
 )
+_EMBEDDED: Final = "num_embeddings"
+"""What torch calls how many things have a vector."""
 _GETTING: Final = re.compile(r"^_*(get|read|load)_+")
 """How functions are called that give what the rest of their names says."""
 _PLAIN_KINDS: Final = frozenset({"number", "string", "sequence", "mapping"})
@@ -334,6 +336,9 @@ class Proposals:
             if self._inner and known[:1] == ("3",):
                 # Channels of an image enter the outermost model; a part of it takes what its neighbours give.
                 known = known[1:]
+            if known[:1] == FEW[:1] and _EMBEDDED in slot.use.names and not slot.use.counts:
+                # So many things are told apart by vectors, however few one would think of by the name.
+                known = usual_values(_EMBEDDED)
             if slot.use.counts and known and known[0] not in FEW:
                 # So many parts are made, however it is called.
                 known = (*FEW, *known)

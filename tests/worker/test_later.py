@@ -193,3 +193,16 @@ def test_what_a_table_gives_to_the_model_itself(cls, expected):
 
 def test_what_nothing_gives_to_the_model_is_its_own_mistake():
     assert Search("Missing", Missing, {"Missing": Missing}, partial(attempt, real=False)).run() is None
+
+
+class Told(nn.Module):
+    def __init__(self, n_question, num_skill, num_rounds):
+        super().__init__()
+        self.questions = nn.Embedding(n_question * 2 + 1, 8)
+        self.skills = nn.Embedding(num_skill, 8)
+        self.rounds = nn.ModuleList(nn.Linear(8, 8) for _ in range(num_rounds))
+
+
+def test_what_has_a_vector_each_is_a_vocabulary():
+    expression, _ = Search("Told", Told, {"Told": Told}, partial(attempt, real=False)).run()
+    assert expression == "Told(n_question=1000, num_skill=1000, num_rounds=2)"
