@@ -8,6 +8,7 @@
 import ast
 import copy
 import inspect
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -463,8 +464,9 @@ class _Reader(ast.NodeVisitor):
     def _is_followed(self, receiver: Any) -> bool:
         if self._way.ends or receiver is None or receiver is self._cls:
             return False
-        module = str(attribute_of(receiver, "__module__"))
-        return module.partition(".")[0] != "torch" and (
+        # What Python's own functions do with any value says nothing of this one.
+        package = str(attribute_of(receiver, "__module__")).partition(".")[0]
+        return package not in {"torch", *sys.stdlib_module_names} and (
             (isinstance(receiver, type) and issubclass(receiver, nn.Module))
             or inspect.isfunction(receiver)
             or inspect.ismethod(receiver)

@@ -1,5 +1,6 @@
 """Arguments that only the methods of a model say anything about: the constructor does no more than to keep them."""
 
+import copy
 import enum
 from functools import partial
 from types import SimpleNamespace
@@ -206,3 +207,16 @@ class Told(nn.Module):
 def test_what_has_a_vector_each_is_a_vocabulary():
     expression, _ = Search("Told", Told, {"Told": Told}, partial(attempt, real=False)).run()
     assert expression == "Told(n_question=1000, num_skill=1000, num_rounds=2)"
+
+
+class Copied(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.cfg = copy.deepcopy(cfg)
+        self.fc = nn.Linear(self.cfg.width, 2)
+
+
+def test_what_python_does_with_any_value_says_nothing_of_it():
+    scope = {"Copied": Copied, "SimpleNamespace": SimpleNamespace}
+    expression, _ = Search("Copied", Copied, scope, partial(attempt, real=False)).run()
+    assert expression == "Copied(cfg=SimpleNamespace(width=64))"
