@@ -1,11 +1,13 @@
 """Trying fixes out: the changed text is traced. One holds if its problem is gone and no other came; others may stay.
 
+What only shows now that the trace comes to its end was there before.
+
 One that holds is then compared with the text in numbers, where that can be done, and does not hold if they differ.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -13,6 +15,7 @@ from fxls.discovery.index import ModelIndex
 from fxls.fixes.comparing import Comparison, Sampler, Verdict
 from fxls.fixes.proposing import CODES, proposals
 from fxls.fixes.source import Proposal, Source
+from fxls.rules import stops_torch_fx
 from fxls.text.edits import Carry, Change
 from fxls.text.mapper import Mapper
 from fxworker.wire import Fix, Problem, Span, Status, TargetReport, TraceReport
@@ -24,6 +27,9 @@ _MOST_TRIALS: Final = 12
 
 _MOST_FIXES: Final = 2
 """How many fixes of one problem are wanted."""
+
+_SILENT: Final = "FX3"
+"""What codes begin with of what goes wrong without stopping a trace."""
 
 _RANKS: Final[dict[Status, int]] = {"not traced": 0, "partial": 1, "complete": 2}
 
@@ -86,6 +92,8 @@ async def _tried(
     """Return the fix that a proposal is, None where it does not hold."""
     text, carry = changed(source.mapper, proposal)
     index, after = await trial(text)
+    if stops_torch_fx(problem.code):
+        after = _without_revealed(after, text, frozenset(source.mapper.text.splitlines()))
     if not _holds(report, problem, proposal, index, after, carry):
         return None
     verdict = await comparison.verdict(problem, text) if comparison is not None else Verdict(True, "")
@@ -93,6 +101,27 @@ async def _tried(
         _log.info("a proposed fix changes what the model does: %s: %s", proposal.title, verdict.proof)
         return None
     return Fix(proposal.title, proposal.edits, verified=True, proof=verdict.proof)
+
+
+def _without_revealed(after: TraceReport, text: str, kept: Collection[str]) -> TraceReport:
+    """Return a report without what is silently wrong on lines that a change has left as they were.
+
+    That is looked for where nothing stops a trace any more: mending what does so reveals it, and does not bring it.
+    """
+    lines = text.splitlines()
+    targets = tuple(
+        replace(each, problems=tuple(one for one in each.problems if not _is_revealed(one, after.path, lines, kept)))
+        for each in after.targets
+    )
+    return replace(after, targets=targets)
+
+
+def _is_revealed(problem: Problem, path: str, lines: Sequence[str], kept: Collection[str]) -> bool:
+    """Whether a problem stops nothing and lies in another file, or on a line that was there before."""
+    if stops_torch_fx(problem.code) or not problem.code.startswith(_SILENT):
+        return False
+    line = problem.location.span.line
+    return problem.location.path != path or (0 < line <= len(lines) and lines[line - 1] in kept)
 
 
 def _holds(

@@ -359,6 +359,15 @@ def test_a_fix_that_does_not_hold_is_not_shown(after):
     assert fixes(made) == [[]]
 
 
+def test_what_shows_now_that_the_trace_comes_to_its_end_was_there_before():
+    unused = Problem("FX305", "hint", "not used", Location(PATH, Span(7, 26, 7, 27)), target="Net")
+    library = Problem("FX301", "information", "training", Location("/lib/ops.py", Span(1, 0, 1, 4)), target="Net")
+    after = report("", unused, library, status="complete")
+    assert fixes(tried(report(TEXT, BRANCH), after, after)[0]) != [[]]
+    brought = report("", replace(unused, code="FX303", location=Location(PATH, Span(8, 8, 8, 20))), status="complete")
+    assert fixes(tried(report(TEXT, BRANCH), brought, brought)[0]) == [[]]
+
+
 def test_one_site_in_two_models_is_tried_once():
     before = report(TEXT, BRANCH)
     other = replace(before.targets[0], qualname="Other", problems=(replace(BRANCH, target="Other"),))
