@@ -1,6 +1,7 @@
 """Example inputs for a traced model, and what they tell: the shapes of its values, and what a call of it costs."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -10,6 +11,7 @@ from torch import nn
 from fxengine._lazy_graph_module import (
     _LazyGraphModule as LazyGraphModule,  # pyright: ignore[reportPrivateUsage] — torch.fx's name for it.
 )
+from fxengine.capturing.dimensions import misfit
 from fxengine.exploration import Diagnosis
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
@@ -37,6 +39,9 @@ _PATIENCE: Final = 2.0
 """Seconds after which a guess is given up where it is."""
 
 
+_NUMBER: Final = re.compile(r"\d+")
+
+
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """Inputs that were searched for in vain.
@@ -59,7 +64,7 @@ class Fed:
     Attributes:
         inputs: The inputs, None where none were found.
         flops: The floating point operations of a call, None where it did not run to its end.
-        failures: The nodes on which inputs that somebody wrote down do not fit.
+        failures: The nodes on which inputs that somebody wrote down do not fit, or no inputs would.
         searched: Whether inputs were searched for in vain.
         feared: Whether guessed inputs took too long.
         unknown: What is told of a search in vain.
@@ -230,11 +235,24 @@ class Feeder:
             return Fed(searched=True, unknown=self.sources.unknown)
         found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.usable:
-            return Fed(searched=True, unknown=_unknown(found), in_vain=found)
+            failures = self._between_layers(module, found)
+            return Fed(searched=True, unknown=_unknown(found), in_vain=found, failures=failures)
         left_out = self._left_out(module, found)
         if left_out and self.finder.found is None:
             found = self._fuller(module, found, left_out)
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
+
+    def _between_layers(self, module: GraphModule, found: InferredInputs) -> tuple[ShapeFailure, ...]:
+        """Return the node at which two layers do not go together with any inputs, if that is what every trial met."""
+        root, trials = self.sources.root, found.failures
+        if not (self.diagnosis.complete and isinstance(root, nn.Module) and len(trials) > 1):
+            return ()
+        if len({(each.calls, _NUMBER.sub("#", each.error)) for each in trials}) > 1:
+            return ()
+        report, _ = shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs, root))
+        failures = report.failures[:1]
+        sizes = [size for failure in failures for size in misfit(failure.node, root)]
+        return failures if len(sizes) == 2 and all(each.of_layer for each in sizes) else ()
 
     def _left_out(self, module: GraphModule, found: InferredInputs) -> frozenset[str]:
         """Note the shapes for some inputs, and return the optional ones that are left out and that the graph needs.

@@ -44,6 +44,7 @@ from fxworker.wire import (
     EarlyReport,
     Enclosed,
     Guard,
+    Inputs,
     Known,
     Problem,
     Span,
@@ -500,6 +501,10 @@ class _Session:
 
     def _misfits(self, traced: _Traced, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
         target, root = traced.target, diagnosis.root
+        if fed.inputs is None and fed.failures and fed.unknown is not None and not traced.built.is_made_up:
+            guess = Inputs(fed.unknown.guess, "inferred")
+            found = [self.reporter.shape_problem(each, guess, target.qualname, root) for each in fed.failures]
+            return tuple(replace(each, severity="warning") for each in found)
         if fed.inputs is None:
             # What stops the trace may stop the model too, and no inputs would help.
             return () if diagnosis.problems else self._unfed(target, traced.built.root, fed.unknown)

@@ -202,3 +202,27 @@ def test_imports_in_a_circle_are_told_as_such(worker, tmp_path):
     assert problem.code == "FX101"
     assert "cannot import name 'Net' from partially initialized module 'net'" in problem.message
     assert "most likely due to a circular import" in problem.message
+
+
+TOO_WIDE = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 16)
+        self.head = nn.Linear(32, 2)
+
+    def forward(self, x):
+        x = self.body(x).relu()
+        return self.head(x)
+"""
+
+
+def test_layers_that_do_not_go_together_are_told_where_they_meet(trace):
+    problem = only_problem(trace(TOO_WIDE))
+    assert (problem.code, problem.severity, problem.location.span.line) == ("FX201", "warning", 13)
+    assert "16 is the output of `self.body = nn.Linear(8, 16)`" in problem.explanation
+    assert "32 is in_features of `self.head = nn.Linear(32, 2)`" in problem.explanation
+
+
+def test_layers_that_were_made_with_numbers_that_nobody_wrote_are_not_told(trace):
+    text = TOO_WIDE.replace("(self):", "(self, width, depth):").replace("(32, 2)", "(width * depth + 3, 2)")
+    assert [each.code for each in all_problems(trace(text))] in ([], ["FX202"])

@@ -34,11 +34,13 @@ class Dimension:
         size: The size.
         meaning: What it is, to go on after `64 is …`.
         frame: Where that was decided, None where no source is known.
+        of_layer: Whether a layer is built with it, so that no input could change it.
     """
 
     size: int
     meaning: str
     frame: SourceFrame | None
+    of_layer: bool = False
 
     def __str__(self) -> str:
         line = f" (line {self.frame.line})" if self.frame is not None else ""
@@ -80,7 +82,7 @@ def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, 
     dim = dim if dim >= 0 else len(shape) + dim
     if not 0 <= dim < len(shape) or shape[dim] == size:
         return ()
-    made = Dimension(size, f"{name} of `{_named(root, path)}`", _definition(root, path))
+    made = Dimension(size, f"{name} of `{_named(root, path)}`", _definition(root, path), of_layer=True)
     return _origin(value, dim, root), made
 
 
@@ -158,7 +160,7 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
         made = _made(module)
         here = len(_shape(node) or ()) - 1 if made is not None and made[1] < 0 else 1
         if made is not None and dim == here:
-            return Dimension(size, f"the output of `{_named(root, path)}`", _definition(root, path))
+            return Dimension(size, f"the output of `{_named(root, path)}`", _definition(root, path), of_layer=True)
         source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
         if source is not None and len(source) == len(_shape(node) or ()) and source[dim] != size:
             return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", _definition(root, path))
