@@ -19,11 +19,13 @@ class Bindings:
     Attributes:
         paths: The names, with the paths of what they hold.
         alike: Values that are treated as others are: a loop goes over all of them.
+        keywords: What `**kwargs` is called; what is read from it is a parameter as others are.
     """
 
     def __init__(self, usage: Usage) -> None:
         self.paths: dict[str, str] = {}
         self.alike: list[tuple[str, str]] = []
+        self.keywords = ""
         self._usage = usage
 
     def use(self, path: str) -> Use:
@@ -40,8 +42,7 @@ class Bindings:
                 around = self.path(value)
                 return known or (f"{around}.{name}" if around and name not in PROPERTIES else "")
             case ast.Subscript(value=value, slice=ast.Constant(value=key)):
-                around = self.path(value)
-                return "" if not around else f"{around}.{key}" if isinstance(key, str) else f"{around}[]"
+                return self._entry(value, key)
             case ast.Subscript(value=value):
                 around = self.path(value)
                 return f"{around}[]" if around and not isinstance(node.slice, ast.Slice) else around
@@ -54,6 +55,13 @@ class Bindings:
             case _:
                 return ""
 
+    def _entry(self, owner: ast.expr, key: object) -> str:
+        """Return the path of an item by its constant key: a parameter where it is one of `**kwargs`."""
+        if isinstance(owner, ast.Name) and owner.id == self.keywords and isinstance(key, str):
+            return key
+        around = self.path(owner)
+        return "" if not around else f"{around}.{key}" if isinstance(key, str) else f"{around}[]"
+
     def _either(self, one: str, other: str) -> str:
         """Return the path of one of two values, of which the other is treated the same; "" unless both have one."""
         if not (one and other):
@@ -65,6 +73,10 @@ class Bindings:
     def _given_by(self, call: ast.Call) -> str:
         """Return the path of what a call gives: an entry, a copy, or what a function that is a parameter returns."""
         match call:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="get" | "pop"), args=[ast.Constant(str(key))]
+            ) if name == self.keywords:
+                return key
             case ast.Call(func=ast.Attribute(value=value, attr="get" | "pop"), args=[ast.Constant(str(key))]):
                 around = self.path(value)
                 return f"{around}.{key}" if around else ""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from string import ascii_lowercase
 from typing import Final
 
 from fxworker.choices import is_number, written_tuple
@@ -12,6 +13,8 @@ FEW: Final = ("2", "4")
 """How many parts a model has."""
 _SPACE: Final = re.compile(r"(?:\w+_)?(obs|observations?|states?|inputs?|act|actions?)_?spaces?")
 """What the spaces are called that an environment has, as those of gymnasium."""
+_TELLING_APART: Final = re.compile(r"(\w+_)?(keys|names|labels|modalities)")
+"""What texts are called by which things are told apart."""
 _LETTERS: Final = ("'a'", "'b'")
 _LENGTHS: Final = (2, 4, 3, 5, 8, 1)
 
@@ -35,6 +38,8 @@ def lists_of(usage: Usage, name: str) -> list[str]:
     if items.kind == "sequence":
         records = [f"[{', '.join(_record(usage, '[]', at) for at in range(length))}]" for length in lengths]
         return list(records)
+    if items.kind is None and not use.counts and _TELLING_APART.fullmatch(name):
+        return [f"[{', '.join(map(repr, ascii_lowercase[:length]))}]" for length in lengths]
     match items.kind:
         case "string":
             values = [*items.literals[:2], "'relu'"]

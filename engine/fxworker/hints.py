@@ -42,6 +42,16 @@ PLAIN: Final[dict[Any, tuple[str, ...]]] = {
     Tensor: TENSORS,
 }
 
+_ENVIRONMENTS: Final = frozenset({"gym", "gymnasium"})
+_SPACES: Final = {
+    "Box": "-1.0, 1.0, (4,)",
+    "Discrete": "4",
+    "MultiBinary": "4",
+    "MultiDiscrete": "[4, 4]",
+    "Space": "",
+}
+"""The spaces of observations and actions that these packages have, and what they are made of."""
+
 _PAIR: Final = 2
 
 _UNIONS: Final = frozenset({typing.Union, types.UnionType})
@@ -96,7 +106,7 @@ class Hints:
         elif hint is type:
             yield "torch.nn.Identity"
         elif is_stand_in(hint) or isinstance(hint, type):
-            yield from self._of_absent(hint) if is_stand_in(hint) else self._of_class(hint)
+            yield from self._of_absent(hint) if is_stand_in(hint) else self._of_space(hint) or self._of_class(hint)
 
     def _of_absent(self, hint: Any) -> Iterator[str]:
         """Yield a call of a class of a package that is not installed, as the file would write it."""
@@ -191,6 +201,14 @@ class Hints:
         """Return the first expression without parts for an annotation, "" where there is none."""
         values = (*PLAIN.get(hint, ()), *self.values(hint, "")) if isinstance(hint, Hashable) else ()
         return next((each for each in values if isinstance(each, str)), "")
+
+    def _of_space(self, hint: type) -> list[Value]:
+        """Return spaces of observations or actions as their packages make them; none for another class."""
+        if hint.__module__.partition(".")[0] not in _ENVIRONMENTS or hint.__name__ not in _SPACES:
+            return []
+        before = self._visible(hint).removesuffix(hint.__name__)
+        kinds = ("Box", "Discrete") if hint.__name__ == "Space" else (hint.__name__,)
+        return [f"{before}{each}({_SPACES[each]})" for each in kinds]
 
     def _of_class(self, hint: type) -> Iterator[Value]:
         name = self._visible(hint)

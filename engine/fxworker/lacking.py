@@ -183,9 +183,14 @@ def lacking_attribute(moments: Moments, error: AttributeError) -> str:
     return ""
 
 
+_COMPREHENSIONS: Final = frozenset({"<dictcomp>", "<genexpr>", "<listcomp>", "<setcomp>"})
+
+
 def lacking_keyword(moments: Moments, key: str) -> str:
     """Return what was called, by the name of its class, if the key was looked for in its `**kwargs`; else ""."""
-    name, frame, line = moments[0]
+    # In Python 3.11 what goes over something in one expression has a frame of its own.
+    within = itertools.dropwhile(lambda each: each[0] in _COMPREHENSIONS, moments)
+    name, frame, line = next(within, moments[0])
     keywords, table = _keywords(frame)
     if type(table) is not dict or key in table or not re.search(rf"\b{keywords}\s*[.\[]", line):
         return ""

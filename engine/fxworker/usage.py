@@ -88,7 +88,7 @@ class _Reader(ast.NodeVisitor):
         """Read the constructor."""
         every = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
         self._names.paths = {each.arg: each.arg for each in every if each.arg != "self"}
-        self._keywords = tree.args.kwarg.arg if tree.args.kwarg is not None else ""
+        self._keywords = self._names.keywords = tree.args.kwarg.arg if tree.args.kwarg is not None else ""
         for statement in tree.body:
             self.visit(statement)
         for one, other in self._same:

@@ -462,7 +462,7 @@ def searched(cls):
         (Strict, "Strict(units=64, size=64)"),
         (Detector, "Detector(cfg=Options({'MODEL': {'WIDTH': 64, 'NUM_CLASSES': 10}}))"),
         (Grayscale, "Grayscale(n_channels=3, n_classes=10)"),
-        (Wanting, "Wanting(k=3)"),
+        (Wanting, "Wanting(k=2)"),
         (Choosing, "Choosing(extractor='inception')"),
         (Annotated, "Annotated(options=Options({'width': 64, 'head': {'classes': 64}}))"),
         (Lacking, "Lacking(setup=SimpleNamespace(stem=None, width=64))"),

@@ -2,6 +2,7 @@
 
 import copy
 import enum
+import types
 from functools import partial
 from types import SimpleNamespace
 
@@ -220,3 +221,51 @@ def test_what_python_does_with_any_value_says_nothing_of_it():
     scope = {"Copied": Copied, "SimpleNamespace": SimpleNamespace}
     expression, _ = Search("Copied", Copied, scope, partial(attempt, real=False)).run()
     assert expression == "Copied(cfg=SimpleNamespace(width=64))"
+
+
+class Keyed(nn.Module):
+    def __init__(self, width, **kwargs):
+        super().__init__()
+        self.keys = kwargs["model_keys"]
+        self.parts = nn.ModuleDict({key: nn.Linear(width, kwargs["out"]) for key in self.keys})
+        if kwargs.pop("kind") not in ("deep", "flat"):
+            raise ValueError("kind")
+        for each in kwargs.get("more", ()):
+            self.parts[each] = nn.Identity()
+
+
+def test_what_is_read_from_keywords_is_a_parameter_as_others_are():
+    expression, _ = Search("Keyed", Keyed, {"Keyed": Keyed}, partial(attempt, real=False)).run()
+    assert expression == "Keyed(width=64, model_keys=['a', 'b'], out=64, kind='deep')"
+
+
+SPACES = """
+class Space:
+    pass
+
+class Discrete(Space):
+    def __init__(self, n, start=0):
+        assert isinstance(n, int)
+        self.n = n
+
+class Box(Space):
+    def __init__(self, low, high, shape=None):
+        self.shape = tuple(shape)
+"""
+
+
+def test_spaces_of_environments_are_made_as_their_packages_make_them():
+    spaces = types.ModuleType("gymnasium.spaces")
+    exec(SPACES, vars(spaces))
+    for each in ("Space", "Discrete", "Box"):
+        vars(spaces)[each].__module__ = spaces.__name__
+
+    class Policy(nn.Module):
+        def __init__(self, actions, observations):
+            super().__init__()
+            self.fc = nn.Linear(observations.shape[0], sum(each.n for each in actions.values()))
+
+    Policy.__init__.__annotations__ |= {"actions": dict[str, spaces.Discrete], "observations": spaces.Space}
+    scope = {"Policy": Policy, "Discrete": spaces.Discrete, "Box": spaces.Box, "Space": spaces.Space}
+    expression, _ = Search("Policy", Policy, scope, partial(attempt, real=False)).run()
+    assert expression == "Policy(actions={'a': Discrete(4), 'b': Discrete(4)}, observations=Box(-1.0, 1.0, (4,)))"
