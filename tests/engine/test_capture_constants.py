@@ -595,3 +595,28 @@ def test_tensors_that_are_nested_are_left_to_the_models_own_code():
 
     assert found.rest is not None
     torch.testing.assert_close(found.graph_module(X), f(X))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda made: float(made.sum()),
+        lambda made: torch.tensor(made.numpy()).sum(),
+        lambda made: torch.tensor(made.detach().cpu().tolist()).sum(),
+        lambda made: made[0].view(-1).mean().item(),
+    ],
+)
+def test_what_is_made_in_a_run_and_written_to_is_not_known(read):
+    """Its data were zeros when it was made, and follow from the input when they are read."""
+
+    class Model(nn.Module):
+        def forward(self, x):
+            made = torch.zeros(2, 4)
+            made[0:1] = x[0:1]
+            return x * read(made)
+
+    model, x = Model(), torch.randn(2, 4)
+    with torch.no_grad():
+        found = fxengine.capture(model, torch.randn(2, 4))
+        assert found.graph_module is not None
+        torch.testing.assert_close(found.graph_module(x), model(x))

@@ -47,7 +47,7 @@ class Cells(nn.Module):
         return torch.stack([self._row(graph) for graph in graphs])
 
     def _row(self, graph):
-        return self.embed(graph.atomic_number).sum(0) * graph.lattice.sum()
+        return self.embed(graph.atomic_number).sum(0) * torch.linalg.det(graph.lattice)
 
 
 def test_items_of_which_attributes_are_read_are_objects():
@@ -111,3 +111,33 @@ class Attending(nn.Module):
 def test_what_is_attended_to_has_floating_point_numbers():
     inferred = fed(Attending())
     assert all(each.is_floating_point() for each in inferred.args)
+
+
+class Likelihood(nn.Module):
+    """Is told what a model has predicted as a distribution."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, output, target):
+        return -self.weight * output.log_prob(target.float()).mean()
+
+
+def test_what_is_asked_for_probabilities_is_a_distribution():
+    assert isinstance(fed(Likelihood()).args[0], torch.distributions.Distribution)
+
+
+class Columned(nn.Module):
+    """Compares numbers with what is called as classes are."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        return self.weight * F.mse_loss(output.squeeze(), target)
+
+
+def test_what_takes_no_integers_gets_none():
+    assert all(each.is_floating_point() for each in fed(Columned()).args)

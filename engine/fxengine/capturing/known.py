@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from fxengine.capturing.drawing import RANDOM
 from fxengine.capturing.evaluation import mutates
 from fxengine.node import Node, map_arg
+from fxengine.silent.mutation import VIEWS
 
 __all__ = ["computed"]
 
@@ -27,6 +28,13 @@ _FILLED: Final = frozenset({"new_zeros", "new_ones", "new_full", "zeros_like", "
 
 _NEW: Final = _FILLED | {"new_empty", "empty_like", "new_tensor"}
 """Functions that return what nobody else has."""
+
+
+_SHARING: Final = VIEWS | {
+    "contiguous", "cpu", "expand", "expand_as", "flatten", "float", "getitem", "imag", "ravel", "real", "reshape",
+    "reshape_as", "squeeze_", "to", "type", "type_as", "unsqueeze_", "view_as_complex", "view_as_real",
+}  # fmt: skip
+"""Functions and methods whose results may share memory with their first argument."""
 
 
 def computed(node: Node, root: nn.Module, may_be_read: Callable[[Tensor], bool]) -> Tensor | None:
@@ -82,6 +90,8 @@ def _value(node: Node, root: nn.Module, values: dict[Node, Any], own: list[Tenso
         if facts is None or math.prod(facts.shape) > _MOST_ELEMENTS or _is_changed(node):
             return None
         values = {**values, model: torch.empty(facts.shape, dtype=facts.dtype)}
+    elif _is_written_to(node):
+        return None
     args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
     with torch.no_grad():
         return function(*args, **kwargs)
@@ -124,6 +134,23 @@ def _is_changed(node: Node) -> bool:
                 pending.append(user)
                 if len(seen) > _MOST_NODES:
                     return True
+    return False
+
+
+def _is_written_to(node: Node) -> bool:
+    """Whether what a node makes, or what shares memory with it, is changed in place, as far as the graph has come."""
+    seen = {node}
+    pending = [node]
+    while pending:
+        for user in pending.pop().users:
+            function = _function(user)
+            if function is None or user in seen:
+                continue
+            if _mutates(function, user) and not _only_reads(user, seen) and not _goes_on(user):
+                return True
+            if _name(user) in _SHARING:
+                seen.add(user)
+                pending.append(user)
     return False
 
 

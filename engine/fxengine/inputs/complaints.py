@@ -403,7 +403,8 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (
             _floats,
             (
-                r"must have the same dtype|not implemented for '(?:Long|Int|Bool)'|scalar type Float|floating",
+                r"must have the same dtype|scalar type Float|floating",
+                r"not implemented for '(?:Long|Int|Bool|int\d+|bool)'",
                 r"with (?:a|two) bool tensors? is not supported",
             ),
         ),

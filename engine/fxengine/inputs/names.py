@@ -145,6 +145,11 @@ def _atoms(clues: Clues) -> list[Recipe]:
     return [_integers((NODES,), clues.vocabulary), _integers((BATCH, NODES), clues.vocabulary)]
 
 
+def _lattice(_clues: Clues) -> list[Recipe]:
+    """The vectors of a cell that is repeated in space."""
+    return [TensorRecipe((3, 3)), TensorRecipe((BATCH, 3, 3))]
+
+
 def _adjacency(clues: Clues) -> list[Recipe]:
     length = clues.lengths[0]
     return [TensorRecipe((length, length), "ones"), TensorRecipe((BATCH, length, length), "ones")]
@@ -257,6 +262,7 @@ NAME_RULES = tuple(
         (r"^edges?_(attr|weight|feat|type)", _edge_attributes),
         (r"^batch(_index)?$", _graph_index),
         (r"(^|_)(atomic_num(ber)?s?|atom_types?|species)$", _atoms),
+        (r"^lattice$|(^|_)(cell|lattice)_?(vectors?|matrix|matrices)$", _lattice),
         (r"^adj", _adjacency),
         (r"box(es)?$|^rois?$", _boxes),
         (r"^(z|noise|latents?|noise_vector)$", _noise),

@@ -42,6 +42,7 @@ _FRAMES: Final = 6
 _MAPPING: Final = frozenset({"get", "items", "keys", "values", "update", "pop", "setdefault"})
 _SEQUENCE: Final = frozenset({"append", "extend", "insert"})
 _OF_TEXTS: Final = frozenset(vars(str)) - frozenset(dir(Tensor)) - frozenset(vars(list)) - frozenset(vars(dict))
+_OF_DISTRIBUTIONS: Final = frozenset({"log_prob", "rsample", "cdf", "icdf", "entropy", "perplexity"})
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BESIDE: Final = 0.15
 """What the frame costs at most that a comprehension stands in, which has a frame of its own or not."""
@@ -217,11 +218,20 @@ class _Scene:
                 yield self.moves.put(place, each, self.cost + 0.2 + 0.3 * cost)
         elif hasattr(nn.Module, name) and not hasattr(Tensor, name):
             yield self.moves.put(place, Verbatim(_LAYER), self.cost + 0.1)
+        elif name in _OF_DISTRIBUTIONS and isinstance(whole, TensorRecipe):
+            shape = ", ".join(map(str, self._shape_beside(place, whole)))
+            source = f"torch.distributions.Normal(torch.zeros({shape}), torch.ones({shape}))"
+            yield self.moves.put(place, Verbatim(source), self.cost + 0.1)
         elif not hasattr(Tensor, name):
             proposed = self.proposer.named(name)[0]
             if isinstance(whole, TensorRecipe) and isinstance(value, Tensor) and value.dim() == len(whole.shape) - 1:
                 yield self.moves.put(place, Listing((self._with_all(base),) * BATCH), self.cost + 0.1)
             yield self.moves.put(place, Structure(((name, proposed),)), self.cost + 0.2)
+
+    def _shape_beside(self, place: Place, whole: TensorRecipe) -> tuple[int, ...]:
+        """Return the shape of another tensor among the inputs, which a distribution is asked about; its own if none."""
+        others = [recipe for other, recipe in self.moves.tensors() if other != place and recipe.shape]
+        return others[0].shape if others else whole.shape
 
     def _with_all(self, base: ast.expr) -> Structure:
         """Return an object with all that the function reads of an expression and a tensor does not have."""

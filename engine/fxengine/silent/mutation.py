@@ -27,7 +27,7 @@ _OUT_OF_PLACE: Final = frozenset(
 )
 _NO_CHANGE: Final = frozenset({"detach_", "requires_grad_", "retain_grad_", "share_memory_", "wait_"})
 """Methods that are called as if they changed data."""
-_VIEWS: Final = frozenset(
+VIEWS: Final = frozenset(
     {
         "T", "as_strided", "chunk", "data", "detach", "diagonal", "mT", "movedim", "narrow", "permute", "select",
         "split", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "transpose", "unbind", "unflatten", "unfold",
@@ -105,12 +105,12 @@ def viewed(node: Node) -> Node | None:
     if not isinstance(first, Node) or node.op not in {"call_method", "call_function"}:
         return None
     if node.target is getattr:
-        return first if node.args[1] in _VIEWS else None
+        return first if node.args[1] in VIEWS else None
     if node.target is operator.getitem:
         index: Any = node.args[1]
         plain = all(isinstance(each, int | slice | None) for each in (index if isinstance(index, tuple) else (index,)))
         return first if plain else None
-    return first if name in _VIEWS else None
+    return first if name in VIEWS else None
 
 
 def _views_of(owner: Node, before: Node) -> list[Node]:
