@@ -11,7 +11,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, Self
 
 from torch import nn
 
@@ -34,7 +34,7 @@ def _computed(operation: Callable[[Any, Any], Any], *, reflected: bool = False) 
         if not isinstance(other, int | float | Part):
             return NotImplemented
         if not is_constructing(sys._getframe(1)):
-            self.forward()
+            raise self._lack()
         one, two = _number(self), _number(other)
         found = operation(two, one) if reflected else operation(one, two)
         return PartNumber.of(found, self) if type(found) is int else found
@@ -107,10 +107,16 @@ class Part(nn.Module):
         super().__init__()
         self.__dict__.update(_path=path, _missing=missing, _attribute=attribute, _shape=shape)
 
-    def forward(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Say what is missing."""
+    def forward(self, *_args: Any, **_kwargs: Any) -> "Part":
+        """Say what is missing; while a model is constructed return another part: what was looked up may be a class."""
+        if is_constructing(sys._getframe(1)):
+            return self.again()
+        raise self._lack()
+
+    def _lack(self) -> ModuleNotFoundError:
+        """Return what is raised for want of what it stands for."""
         missing = self.__dict__["_missing"]
-        raise ModuleNotFoundError(*missing.args, name=missing.name)
+        return ModuleNotFoundError(*missing.args, name=missing.name)
 
     def again(self) -> "Part":
         """Return another of the same kind."""
@@ -126,12 +132,12 @@ class Part(nn.Module):
 
     def __len__(self) -> int:
         if not is_constructing(sys._getframe(1)):
-            self.forward()
+            raise self._lack()
         return int(self.__dict__["_shape"][0])
 
     def __array__(self, *_dtype: Any, **_options: Any) -> Any:
         if not is_constructing(sys._getframe(1)):
-            self.forward()
+            raise self._lack()
         return ones(self.__dict__["_shape"])
 
     def __index__(self) -> int:
@@ -152,7 +158,7 @@ class Part(nn.Module):
     def __getitem__(self, key: Any) -> Any:
         # What a model is made of is asked for while it is constructed; what its forward takes out has no place in it.
         if not is_constructing(sys._getframe(1)):
-            self.forward()
+            raise self._lack()
         found = number_of(key) if isinstance(key, str) else None
         return self.again() if found is None else found
 

@@ -521,3 +521,18 @@ def test_what_the_project_does_wrong_is_its_own_mistake(tmp_path, text):
     installed(tmp_path, "plots", "def draw(what): return what.width\n")
     with pytest.raises((KeyError, AttributeError)):
         imported(tmp_path, text)
+
+
+def test_what_a_registry_gives_to_a_constructor_is_called_as_a_class_is(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from no_such_thing import MODELS\nfrom torch import nn\n"
+        "def build(kind, width):\n    return MODELS.get(kind)(width, eps=1e-5)\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.norm = build('LN', 8)\n"
+        "    def forward(self, x):\n        return self.norm(x)\n",
+    )
+    net = module.Net()
+    assert isinstance(net.norm, nn.Module)
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        net(torch.ones(8))
