@@ -204,11 +204,14 @@ class Hints:
 
     def _of_space(self, hint: type) -> list[Value]:
         """Return spaces of observations or actions as their packages make them; none for another class."""
-        if hint.__module__.partition(".")[0] not in _ENVIRONMENTS or hint.__name__ not in _SPACES:
+        package = hint.__module__.partition(".")[0]
+        if package not in _ENVIRONMENTS or hint.__name__ not in _SPACES:
             return []
-        before = self._visible(hint).removesuffix(hint.__name__)
+        spaces = vars(sys.modules[f"{package}.spaces"])
         kinds = ("Box", "Discrete") if hint.__name__ == "Space" else (hint.__name__,)
-        return [f"{before}{each}({_SPACES[each]})" for each in kinds]
+        names = [(each, self._visible(spaces[each])) for each in kinds if each in spaces]
+        inner = f"{package}.spaces." if package in self._scope else ""
+        return [f"{name or inner + each}({_SPACES[each]})" for each, name in names if name or inner]
 
     def _of_class(self, hint: type) -> Iterator[Value]:
         name = self._visible(hint)

@@ -2,6 +2,7 @@
 
 import copy
 import enum
+import sys
 import types
 from functools import partial
 from types import SimpleNamespace
@@ -254,18 +255,31 @@ class Box(Space):
 """
 
 
-def test_spaces_of_environments_are_made_as_their_packages_make_them():
-    spaces = types.ModuleType("gymnasium.spaces")
+@pytest.mark.parametrize(
+    ("imported", "expected"),
+    [
+        (("Space", "Discrete", "Box"), "actions={'a': Discrete(4), 'b': Discrete(4)}, seen=Box(-1.0, 1.0, (4,))"),
+        (
+            ("Discrete",),
+            "actions={'a': Discrete(4), 'b': Discrete(4)}, seen=gymnasium.spaces.Box(-1.0, 1.0, (4,))",
+        ),
+    ],
+)
+def test_spaces_of_environments_are_made_as_their_packages_make_them(monkeypatch, imported, expected):
+    package, spaces = types.ModuleType("gymnasium"), types.ModuleType("gymnasium.spaces")
+    package.spaces = spaces
+    monkeypatch.setitem(sys.modules, "gymnasium", package)
+    monkeypatch.setitem(sys.modules, "gymnasium.spaces", spaces)
     exec(SPACES, vars(spaces))
     for each in ("Space", "Discrete", "Box"):
         vars(spaces)[each].__module__ = spaces.__name__
 
     class Policy(nn.Module):
-        def __init__(self, actions, observations):
+        def __init__(self, actions, seen):
             super().__init__()
-            self.fc = nn.Linear(observations.shape[0], sum(each.n for each in actions.values()))
+            self.fc = nn.Linear(seen.shape[0], sum(each.n for each in actions.values()))
 
-    Policy.__init__.__annotations__ |= {"actions": dict[str, spaces.Discrete], "observations": spaces.Space}
-    scope = {"Policy": Policy, "Discrete": spaces.Discrete, "Box": spaces.Box, "Space": spaces.Space}
+    Policy.__init__.__annotations__ |= {"actions": dict[str, spaces.Discrete], "seen": spaces.Space}
+    scope = {"Policy": Policy, **{each: vars(spaces)[each] for each in imported}}
     expression, _ = Search("Policy", Policy, scope, partial(attempt, real=False)).run()
-    assert expression == "Policy(actions={'a': Discrete(4), 'b': Discrete(4)}, observations=Box(-1.0, 1.0, (4,)))"
+    assert expression == f"Policy({expected})"
