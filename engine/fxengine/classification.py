@@ -164,7 +164,7 @@ def operand_span(verdict: Verdict, moment: Moment) -> Span:
     elif verdict.rule is DynamicIteration:
         if moment.opname == "GET_ITER" and not isinstance(around[-1], _LOOPS):
             return whole  # From CPython 3.13 on this is the place of what the loop goes through.
-        candidates = iterated_operands(around)
+        candidates = iterated_operands(around, moment.opname)
     elif isinstance(around[-1], ast.With | ast.AsyncWith):
         candidates = operands_of(around)
     elif isinstance(around[-1], ast.JoinedStr | ast.FormattedValue):

@@ -213,8 +213,8 @@ def purpose_of(around: list[ast.AST], operand: Span, opname: str) -> str:
     return "branch"
 
 
-def iterated_operands(around: list[ast.AST]) -> list[ast.expr]:
-    """The expressions that the innermost of some nested syntax nodes iterates over or unpacks."""
+def iterated_operands(around: list[ast.AST], opname: str = "") -> list[ast.expr]:
+    """The expressions that the innermost of some nested syntax nodes iterates over or unpacks, by an instruction."""
     innermost = around[-1]
     match innermost:
         case ast.For() | ast.AsyncFor():
@@ -222,7 +222,8 @@ def iterated_operands(around: list[ast.AST]) -> list[ast.expr]:
         case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
             return [loop.iter for loop in innermost.generators]
         case ast.Call():
-            starred = [arg.value for arg in innermost.args if isinstance(arg, ast.Starred)]
+            several = [] if opname.startswith("DICT_") else innermost.args
+            starred = [arg.value for arg in several if isinstance(arg, ast.Starred)]
             starred += [keyword.value for keyword in innermost.keywords if keyword.arg is None]
             return starred or [*innermost.args, *(keyword.value for keyword in innermost.keywords)]
         case ast.Compare(ops=[ast.In() | ast.NotIn()]):

@@ -83,9 +83,15 @@ def settings_of(loaded: Loaded) -> Settings:
 
 
 def made_in(value: Any, cls: type) -> Any:
-    """Return the instance of a class that a function gave: itself, or the first of several; None if there is none."""
+    """Return the instance of a class that a function gave: itself, or the first of several; None if there is none.
+
+    What only says that it is one, as a wrapper does that hands everything on, stands for the one that it has.
+    """
     several = value if isinstance(value, tuple | list) else (value,)
-    return next((each for each in several if isinstance(each, cls)), None)
+    found = next((each for each in several if isinstance(each, cls)), None)
+    if found is None or issubclass(type(found), cls) or not hasattr(found, "__dict__"):
+        return found
+    return next((each for each in vars(found).values() if issubclass(type(each), cls)), found)
 
 
 def _returned_by(function: ast.FunctionDef) -> set[str]:

@@ -89,7 +89,7 @@ def _title(snapshot: Snapshot, target: TraceTarget, report: TargetReport, found:
         verdict = [*wrong.facts, f"{plural(len(report.nodes), 'node')}{'' if report.reached_end else ' so far'}"]
     else:
         verdict = [*_captured(report), *wrong.facts]
-    if report.captured:
+    if report.captured and report.guards:
         verdict.append(f"captured with {plural(len(report.guards), 'guard')}")
     good = not wrong.errors and report.status != "not traced" and report.reached_end
     return f"{mark}{'✓' if good else '✗'} {' · '.join(verdict)}"

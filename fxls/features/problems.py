@@ -25,6 +25,9 @@ _KNOWN: Final[WeakKeyDictionary[Snapshot, Sequence[PlacedProblem]]] = WeakKeyDic
 """The problems of snapshots that somebody holds: several features ask for those of one."""
 
 
+_NOT_BUILT: Final = "FX102"
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """How much is wrong with a model: problems of each kind, and what stops torch.fx but is not shown."""
@@ -143,9 +146,13 @@ def _place(snapshot: Snapshot, problem: Problem) -> Span | None:
 
 
 def _site(problem: Problem) -> Location | str:
-    """Return what tells the problems at one place apart: the line of a library that a call led to, or what is said."""
+    """Return what tells the problems at one place apart: the line of a library that a call led to, or what is said.
+
+    What several models raise at one place while they are built is one problem.
+    """
     frames = problem.origin.frames if problem.origin is not None else ()
-    return frames[-1].location if frames else problem.message
+    said = problem.original if problem.code == _NOT_BUILT else ""
+    return frames[-1].location if frames else said or problem.message
 
 
 def _together(one: PlacedProblem, other: PlacedProblem) -> PlacedProblem:

@@ -293,6 +293,20 @@ def test_a_model_that_was_captured_with_its_inputs_says_with_how_many_guards():
     assert "1 captured" in status(shot).tooltip
     titles = [lens.command.title for lens in code_lenses(shot) if lens.command is not None]
     assert any("captured with 2 guards" in title for title in titles)
+    lenses = code_lenses(snapshot(TEXT, net(problem(severity="warning"), captured=True)))
+    assert not any("guard" in lens.command.title for lens in lenses if lens.command is not None)
+
+
+def test_what_two_models_raise_at_one_place_while_they_are_built_is_one_problem():
+    one, other = (
+        problem(
+            code="FX102", message=f"`{each}()` cannot be built: ValueError: no", original="ValueError: no", target=each
+        )
+        for each in ("Net", "Other")
+    )
+    (found,) = diagnostics(snapshot(TEXT, net(one), replace(net(other), qualname="Other")))
+    assert found.data["targets"] == ["Net", "Other"]
+    assert len(diagnostics(snapshot(TEXT, net(one, replace(other, original="TypeError: no"))))) == 2
 
 
 def test_of_many_problems_some_are_listed():

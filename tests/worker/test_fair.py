@@ -226,3 +226,53 @@ def test_layers_that_do_not_go_together_are_told_where_they_meet(trace):
 def test_layers_that_were_made_with_numbers_that_nobody_wrote_are_not_told(trace):
     text = TOO_WIDE.replace("(self):", "(self, width, depth):").replace("(32, 2)", "(width * depth + 3, 2)")
     assert [each.code for each in all_problems(trace(text))] in ([], ["FX202"])
+
+
+WRAPPER = """class Outside:
+    def __init__(self, net):
+        self.net = net
+
+    @property
+    def __class__(self):
+        return type(self.net)
+
+    def __getattr__(self, name):
+        return getattr(self.net, name)
+
+
+class Net(nn.Module):
+    def __new__(cls, *args, **kwargs):
+        made = super().__new__(cls)
+        made.__init__(*args, **kwargs)
+        return Outside(made)
+
+    def __init__(self, width=4):
+        super().__init__()
+        self.fc = nn.Linear(width, 2)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+HANDED_ON = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.ReLU()
+
+    def forward(self, *args, **kwargs):
+        return self.act(*args, **kwargs)
+"""
+
+
+def test_what_only_says_that_it_is_a_module_stands_for_the_one_that_it_has(trace):
+    report = trace(WRAPPER)
+    assert all_problems(report) == []
+    assert of(report, "Net").status == "complete"
+
+
+def test_keywords_that_are_handed_on_are_told_where_they_are(trace):
+    found = {each.location.span.column: each.message for each in all_problems(trace(HANDED_ON))}
+    assert found == {
+        25: "`args` is unpacked, but `*args` is one symbolic value while tracing",
+        33: "`kwargs` is unpacked, but `**kwargs` is one symbolic value while tracing",
+    }
