@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -43,7 +44,8 @@ _MOST: Final = 3
 """How many files are parsed for one class, and how many ways are kept."""
 
 _MOST_READ: Final = 24
-"""How many files are read for what they say about options."""
+_MOST_BYTES: Final = 300_000
+"""How many files are read for what they say about options, and the bytes of all of them."""
 _TELLING: Final = re.compile(r"train|main|run|config|cfg|options?|args|param|default|setting", re.IGNORECASE)
 """What files are called that say most about them."""
 
@@ -83,6 +85,7 @@ class Calls:
     _nearest: dict[tuple[str, str], tuple[Whole, ...]] = field(default_factory=dict[tuple[str, str], tuple[Whole, ...]])
     _seen: dict[_Key, _Seen] = field(default_factory=dict[_Key, _Seen])
     _speaking: frozenset[str] = frozenset()
+    _telling: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _settings: dict[tuple[str, tuple[int, int]], list[Setting]] = field(
         default_factory=dict[tuple[str, tuple[int, int]], list["Setting"]]
     )
@@ -111,7 +114,7 @@ class Calls:
         is_same = times == self._times
         self._times, self._names, self._callers, self._speaking = times, names, callers, frozenset(speaking)
         if not is_same:
-            self._nearest = {}
+            self._nearest, self._telling = {}, {}
 
     def completed(self, index: ModelIndex, text: str) -> ModelIndex:
         """Return an index with calls of its classes elsewhere, for those that the file says nothing about.
@@ -160,10 +163,17 @@ class Calls:
 
     def _settings_for(self, index: ModelIndex, text: str) -> tuple[Setting, ...]:
         """Return what the file and the files near it say about the values that its text reads, best first."""
-        others = [each for each in self._speaking if each != index.path and not _TEST.search(each)]
-        others.sort(key=lambda each: (not _TELLING.search(Path(each).stem), -_shared(each, index.path), each))
-        files = [(each, self._settings_in(each)) for each in others[:_MOST_READ]]
+        if index.path not in self._telling:
+            self._telling[index.path] = self._telling_of(index.path)
+        files = [(each, self._settings_in(each)) for each in self._telling[index.path]]
         return tuple(best_first(text, [(index.path, list(index.settings)), *files], index.path))
+
+    def _telling_of(self, path: str) -> list[str]:
+        """Return the files that are read for what they say to one: those called so first, then the nearest."""
+        others = [each for each in self._speaking if each != path and not _TEST.search(each)]
+        others.sort(key=lambda each: (not _TELLING.search(Path(each).stem), -_shared(each, path), each))
+        sizes = accumulate(self._times[each][1] for each in others)
+        return [each for each, size in zip(others, sizes, strict=True) if size <= _MOST_BYTES][:_MOST_READ]
 
     def _settings_in(self, path: str) -> list[Setting]:
         key = path, self._times.get(path, (0, 0))
