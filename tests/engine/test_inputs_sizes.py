@@ -113,3 +113,25 @@ def test_items_of_a_list_change_together():
     assert len({each.shape for each in volumes}) == 1
     assert volumes[0].dim() == 4
     assert all(not each.is_floating_point() for each in indexes)
+
+
+class Late(nn.Module):
+    """Has far more weights than anybody would make, and asks for data before it shows what it wants."""
+
+    def __init__(self):
+        super().__init__()
+        with torch.device("meta"):
+            self.large = nn.Linear(1 << 16, 1 << 16)
+            self.head = nn.Linear(24, 8)
+
+    def forward(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+        y = self.large(x)
+        if mask.any():
+            return y.mean() + self.get_submodule("head")(context)
+        return y
+
+
+def test_what_a_large_model_wants_is_seen_behind_a_question_for_data():
+    inferred = infer_inputs(Late(), budget_s=60.0)
+    assert inferred.complete
+    assert inferred.args[1].shape[-1] == 24

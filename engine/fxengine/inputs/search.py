@@ -288,7 +288,7 @@ class _Search:
             draws = 1 if outcome.error is None else 2  # What reads values may take another way with others.
             end = time.process_time() + _LONGEST_RUN
             return run_for_values(self.root, recipes, positional, end, outcome, draws=draws)
-        if outcome.error is None or not are_small(recipes) or outcome.products > _MOST_PRODUCTS:
+        if outcome.error is None or not are_small(recipes):
             return None
         found = probe(self.root, recipes, positional, limit, real=True)
         if found.accepted and found.error is not None:
