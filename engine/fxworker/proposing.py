@@ -324,6 +324,7 @@ class Proposals:
         """Return what values of this name usually are, by its own name or that of a parameter which it becomes."""
         if slot.use.axis:
             return list(usual_values("axis"))
+        unfit: list[str] = []
         # What a library calls it tells more than its own name.
         for name in sorted((slot.name, *slot.use.names), key=lambda each: not each.endswith("name_or_path")):
             known = usual_values(name)
@@ -344,7 +345,8 @@ class Proposals:
                 known = (*FEW, *known)
             if any(fits(slot.kind, each) for each in known):
                 return list(known)
-        return list(FEW) if slot.use.counts else []
+            unfit = unfit or list(known)
+        return list(FEW) if slot.use.counts else unfit
 
     def _of_unread(self, slot: Slot) -> list[Value]:
         """Return objects for what is called a configuration, where something else knows what is read from it."""
