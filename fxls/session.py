@@ -368,11 +368,11 @@ class Session:
         return found
 
     async def _searched(self, document: Document, text: str) -> ModelIndex:
-        """Return the models in a text that a document has or may get; a long one is searched beside the event loop."""
-        view = self._workspace.view(document)
-        if not _is_long(text):
-            return view.discover(document.path, text)
-        return await asyncio.get_running_loop().run_in_executor(self._beside, view.discover, document.path, text)
+        """Return the models in a text that a document has or may get; what takes long is done beside the event loop."""
+        view, said = self._workspace.view(document), document.index.settings
+        if not _is_long(text) and not view.is_new(document.path):
+            return view.discover(document.path, text, said)
+        return await asyncio.get_running_loop().run_in_executor(self._beside, view.discover, document.path, text, said)
 
     async def _trace(self, document: Document) -> None:
         """Trace a document and show the report."""

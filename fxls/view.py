@@ -18,7 +18,7 @@ from fxls.memory import Memory
 from fxls.settings import Settings
 from fxls.text.uris import names_file
 from fxls.workers.python_env import PythonEnv, environment_of
-from fxworker.wire import TraceReport
+from fxworker.wire import Setting, TraceReport
 
 _STALE: Final = 30.0
 """Seconds after which files of the folder are looked at again for calls."""
@@ -37,9 +37,10 @@ class View:
         self._configuration_files: dict[str, str | None] = {}
         self._configurations: dict[str, ProjectConfiguration] = {}
         self._memory = Memory()
-        self._calls = Calls(folder) if folder else None
+        self._calls = Calls(folder or "")
         self._looking: Thread | None = None
         self._looked = 0.0
+        self._discovered: set[str] = set()
 
     def contains(self, path: str) -> bool:
         """Whether a file lies in this folder."""
@@ -60,16 +61,27 @@ class View:
         found = roots_of(path, self._folders, index.imported) if names_file(path) else self._folders
         return tuple(dict.fromkeys((*found, *extra)))
 
-    def discover(self, path: str, text: str) -> ModelIndex:
-        """Return the models of a file, with what the project says about them, in its configuration and in calls."""
+    def discover(self, path: str, text: str, said: tuple[Setting, ...] = ()) -> ModelIndex:
+        """Return the models of a file, with what the project says about them, in its configuration and in calls.
+
+        Args:
+            path: The file.
+            text: Its text.
+            said: What was said before about values that its constructors may read.
+        """
+        self._discovered.add(path)
         index = discover(path, text)
         configuration = self.configuration(path)
         if configuration is not None:
             index = index.configured(configuration.targets)
-        if self._calls is not None and index.parts:
+        if index.parts:
             self._look()
-            index = self._calls.completed(index, text)
+            index = self._calls.completed(index, text, said)
         return self._memory.recalled(index)
+
+    def is_new(self, path: str) -> bool:
+        """Whether a file's models are looked for the first time: others are read for that, too."""
+        return path not in self._discovered
 
     def remember(self, index: ModelIndex, report: TraceReport) -> None:
         """Keep what was found out about a file's models for the next session."""
@@ -102,9 +114,8 @@ class View:
     def _look(self) -> None:
         """Begin to look for calls in the folder, in the background; at first it is waited for, though not for long."""
         now = time.monotonic()
-        if self._calls is None or (
-            self._looking is not None and (self._looking.is_alive() or now < self._looked + _STALE)
-        ):
+        is_fresh = self._looking is not None and (self._looking.is_alive() or now < self._looked + _STALE)
+        if is_fresh or not self.folder:
             return
         is_first, self._looked = self._looking is None, now
         self._looking = Thread(target=self._calls.look, name="fxls calls", daemon=True)

@@ -186,8 +186,8 @@ class Tracing:
 
     def _discovered(self, path: str, text: str) -> ModelIndex:
         """Return the models of a file, with calls of them elsewhere in the project, and what is remembered of them."""
-        index, folder = discover(path, text), project_root(path)
-        if index.parts and folder is not None:
+        index, folder = discover(path, text), project_root(path) or ""
+        if index.parts:
             if folder not in self._calls:
                 self._calls[folder] = Calls(folder)
                 self._calls[folder].look()

@@ -75,7 +75,7 @@ class Calls:
     """The index of one workspace folder. Mutable; one thread may look while another asks.
 
     Attributes:
-        folder: The folder.
+        folder: The folder; "" for none, in which nothing is.
     """
 
     folder: str
@@ -86,6 +86,8 @@ class Calls:
     _seen: dict[_Key, _Seen] = field(default_factory=dict[_Key, _Seen])
     _speaking: frozenset[str] = frozenset()
     _telling: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _told: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    _looks: int = 0
     _settings: dict[tuple[str, tuple[int, int]], list[Setting]] = field(
         default_factory=dict[tuple[str, tuple[int, int]], list["Setting"]]
     )
@@ -115,14 +117,24 @@ class Calls:
         self._times, self._names, self._callers, self._speaking = times, names, callers, frozenset(speaking)
         if not is_same:
             self._nearest, self._telling = {}, {}
+            self._looks += 1
 
-    def completed(self, index: ModelIndex, text: str) -> ModelIndex:
+    def completed(self, index: ModelIndex, text: str, said: tuple[Setting, ...] = ()) -> ModelIndex:
         """Return an index with calls of its classes elsewhere, for those that the file says nothing about.
 
         It has the values, too, that the project says its constructors may read.
+
+        Args:
+            index: The index.
+            text: The text that it is of.
+            said: The settings that the last index of the file had, where they are now. They are read again when files
+                have changed on disk, or an edit has touched one of them.
         """
         if any(each.kind == "class" and not each.constructs for each in index.targets):
-            index = replace(index, settings=self._settings_for(index, text))
+            if self._told.get(index.path) != (self._looks, len(said)):
+                said = self._settings_for(index.path, text)
+                self._told[index.path] = self._looks, len(said)
+            index = replace(index, settings=said)
         parts = {each for each in index.parts if each in self._callers}
         if not parts:
             return index
@@ -161,12 +173,14 @@ class Calls:
                 break
         return constructs[:_MOST], inputs[:_MOST]
 
-    def _settings_for(self, index: ModelIndex, text: str) -> tuple[Setting, ...]:
-        """Return what the file and the files near it say about the values that its text reads, best first."""
-        if index.path not in self._telling:
-            self._telling[index.path] = self._telling_of(index.path)
-        files = [(each, self._settings_in(each)) for each in self._telling[index.path]]
-        return tuple(best_first(text, [(index.path, list(index.settings)), *files], index.path))
+    def _settings_for(self, path: str, text: str) -> tuple[Setting, ...]:
+        """Return what a file and the files near it say about the values that its text reads, best first."""
+        if path not in self._telling:
+            self._telling[path] = self._telling_of(path)
+        tree = parse(path, text) if speaks_of_options(text) else None
+        own = settings_in(path, tree) if isinstance(tree, ast.Module) else []
+        files = [(each, self._settings_in(each)) for each in self._telling[path]]
+        return tuple(best_first(text, [(path, own), *files], path))
 
     def _telling_of(self, path: str) -> list[str]:
         """Return the files that are read for what they say to one: those called so first, then the nearest."""

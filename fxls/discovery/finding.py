@@ -11,7 +11,6 @@ from fxls.discovery.factories import factories_of, free_factories
 from fxls.discovery.ignores import ignores_of
 from fxls.discovery.index import Assignment, ModelIndex, ordered
 from fxls.discovery.names import every_statement, module_level, names_of
-from fxls.discovery.options import best_first, settings_in, speaks_of_options
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import FunctionNode, first_line, name_span, parse, span_of
 from fxworker.wire import LOCALS, Construct, Problem, TraceTarget
@@ -69,7 +68,6 @@ def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
         assignments=tuple(_assignments(tree)),
         ignores=ignores_of(text, tree),
         imported=names.all_imported,
-        settings=tuple(best_first(text, [(path, settings_in(path, tree))], path)) if speaks_of_options(text) else (),
     )
 
 

@@ -204,6 +204,7 @@ class ModelIndex:
             variables=Later(lambda: _present(_carried_variable(each, carry) for each in self.variables)),
             assignments=Later(lambda: _present(_carried_assignment(each, carry) for each in self.assignments)),
             ignores=_present(_carried_ignore(each, carry) for each in self.ignores),
+            settings=_present(_carried_setting(each, self.path, carry) for each in self.settings),
         )
 
 
@@ -246,6 +247,11 @@ def _moved(location: Location | None, path: str, carry: Carry) -> Location | Non
         return location
     span = carry.span(location.span)
     return None if span is None else Location(path, span)
+
+
+def _carried_setting(setting: Setting, path: str, carry: Carry) -> Setting | None:
+    location = _moved(setting.location, path, carry)
+    return None if location is None else replace(setting, location=location)
 
 
 def _carried_class(found: ModelClass, carry: Carry) -> ModelClass | None:

@@ -250,7 +250,9 @@ def best_first(text: str, files: Iterable[tuple[str, list[Setting]]], near: str)
     for path, settings in files:
         known = {each.name.rpartition(".")[2] for each in settings} & words
         if len(known) >= (1 if path == near else _FEWEST):
-            ranked.append((-len(known), path != near, path, settings))
+            # What nothing reads is of no use.
+            read = [each for each in settings if each.name.rpartition(".")[2] in words]
+            ranked.append((-len(known), path != near, path, read))
     found: list[Setting] = []
     for *_, settings in sorted(ranked, key=lambda each: each[:3])[:_MOST_FILES]:
         found += settings[:_MOST]

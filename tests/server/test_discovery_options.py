@@ -8,6 +8,8 @@ import pytest
 from fxls.discovery import discover
 from fxls.discovery.elsewhere import Calls
 from fxls.discovery.options import settings_in
+from fxls.text.edits import Carry, Change
+from fxworker.wire import Span
 
 
 def said(text):
@@ -132,5 +134,40 @@ def test_of_a_file_that_has_its_own_command_line_this_counts_first(project):
 
 
 def test_a_file_by_itself_says_what_its_command_line_says():
-    index = discover("/a/net.py", f"{MODEL}\n\nparser.add_argument('--width', default=9)\n")
+    text = f"{MODEL}\n\nparser.add_argument('--width', default=9)\n"
+    index = Calls("").completed(discover("/a/net.py", text), text)
     assert [(each.name, each.expression) for each in index.settings] == [("width", "9")]
+
+
+def test_what_is_said_moves_with_edits_and_is_read_again_when_one_touches_it_or_a_file_changes(tmp_path):
+    text = f"{MODEL}\n\nparser.add_argument('--width', default=9)\n"
+    (tmp_path / "run.py").write_text("p.add_argument('--width', default=3)\np.add_argument('--classes', default=2)\n")
+    path, calls = str(tmp_path / "net.py"), Calls(str(tmp_path))
+    calls.look()
+
+    def told(index):
+        return [(each.expression, each.location.span.line) for each in index.settings]
+
+    def edited(index, old, new):
+        start = index_of(text, old)
+        span = Span(*start, start[0], start[1] + len(old))
+        return index.carried(Carry.identity().then([Change(span, new)])), text.replace(old, new, 1)
+
+    first = calls.completed(discover(path, text), text)
+    line = text.count("\n")
+    assert told(first) == [("3", 1), ("2", 2), ("9", line)]
+    moved, longer = edited(first, "from torch import nn", "import math\nfrom torch import nn")
+    assert told(moved) == [("3", 1), ("2", 2), ("9", line + 1)]
+    again = calls.completed(discover(path, longer), longer, moved.settings)
+    assert again.settings is moved.settings
+    touched, other = edited(first, "default=9", "default=7")
+    assert told(touched) == [("3", 1), ("2", 2)]
+    assert told(calls.completed(discover(path, other), other, touched.settings))[-1] == ("7", line)
+    (tmp_path / "run.py").write_text("p.add_argument('--width', default=4)\np.add_argument('--classes', default=2)\n")
+    calls.look()
+    assert told(calls.completed(discover(path, text), text, first.settings))[0] == ("4", 1)
+
+
+def index_of(text, part):
+    before = text[: text.index(part)]
+    return before.count("\n") + 1, len(before.rpartition("\n")[2])
