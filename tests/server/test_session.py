@@ -572,6 +572,18 @@ async def test_a_long_text_is_traced_while_its_models_are_looked_for(world, monk
     assert world.session.snapshot(world.uri("net.py")).fresh
 
 
+async def test_a_text_that_says_values_of_its_own_is_traced_once_for_an_edit_above_them(world):
+    await world.open("net.py", NET + "\nargs = dict(width=3)\n")
+    world.worker.requests.clear()
+    world.type("net.py", 2, "y = 2\n")
+    await world.settle()
+    (asked,) = world.worker.requests
+    assert [(each.expression, each.location.span.line) for each in asked.settings] == [("3", asked.text.count("\n"))]
+    world.type("net.py", 3, "width = 2\n")
+    await world.settle()
+    assert len(world.worker.requests) == 2
+
+
 async def test_a_trace_that_was_begun_ahead_of_another_model_is_ended_and_the_right_one_made(world):
     await world.open("net.py", LONG)
     world.worker.open.clear()
