@@ -43,6 +43,8 @@ _MOST_PARSED: Final = 12
 _MOST: Final = 3
 """How many files are parsed for one class, and how many ways are kept."""
 
+_MOST_LOOKED_AT: Final = 100
+"""How many files are asked whether they say something about options."""
 _MOST_READ: Final = 24
 _MOST_BYTES: Final = 300_000
 """How many files are read for what they say about options, and the bytes of all of them."""
@@ -84,8 +86,8 @@ class Calls:
     _callers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _nearest: dict[tuple[str, str], tuple[Whole, ...]] = field(default_factory=dict[tuple[str, str], tuple[Whole, ...]])
     _seen: dict[_Key, _Seen] = field(default_factory=dict[_Key, _Seen])
-    _speaking: frozenset[str] = frozenset()
     _telling: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _speaking: dict[str, tuple[tuple[int, int], bool]] = field(default_factory=dict[str, tuple[tuple[int, int], bool]])
     _told: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     _looks: int = 0
     _settings: dict[tuple[str, tuple[int, int]], list[Setting]] = field(
@@ -97,24 +99,21 @@ class Calls:
         end = time.monotonic() + _SECONDS
         times: dict[str, tuple[int, int]] = {}
         names: dict[str, frozenset[str]] = {}
-        speaking = set[str]()
         for path, at in _files(self.folder):
             if len(times) >= _MOST_FILES or time.monotonic() > end:
                 break
             times[path] = at
             if self._times.get(path) == at:
-                names[path], speaks = self._names[path], path in self._speaking
+                names[path] = self._names[path]
             else:
-                text = _text(path)
-                names[path], speaks = _called_in(text), path.endswith(".py") and speaks_of_options(text)
-            speaking |= {path} if speaks else set()
+                names[path] = _called_in(_text(path))
         callers: dict[str, list[str]] = {}
         for path, called in names.items():
             for name in called:
                 callers.setdefault(name, []).append(path)
         # Another thread may read meanwhile: it sees the one or the other.
         is_same = times == self._times
-        self._times, self._names, self._callers, self._speaking = times, names, callers, frozenset(speaking)
+        self._times, self._names, self._callers = times, names, callers
         if not is_same:
             self._nearest, self._telling = {}, {}
             self._looks += 1
@@ -184,10 +183,20 @@ class Calls:
 
     def _telling_of(self, path: str) -> list[str]:
         """Return the files that are read for what they say to one: those called so first, then the nearest."""
-        others = [each for each in self._speaking if each != path and not _TEST.search(each)]
+        times = self._times
+        others = [each for each in times if each.endswith(".py") and each != path and not _TEST.search(each)]
         others.sort(key=lambda each: (not _TELLING.search(Path(each).stem), -_shared(each, path), each))
-        sizes = accumulate(self._times[each][1] for each in others)
+        others = [each for each in others[:_MOST_LOOKED_AT] if self._speaks(each, times[each])]
+        sizes = accumulate(times[each][1] for each in others)
         return [each for each, size in zip(others, sizes, strict=True) if size <= _MOST_BYTES][:_MOST_READ]
+
+    def _speaks(self, path: str, at: tuple[int, int]) -> bool:
+        """Whether a file looks as if it said something about options."""
+        then, speaks = self._speaking.get(path, (None, False))
+        if then != at:
+            speaks = speaks_of_options(_text(path))
+            self._speaking[path] = at, speaks
+        return speaks
 
     def _settings_in(self, path: str) -> list[Setting]:
         key = path, self._times.get(path, (0, 0))
