@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -18,7 +18,7 @@ from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs, infer_inputs
 from fxengine.node import Node
 from fxengine.passes.cost import model_cost, shapes_and_costs
-from fxengine.passes.shape_prop import ShapeFailure
+from fxengine.passes.shape_prop import ShapeFailure, ShapeReport
 from fxengine.profiling.measuring import bind_placeholders
 from fxworker.building import Built, attempt, scope_of
 from fxworker.compiling import eagerly
@@ -261,10 +261,7 @@ class Feeder:
         """
         values = bind_placeholders(module, found.args, found.kwargs, self.sources.root)
         report, _ = shapes_and_costs(module, values)
-        placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-        absent = {node for node, value in zip(placeholders, values, strict=False) if value is None}
-        behind = _behind(failure.node for failure in report.failures)
-        return frozenset(str(node.target) for node in absent & behind)
+        return _absent_behind(module, values, report)
 
     def _fuller(self, module: GraphModule, found: InferredInputs, left_out: frozenset[str]) -> InferredInputs:
         """Return inputs that leave out nothing which the graph needs; those that were found, where there are none."""
@@ -283,10 +280,11 @@ class Feeder:
         except Exception:  # noqa: BLE001 — User code; the next way to feed the model is tried.
             return None
         report, costs = shapes_and_costs(module, values)
-        if not report.complete and inputs.source == "inferred":
-            return None
         whole = self.diagnosis.complete and report.complete
         flops = sum(each.flops for each in costs.values()) if whole else self._flops((args, kwargs))
+        if not report.complete and inputs.source == "inferred":
+            # What the model itself takes fits, whatever stops its graph; unless the graph wants more than that.
+            return None if flops is None or _absent_behind(module, values, report) else Fed(inputs, flops)
         # What stops the graph and not the model comes from the path that the trace took, not from the shapes; and what
         # could not be traced may want data.
         told = inputs.source in SAID and flops is None
@@ -299,6 +297,14 @@ class Feeder:
             return model_cost(self.sources.root, *arguments).flops
         except Exception:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
             return None
+
+
+def _absent_behind(module: GraphModule, values: Sequence[Any], report: ShapeReport) -> frozenset[str]:
+    """Return the inputs that are None and that what the graph stops at follows from."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    absent = {node for node, value in zip(placeholders, values, strict=False) if value is None}
+    behind = _behind(failure.node for failure in report.failures)
+    return frozenset(str(node.target) for node in absent & behind)
 
 
 def _behind(nodes: Iterable[Node]) -> set[Node]:
