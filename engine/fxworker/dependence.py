@@ -83,7 +83,7 @@ class Dependence:
         ways = [(each.expression, each.source) for each in (*target.constructs, *target.inputs)]
         names = sorted(each.qualname for each in self._request.targets)
         # Arguments that have to be inferred may be what the project says of them.
-        said = [] if ways else [(each.name, each.expression) for each in self._request.settings]
+        said = [] if ways else self._said
         parts = (target.qualname, target.kind, ways, said, len(target.constructs), names, *self._state)
         return digest("\n".join((repr(parts), *map(self._text, needed))))
 
@@ -120,6 +120,10 @@ class Dependence:
             return []
         reached = self._reached | _closure({name}, self._definitions)
         return [each for each in self._loaded.slice.statements if each in reached]
+
+    @cached_property
+    def _said(self) -> list[tuple[str, str]]:
+        return [(each.name, each.expression) for each in self._request.settings]
 
     @cached_property
     def _is_plain(self) -> bool:

@@ -20,20 +20,18 @@ def is_held_by_name_alone(name: str, namespace: Mapping[str, Any], path: str) ->
         path: The file of the definition: a function that a decorator put in its place is of another one.
     """
     made = namespace.get(name)
-    if isinstance(made, type):
-        return (
-            made.__qualname__ == name
-            and sys.getrefcount(made) - _own_references(made) <= _CLASS[0]
-            and weakref.getweakrefcount(made) <= _CLASS[1]
-        )
-    if isinstance(made, FunctionType):
-        return (
-            made.__qualname__ == name
-            and made.__code__.co_filename == path
-            and sys.getrefcount(made) <= _FUNCTION[0]
-            and weakref.getweakrefcount(made) <= _FUNCTION[1]
-        )
-    return False
+    is_class = isinstance(made, type)
+    if not is_class and not (isinstance(made, FunctionType) and made.__code__.co_filename == path):
+        return False
+    strong, weak = _references(made)
+    most_strong, most_weak = _CLASS if is_class else _FUNCTION
+    return made.__qualname__ == name and strong <= most_strong and weak <= most_weak
+
+
+def _references(made: Any) -> tuple[int, int]:
+    """Return how many strong and weak references there are to a class or function, but for those of its own parts."""
+    own = _own_references(made) if isinstance(made, type) else 0
+    return sys.getrefcount(made) - own, weakref.getweakrefcount(made)
 
 
 def _own_references(made: type) -> int:
@@ -58,14 +56,12 @@ def _holds(cell: CellType, made: type) -> bool:
         return False
 
 
-def _counts(namespace: Mapping[str, Any], name: str) -> tuple[int, int]:
-    """Return how many references there are to what was just defined and nobody holds, strong and weak ones."""
-    made = namespace.get(name)
-    own = _own_references(made) if isinstance(made, type) else 0
-    return sys.getrefcount(made) - own, weakref.getweakrefcount(made) if made is not None else 0
+def _of_what_nobody_holds(name: str) -> tuple[int, int]:
+    made = _plain[name]  # A variable holds it here, too, as it does where others are counted.
+    return _references(made)
 
 
 _plain: Final[dict[str, Any]] = {}
 exec("class Plain:\n    def __init__(self):\n        super().__init__()\n\ndef plain(): ...", _plain)  # noqa: S102 — Ours.
-_CLASS: Final = _counts(_plain, "Plain")
-_FUNCTION: Final = _counts(_plain, "plain")
+_CLASS: Final = _of_what_nobody_holds("Plain")
+_FUNCTION: Final = _of_what_nobody_holds("plain")

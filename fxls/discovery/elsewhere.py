@@ -103,10 +103,8 @@ class Calls:
             if len(times) >= _MOST_FILES or time.monotonic() > end:
                 break
             times[path] = at
-            if self._times.get(path) == at:
-                names[path] = self._names[path]
-            else:
-                names[path] = _called_in(_text(path))
+            same = self._times.get(path) == at
+            names[path] = self._names[path] if same else _called_in(_text(path))
         callers: dict[str, list[str]] = {}
         for path, called in names.items():
             for name in called:
