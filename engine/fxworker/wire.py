@@ -555,6 +555,7 @@ LATER: tuple[str, ...] = ("FX2", "FX3")
 
 _NOTEBOOK_LINE = re.compile(r"^([ \t]*)([%!][^\n]*)", re.MULTILINE)
 
+_PLAIN: frozenset[type] = frozenset({bool, int, str})
 _INTERNED: frozenset[type] = frozenset({Location, Frame, Origin})
 
 
@@ -645,7 +646,8 @@ class _Codec:
         self.cls = cls
         self._values: Callable[[Any], tuple[Any, ...]] = tuple
         self._writers: list[tuple[int, _Writer]] = []
-        self._readers: list[_Reader] = []
+        self._readers: list[tuple[int, _Reader]] = []
+        self._types: list[type | None] = []
 
     def compile(self) -> None:
         """Resolve the fields' types; every class has its codec by now."""
@@ -654,7 +656,8 @@ class _Codec:
         self._values = attrgetter(*names) if len(names) > 1 else _only(names[0])
         writers = [_writer(hints[name]) for name in names]
         self._writers = [(place, writer) for place, writer in enumerate(writers) if writer is not None]
-        self._readers = [_reader(hints[name]) for name in names]
+        self._types = [hints[name] if hints[name] in _PLAIN else None for name in names]
+        self._readers = [(place, _reader(hints[names[place]])) for place, cls in enumerate(self._types) if cls is None]
 
     def write(self, value: Any, table: _Table) -> list[Any]:
         row = list(self._values(value))
@@ -663,9 +666,15 @@ class _Codec:
         return row
 
     def read(self, row: Any, table: list[Any]) -> Any:
-        if type(row) is not list or len(row) != len(self._readers):
-            raise WireError(f"{self.cls.__name__} has {len(self._readers)} fields")
-        return self.cls(*[reader(item, table) for reader, item in zip(self._readers, row, strict=True)])
+        if type(row) is not list or len(row) != len(self._types):
+            raise WireError(f"{self.cls.__name__} has {len(self._types)} fields")
+        found: list[type | None] = [*map(type, row)]
+        for place, reader in self._readers:
+            row[place] = reader(row[place], table)
+            found[place] = None
+        if found != self._types:
+            raise WireError(f"{self.cls.__name__} has other fields than {row!r:.200}")
+        return self.cls(*row)
 
 
 def _only(name: str) -> Callable[[Any], tuple[Any, ...]]:
@@ -703,7 +712,12 @@ def _reader(hint: Any) -> _Reader:
         return codec.read
     origin = get_origin(hint)
     if origin is tuple:
-        item = _reader(get_args(hint)[0])
+        inside = get_args(hint)[0]
+        if inside in _PLAIN:
+            return lambda value, _: tuple(
+                [each if type(each) is inside else _of_type(each, inside) for each in _of_type(value, list)]
+            )
+        item = _reader(inside)
         return lambda value, table: tuple([item(element, table) for element in _of_type(value, list)])
     if origin in {Union, UnionType}:
         inner = _reader(_optional(hint))

@@ -9,6 +9,8 @@ import re
 import tokenize
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from fxls.discovery.index import Ignore, IgnoredCode
@@ -64,11 +66,21 @@ def without_ignored(report: TraceReport) -> TraceReport:
 
 
 def _ignores_of_file(path: str) -> tuple[Ignore, ...]:
+    """Return a file's comments that ignore problems; each state of it is read once."""
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):  # What cannot be read ignores nothing.
+        return ()
+    return _ignores_read(path, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+
+
+@lru_cache(maxsize=256)
+def _ignores_read(path: str, *_state: int) -> tuple[Ignore, ...]:
     try:
         with tokenize.open(path) as file:
             text = file.read()
         return ignores_of(text, ast.parse(text)) if mentions(text) else ()
-    except (OSError, SyntaxError, ValueError):  # What cannot be read ignores nothing.
+    except (OSError, SyntaxError, ValueError):
         return ()
 
 
