@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fxengine.capturing.arguments import Leaf, Parameters, leaves_of, replaced
+from fxengine.capturing.clocks import patch_clocks
 from fxengine.capturing.ending import close, end_with_rest
 from fxengine.capturing.former import Former
 from fxengine.capturing.guards import InputGuard, fact_of, in_order
@@ -214,7 +215,7 @@ class _Capturing:
                 if isinstance(error, DataDependent):
                     self.tables = tables_among(self._leaves, error.sources)
             elif left and not (self.variable and not self._variable) and not self.has_drawn:
-                problems = self._differences(left, initial(), repeated)
+                problems = self._differences(left, initial(), repeated, outside)
                 self._changed = None  # What was run once more has gone on from there.
             if problems and isinstance(problems[0].exception, DataDependent | StateDependent):
                 known = partial(_is_as_it_was, snapshot, outside, self._recording.values.was_read)
@@ -250,6 +251,7 @@ class _Capturing:
                 tracer._patches = patches
                 intercept_modules(patches)
                 patch_surroundings(patches, compiling=self._premises.compiling)
+                patch_clocks(patches, self._root)
                 if draw is not None:
                     patch_draws(patches, draw)
                 self._run(snapshot)
@@ -261,9 +263,14 @@ class _Capturing:
         return None
 
     def _differences(
-        self, left: Left, initial: frozenset[int], repeated: Mapping[str, Tensor]
+        self, left: Left, initial: frozenset[int], repeated: Mapping[str, Tensor], around: Outside
     ) -> tuple[TracingProblem, ...]:
-        """What later runs do otherwise, as problems; in place of those `repeated` a run of the graph has no others."""
+        """What later runs do otherwise, as problems; in place of those `repeated` a run of the graph has no others.
+
+        What the code `around` the model remembers may have been drawn, and would be drawn otherwise another time.
+        """
+        if left.draws:
+            around.forget()
         outside = Outside(self._root)
         for path, tensor in repeated.items():
             owner, _, attribute = path.rpartition(".")

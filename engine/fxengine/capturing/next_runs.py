@@ -49,6 +49,7 @@ class Left:
         drawn: Whether torch's random numbers were drawn.
         draws: Whether Python's or numpy's were.
         moved: Whether a generator of the model's own was moved by more than what a graph repeats.
+        timed: Whether it has looked at a clock.
     """
 
     changes: tuple[Change, ...]
@@ -56,9 +57,10 @@ class Left:
     drawn: bool
     draws: bool
     moved: bool
+    timed: bool
 
     def __bool__(self) -> bool:
-        return bool(self.names or self.draws or self.moved)
+        return bool(self.names or self.draws or self.moved or self.timed)
 
 
 def left_behind(
@@ -78,6 +80,7 @@ def left_behind(
         tuple(names),
         *snapshot.drawn(),
         outside.has_moved_generators(),
+        tracer.recording.has_seen_a_clock,
     )
 
 
@@ -175,7 +178,8 @@ def problem_of(left: Left, found: Any, describer: Describer) -> TracingProblem:
     named += f" and {more} more" if more > 0 else ""
     text = f"each run changes {named}, and a later one does something else here than the first"
     if not left.names:
-        rule, text = EmbeddedDraw, "what Python draws at random decides here what is done, in each run anew"
+        source = "what Python draws at random" if left.draws or left.moved else "what time it is"
+        rule, text = EmbeddedDraw, f"{source} decides here what is done, in each run anew"
     where = found if isinstance(found, TracingProblem) else found.origin
     frames = () if where is None else where.frames
     if isinstance(found, Node) and found.op == "output":

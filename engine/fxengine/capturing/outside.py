@@ -83,6 +83,7 @@ class Outside:
         self.generators: dict[int, torch.Generator] = {}
         self._kept: list[Names | Value | Watched] = []
         self._numbers: list[Value] = []
+        self._memories: list[Value] = []
         self._seen: set[int] = set()
         modules = modules_of(root) if isinstance(root, nn.Module) else []
         self._own = set(map(id, modules))
@@ -123,6 +124,12 @@ class Outside:
     def has_moved_generators(self) -> bool:
         """Whether a generator of random numbers is not where it was."""
         return any(each.has_changed() for each in self._numbers)
+
+    def forget(self) -> None:
+        """Let functions that have remembered something forget all."""
+        for kept in self._memories:
+            if kept.has_changed():
+                kept.restore()
 
     def restore(self) -> None:
         """Put everything back; a function that has remembered something forgets all."""
@@ -243,7 +250,10 @@ class Outside:
 
     def _note_single(self, value: Any, name: str, *_: Any) -> None:
         if not is_drawing(type(value)):
-            self._kept.append(of_single(name, value))
+            kept = of_single(name, value)
+            self._kept.append(kept)
+            if type(value) is REMEMBERING:
+                self._memories.append(kept)
             return
         self._numbers.append(of_numbers(name, value))
         if isinstance(value, torch.Generator):

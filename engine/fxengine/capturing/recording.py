@@ -55,6 +55,7 @@ class Recording(TorchFunctionMode):
         in_functional_call: How many calls of modules run that were given other parameters.
         generators: The generators of random numbers that go on from run to run, by identity.
         refusals: What was raised where code wanted data.
+        has_seen_a_clock: Whether the code has asked what time it is.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Recording(TorchFunctionMode):
         self.in_functional_call = 0
         self.generators: Mapping[int, torch.Generator] = {}
         self.refusals = Refusals(tracer)
+        self.has_seen_a_clock = False
         self._tracer = tracer
         self._device = device
         self._may_load = may_load
