@@ -238,7 +238,7 @@ class Feeder:
             failures = self._between_layers(module, found)
             return Fed(searched=True, unknown=_unknown(found), in_vain=found, failures=failures)
         left_out = self._left_out(module, found)
-        if left_out and self.finder.found is None:
+        if left_out:
             found = self._fuller(module, found, left_out)
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
 
@@ -264,10 +264,15 @@ class Feeder:
         return _absent_behind(module, values, report)
 
     def _fuller(self, module: GraphModule, found: InferredInputs, left_out: frozenset[str]) -> InferredInputs:
-        """Return inputs that leave out nothing which the graph needs; those that were found, where there are none."""
+        """Return inputs that leave out nothing which the graph needs; those that were found, where there are none.
+
+        What was decided by inputs that were found while the model was traced is to be decided by the others, too.
+        """
         graph = self.diagnosis.graph
         fuller = infer_inputs(self.sources.root, graph, budget_s=_SECONDS / 2, wanted=left_out)
-        if fuller.usable and left_out <= fuller.recipes.keys() and not self._left_out(module, fuller):
+        is_fitting = fuller.usable and left_out <= fuller.recipes.keys()
+        has_decided = self.finder.found is not None
+        if is_fitting and (not has_decided or _has_all(fuller, found)) and not self._left_out(module, fuller):
             return fuller
         self._left_out(module, found)
         return found
@@ -305,6 +310,14 @@ def _absent_behind(module: GraphModule, values: Sequence[Any], report: ShapeRepo
     absent = {node for node, value in zip(placeholders, values, strict=False) if value is None}
     behind = _behind(failure.node for failure in report.failures)
     return frozenset(str(node.target) for node in absent & behind)
+
+
+def _has_all(inputs: InferredInputs, others: InferredInputs) -> bool:
+    """Whether inputs are others with more beside them."""
+    return all(
+        name in inputs.recipes and inputs.recipes[name].expression == recipe.expression
+        for name, recipe in others.recipes.items()
+    )
 
 
 def _behind(nodes: Iterable[Node]) -> set[Node]:

@@ -94,6 +94,10 @@ MASKED = """class Net(nn.Module):
         return scores.softmax(-1) @ v
 """
 
+MASKED_LATE = MASKED.replace(
+    "        if mask", "        if scores.max() > 10:\n            scores = scores / 2\n        if mask"
+)
+
 RECORD = """from dataclasses import dataclass
 
 
@@ -165,6 +169,12 @@ def test_an_index_into_a_tensor_of_the_model_is_one_problem(trace):
 def test_an_optional_input_that_the_graph_needs_is_fed(trace):
     net = of(trace(MASKED), "Net")
     assert net.status == "complete"
+    assert net.inputs.expression == "torch.randn(2, 8), torch.ones(2, 2, dtype=torch.bool)"
+    assert all(node.tensor is not None for node in net.nodes if node.name in {"masked_fill", "softmax", "matmul_1"})
+
+
+def test_an_optional_input_that_the_graph_needs_behind_a_question_for_data_is_fed(trace):
+    net = of(trace(MASKED_LATE), "Net")
     assert net.inputs.expression == "torch.randn(2, 8), torch.ones(2, 2, dtype=torch.bool)"
     assert all(node.tensor is not None for node in net.nodes if node.name in {"masked_fill", "softmax", "matmul_1"})
 

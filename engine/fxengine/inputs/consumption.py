@@ -61,6 +61,9 @@ class Consumption:
         rows: Those of them that are the state of one layer, without a dimension for layers.
         numbers: The parameters that sizes are made of.
         unpacked: The names that parameters are unpacked into.
+        attributes: What is read of parameters that no tensor has. What layers want of it is among the wishes, by its
+            path: `data.x`; `graphs[]` are the items of `graphs`.
+        keys: What is looked up in parameters by a name, likewise.
     """
 
     wishes: Mapping[str, LayerWish]
@@ -70,6 +73,8 @@ class Consumption:
     rows: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
     unpacked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 def consumption(
@@ -114,6 +119,8 @@ def consumption(
         frozenset(all_given.rows),
         frozenset(all_given.numbers),
         all_given.unpacked,
+        {name: tuple(read) for name, read in all_given.attributes.items()},
+        {name: tuple(read) for name, read in all_given.keys.items()},
     )
 
 
@@ -131,6 +138,8 @@ class _Reader:
         rows: The parameters that are states without a dimension for layers.
         numbers: The parameters that sizes are made of.
         unpacked: The names that parameters are unpacked into.
+        attributes: What is read of each parameter that no tensor has.
+        keys: What is looked up in each parameter by a name.
     """
 
     clues: Clues
@@ -142,6 +151,8 @@ class _Reader:
     rows: set[str] = field(default_factory=set[str])
     numbers: set[str] = field(default_factory=set[str])
     unpacked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    attributes: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
+    keys: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
     _paths: dict[int, str] = field(default_factory=dict[int, str])
     _functions: int = 0
     _depth: int = 0
@@ -174,6 +185,13 @@ class _Reader:
         if isinstance(value, Absent) and not self._doubts:
             self.needed.setdefault(value.name)
             self.sought.discard(value.name)
+
+    def read_of(self, known: dict[str, dict[str, None]], whole: Given | Part, name: str) -> Given:
+        """Note what is read of a parameter, or of its items, and return what that stands for."""
+        owner = whole.name if isinstance(whole, Given) else f"{whole.name}[]"
+        if not self._doubts:
+            known.setdefault(owner, {}).setdefault(name)
+        return Given(f"{owner}.{name}")
 
     def measure(self, sizes: Iterable[Any]) -> None:
         """Note that a tensor gets these sizes."""
@@ -384,6 +402,8 @@ class _Body:
 
     def _attribute(self, base: Any, name: str) -> Any:
         self.reader.need(base)
+        if isinstance(base, Given | Part) and not hasattr(Tensor, name):
+            return self.reader.read_of(self.reader.attributes, base, name)
         if base is UNKNOWN or isinstance(base, Given | Part | Raised | Absent | Tensor):
             return UNKNOWN
         try:
@@ -400,6 +420,8 @@ class _Body:
                 return UNKNOWN
         if isinstance(base, Given) and type(index) is int and index >= 0:
             return Part(base.name, index)
+        if isinstance(base, Given | Part) and type(index) is str:
+            return self.reader.read_of(self.reader.keys, base, index)
         return UNKNOWN
 
     def _arithmetic(self, left: Any, right: Any) -> Any:

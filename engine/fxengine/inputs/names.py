@@ -1,7 +1,7 @@
 """What the name of a parameter tells, whatever the model: how people in this field call their inputs."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -9,7 +9,7 @@ import torch
 from fxengine.inputs.clues import BATCH, NODES, Clues
 from fxengine.inputs.recipes import Constant, Recipe, TensorRecipe, Verbatim
 
-__all__ = ["MAPS", "NAME_RULES", "features", "image"]
+__all__ = ["MAPS", "NAME_RULES", "features", "image", "is_of_graph"]
 
 _Maker: TypeAlias = Callable[[Clues], list[Recipe]]
 
@@ -19,6 +19,18 @@ _MAP = 32
 
 _EDGES = 32
 """Edges of a graph."""
+
+_JOINS = re.compile(r"\w*edge_?(index|idx|list)$|edges$|adj_t$")
+"""What says how the nodes of a graph are joined."""
+
+_PLACES = "pos"
+_KINDS_OF_NODES = re.compile(r"z$|species$|(atomic_numbers?|atom_types?|batch)$")
+"""How it is called where atoms lie, or points, that have a row each in one table, and what else is known of them."""
+
+
+def is_of_graph(names: Collection[str]) -> bool:
+    """Whether things that are called so, taken together, are a graph, and what it has of each node."""
+    return any(map(_JOINS.match, names)) or (_PLACES in names and any(map(_KINDS_OF_NODES.match, names)))
 
 
 class _NameRule(NamedTuple):
@@ -160,7 +172,8 @@ def _rays(clues: Clues) -> list[Recipe]:
 
 
 def _boxes(_clues: Clues) -> list[Recipe]:
-    return [TensorRecipe((BATCH, 8, 4), "uniform"), TensorRecipe((8, 4), "uniform")]
+    """Two corners of each, the lower one first."""
+    return [TensorRecipe((BATCH, 8, 4), "sorted"), TensorRecipe((8, 4), "sorted")]
 
 
 def _noise(clues: Clues) -> list[Recipe]:

@@ -6,6 +6,7 @@ model.
 """
 
 import collections.abc
+import copy
 import dataclasses
 import inspect
 import math
@@ -14,14 +15,15 @@ import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
+from fxengine.inputs.annotations import holds_tensors, name_of, of_one, plain, resolved, singular
 from fxengine.inputs.clues import BATCH, NODES, Clues, LayerWish
-from fxengine.inputs.names import MAPS, NAME_RULES, features, image
+from fxengine.inputs.names import MAPS, NAME_RULES, features, image, is_of_graph
 from fxengine.inputs.recipes import (
     Arguments,
     Constant,
@@ -36,6 +38,8 @@ from fxengine.inputs.recipes import (
 from fxengine.inputs.signature import Parameter, is_tensor_type, without_none
 
 __all__ = ["SENTENCES", "Proposer"]
+
+_T = TypeVar("_T")
 
 _KINDS: Mapping[str, tuple[str, torch.dtype]] = {
     "LongTensor": ("integers", torch.int64),
@@ -104,6 +108,8 @@ class Proposer:
         unpacked: Mapping[str, tuple[str, ...]] | None = None,
         counted: Collection[str] = (),
         lengths: Collection[str] = (),
+        attributes: Mapping[str, tuple[str, ...]] | None = None,
+        keys: Mapping[str, tuple[str, ...]] | None = None,
         in_tokens: bool = False,
         of_graph: bool = False,
     ) -> None:
@@ -120,6 +126,8 @@ class Proposer:
             unpacked: The names that parameters are unpacked into.
             counted: The names of what is counted with, so that a mask is one of numbers.
             lengths: The parameters that say how long each example is.
+            attributes: What is read of parameters that no tensor has.
+            keys: What is looked up in parameters by a name.
             in_tokens: Whether no input is a picture, so that sides that are numbers are those of a picture of tokens.
             of_graph: Whether another parameter says how nodes are joined, so that the input has a row for each node.
         """
@@ -135,6 +143,8 @@ class Proposer:
         self.unpacked = unpacked or {}
         self.counted = counted
         self.lengths = lengths
+        self.attributes = attributes or {}
+        self.keys = keys or {}
 
     def propose(self, parameter: Parameter, *, is_first: bool) -> list[Recipe]:
         """Return recipes for one parameter, best first; never empty.
@@ -162,7 +172,7 @@ class Proposer:
             recipes += [recipe for other in clues.wishes[:2] for recipe in other.recipes]
         is_vector = clues.is_of_predictions or parameter.name == _TABLE
         recipes += [*image(clues), *features(clues)] if is_first and not is_vector else features(clues)
-        kind = _KINDS.get(_name_of(without_none(parameter.annotation)))
+        kind = _KINDS.get(name_of(without_none(parameter.annotation)))
         if kind is not None:
             recipes = [self._of_kind(recipe, *kind) for recipe in recipes]
         if is_tensor_type(without_none(parameter.annotation)):
@@ -178,6 +188,27 @@ class Proposer:
         """Return recipes for what is known by its name alone: a key, an attribute."""
         return self.propose(Parameter(name, None, required=True, keyword_only=False), is_first=False)
 
+    def parts(self, owner: str, names: Collection[str], beside: Collection[str] = ()) -> tuple[tuple[str, Recipe], ...]:
+        """Return recipes for what an object or a dictionary has by these names, with others `beside` them."""
+        inner = copy.copy(self)
+        inner.of_graph = self.of_graph or is_of_graph((*names, *beside))
+        inner.wishes = _below(owner, self.wishes)
+        inner.attributes, inner.keys = _below(owner, self.attributes), _below(owner, self.keys)
+        return tuple((name, inner.named(name)[0]) for name in names)
+
+    def _whole(self, name: str) -> Structure | Record | Listing | None:
+        """Return an object or a dictionary with what is read of a parameter, or several such, None where nothing is."""
+        for owner in (name, f"{name}[]"):
+            read, looked_up = self.attributes.get(owner, ()), self.keys.get(owner, ())
+            if read or looked_up:
+                parts = self.parts(owner, read or looked_up)
+                because = f"{', '.join(read or looked_up)} of `{name}`"
+                if owner == name:
+                    return Structure(parts, because) if read else Record(parts, because)
+                ones = tuple((key, of_one(part)) for key, part in parts)
+                return Listing((Structure(ones) if read else Record(ones),) * BATCH, because=because)
+        return None
+
     def by_name(self, name: str) -> list[Recipe]:
         """Return recipes for what a name alone tells; none where it tells nothing."""
         return list(self._by_name(name))
@@ -185,7 +216,7 @@ class Proposer:
     def _spread(self, parameter: Parameter) -> list[Recipe]:
         """Return recipes for what takes any number of arguments: several where it is called so, else one."""
         items = self.items.get(parameter.name, ())
-        inner = replace(parameter, name=_singular(parameter.name), variadic=False)
+        inner = replace(parameter, name=singular(parameter.name), variadic=False)
         one: list[Recipe] = [items[0].recipes[0]] if items else self.propose(inner, is_first=True)[:2]
         alike = [Listing((each,) * count, Arguments) for each in one for count in (1, 2, 3)]
         if parameter.name.endswith("s") and not _WHATEVER.fullmatch(parameter.name):
@@ -262,6 +293,9 @@ class Proposer:
 
     def _by_use(self, parameter: Parameter) -> Iterator[Recipe]:
         """Yield what is no tensor by what is done with it: a list of pictures, the state of a layer, a size."""
+        whole = self._whole(parameter.name)
+        if whole is not None and not is_tensor_type(without_none(parameter.annotation)):
+            yield whole
         if parameter.name in self.numbers:
             yield Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
         if parameter.name in self.lengths:
@@ -320,29 +354,32 @@ class Proposer:
         elif origin in _CONTAINERS or annotation is list:
             yield from self._container(parameter, origin or list, arguments or (torch.Tensor,))
         elif origin in {dict, collections.abc.Mapping} or annotation is dict:
-            yield Record((), because)
+            yield Record(self.parts(parameter.name, self.keys.get(parameter.name, ())), because)
         elif isinstance(annotation, type):
             yield from self._of_class(annotation, parameter.name, because)
 
     def _container(self, parameter: Parameter, origin: Any, arguments: tuple[Any, ...]) -> Iterator[Recipe]:
         """Yield lists and tuples of what the annotation says that they hold."""
         because = f"the annotation of `{parameter.name}`"
+        whole = self._whole(parameter.name)
+        if isinstance(whole, Listing):
+            yield whole
         kind = tuple if origin is tuple else list
         count = 2 if kind is list or Ellipsis in arguments else len(arguments)
-        inner = Parameter(_singular(parameter.name), arguments[0], required=True, keyword_only=False)
-        if _plain(arguments[0]) is int:
+        inner = Parameter(singular(parameter.name), arguments[0], required=True, keyword_only=False)
+        if plain(arguments[0]) is int:
             side = self.number("size")
             plane = (side, side) if self.in_tokens else self.clues.image_sizes[0]
             sizes = plane if count == 2 else (1, 4, 4)[:count] if count == 3 else (1,) * count
             yield Constant(kind(sizes), because)
             return
-        proposed = self.propose(inner, is_first=_holds_tensors(arguments[0]))
+        proposed = self.propose(inner, is_first=holds_tensors(arguments[0]))
         item = next(
-            (each for each in proposed if _holds_tensors(arguments[0]) or not isinstance(each, TensorRecipe)), None
+            (each for each in proposed if holds_tensors(arguments[0]) or not isinstance(each, TensorRecipe)), None
         )
         if item is None:
             return
-        if _plain(arguments[0]) is str:
+        if plain(arguments[0]) is str:
             yield Constant(kind(SENTENCES), because)
             return
         is_batch = kind is list and not MAPS.search(parameter.name)  # As a list of images is.
@@ -397,18 +434,22 @@ class Proposer:
             items = tuple((each.name, self.propose(each, is_first=False)[0]) for each in parameters)
             yield Structure(items, because, kind)
         elif self._is_at_hand(cls):
-            yield from self._of_constructor(cls, because)
+            yield from self._of_constructor(cls, name, because)
 
-    def _of_constructor(self, cls: type, because: str) -> Iterator[Recipe]:
-        """Yield an object of a class that is made of what its constructor takes."""
+    def _of_constructor(self, cls: type, name: str, because: str) -> Iterator[Recipe]:
+        """Yield an object of a class that is made of what its constructor takes: what it needs, and what is read."""
         if not inspect.isfunction(cls.__init__) or inspect.isabstract(cls):
             return
+        taken = inspect.signature(cls).parameters
+        spread = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
         needed = [
-            each for each in inspect.signature(cls).parameters.values() if each.default is inspect.Parameter.empty
+            each for each in taken.values() if each.default is inspect.Parameter.empty and each.kind not in spread
         ]
         if all(each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for each in needed):
-            items = tuple((each.name, self._of_field(each.name, _resolved(each.annotation))) for each in needed)
-            yield Structure(items, because, cls)
+            items = {each.name: self._of_field(each.name, resolved(each.annotation)) for each in needed}
+            takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values())
+            read = [each for each in self.attributes.get(name, ()) if takes_any or each in taken]
+            yield Structure(tuple({**dict(self.parts(name, read)), **items}.items()), because, cls)
 
     def _of_field(self, name: str, hint: Any) -> Recipe:
         """Return a recipe for a part of an object that is called and annotated so."""
@@ -431,28 +472,10 @@ class Proposer:
         return TensorRecipe(shape, because=because)
 
 
-def _singular(name: str) -> str:
-    """Return what one of several is called: `box` of `boxes`, `index` of `indices`."""
-    if name.endswith("indices"):
-        return f"{name.removesuffix('indices')}index"
-    if name.endswith(("xes", "sses", "ches", "shes")):
-        return name.removesuffix("es")
-    return name if name.endswith("ss") else name.removesuffix("s")
-
-
-def _resolved(annotation: Any) -> Any:
-    """Return an annotation, None where there is none, or one that was not evaluated."""
-    return None if annotation is inspect.Parameter.empty or isinstance(annotation, str) else annotation
-
-
-def _name_of(annotation: Any) -> str:
-    return getattr(annotation, "__name__", "")
-
-
-def _plain(annotation: Any) -> Any:
-    """Return the plain type in the innermost container of an annotation."""
-    annotation = without_none(annotation)
-    return annotation if annotation in {int, float, bool, str} else None
+def _below(owner: str, table: Mapping[str, _T]) -> dict[str, _T]:
+    """Return what a table has of the parts of a parameter, by what these are called in it."""
+    start = f"{owner}."
+    return {path.removeprefix(start): value for path, value in table.items() if path.startswith(start)}
 
 
 def _like_named(wishes: list[TensorRecipe], by_name: list[Recipe]) -> list[TensorRecipe]:
@@ -467,10 +490,3 @@ def _like_named(wishes: list[TensorRecipe], by_name: list[Recipe]) -> list[Tenso
 
 def _rank(recipe: Recipe | None) -> int | None:
     return len(recipe.shape) if isinstance(recipe, TensorRecipe) else None
-
-
-def _holds_tensors(annotation: Any) -> bool:
-    annotation = without_none(annotation)
-    if is_tensor_type(annotation):
-        return True
-    return hasattr(annotation, "dim_str") or any(map(_holds_tensors, typing.get_args(annotation)))

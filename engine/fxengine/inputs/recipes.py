@@ -4,6 +4,7 @@ A recipe is data. The same recipe gives a meta tensor for shape propagation, a r
 Python source that a person reads and edits, such as ``torch.randn(2, 3, 224, 224)``.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ __all__ = [
     "with_part",
 ]
 
-Fill: TypeAlias = Literal["normal", "uniform", "integers", "ones", "zeros", "full"]
+Fill: TypeAlias = Literal["normal", "uniform", "sorted", "integers", "ones", "zeros", "full"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ class TensorRecipe:
 
     Attributes:
         shape: Its sizes.
-        fill: ``normal`` and ``uniform`` random numbers, ``integers`` below ``high``, ``ones``, ``zeros``, or
-            ``full`` of ``high``.
+        fill: ``normal`` and ``uniform`` random numbers, such as are ``sorted`` along the last dimension, ``integers``
+            below ``high``, ``ones``, ``zeros``, or ``full`` of ``high``.
         dtype: Its type.
         high: One more than the largest integer, or the number that it is full of.
         because: What in the model asks for it, in the user's words; not part of its identity.
@@ -60,8 +61,9 @@ class TensorRecipe:
             return f"torch.randint(0, {self.high}, {self.shape!r}{self._suffix(torch.int64)})"
         if self.fill == "full":
             return f"torch.full({self.shape!r}, {self.high}{self._suffix(torch.int64)})"
-        names = {"normal": "randn", "uniform": "rand", "ones": "ones", "zeros": "zeros"}
-        return f"torch.{names[self.fill]}({sizes}{self._suffix(torch.float32)})"
+        names = {"normal": "randn", "uniform": "rand", "sorted": "rand", "ones": "ones", "zeros": "zeros"}
+        made = f"torch.{names[self.fill]}({sizes}{self._suffix(torch.float32)})"
+        return f"{made}.sort().values" if self.fill == "sorted" else made
 
     def make(self, device: torch.device, generator: torch.Generator | None) -> torch.Tensor:
         """Return the tensor on ``device``; drawn on the CPU, so that every device gets the same numbers."""
@@ -72,6 +74,8 @@ class TensorRecipe:
                 value = torch.randn(self.shape, generator=generator)
             case "uniform":
                 value = torch.rand(self.shape, generator=generator)
+            case "sorted":
+                value = torch.rand(self.shape, generator=generator).sort().values
             case "integers":
                 value = torch.randint(0, self.high, self.shape, generator=generator)
             case "ones":
@@ -179,6 +183,13 @@ class Structure(_Named):
         module = self.type.__module__
         name = f"{module}.{self.type.__name__}" if module.startswith("torch.") else self.type.__name__
         return f"{name}({', '.join(f'{key}={item.expression}' for key, item in self.items)})"
+
+    def takes(self, name: str) -> bool:
+        """Whether the object can be made with something of this name."""
+        if self.type is SimpleNamespace:
+            return True
+        taken = inspect.signature(self.type).parameters
+        return name in taken or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values())
 
     def make(self, device: torch.device, generator: torch.Generator | None) -> Any:
         """Return the object with its attributes made."""

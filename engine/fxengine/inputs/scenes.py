@@ -9,15 +9,16 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, Final
 
 from torch import Size, Tensor, nn
 
 from fxengine.classification import Moment
-from fxengine.inputs.absences import absent_names, unbound_name
+from fxengine.inputs.absences import unbound_name
+from fxengine.inputs.annotations import of_one
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.conditions import Conditions, conditions, conditions_of, expression_nodes, function_around
+from fxengine.inputs.entries import missing_entries, missing_parts
 from fxengine.inputs.frames import Frame
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import SENTENCES, Proposer
@@ -26,7 +27,6 @@ from fxengine.inputs.recipes import (
     Constant,
     Listing,
     Place,
-    Recipe,
     Record,
     Structure,
     TensorRecipe,
@@ -47,10 +47,6 @@ _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.Generator
 _BESIDE: Final = 0.15
 """What the frame costs at most that a comprehension stands in, which has a frame of its own or not."""
 
-_MISSING: Final = re.compile(r"(?:argument|arguments|key|keys|and)\W{0,3}'(\w+)'")
-_LISTED: Final = re.compile(r"\b(?:keys|arguments|inputs|fields|entries)\b[^\[({]{0,40}[\[({]((?:\s*['\"]\w+['\"],?)+)")
-"""Several names that are missing, in a list."""
-
 _IDENTITY: Final = "torch.nn.Identity()"
 _LAYER: Final = "torch.nn.Linear(8, 8)"
 """What is given for a model that is looked into."""
@@ -66,53 +62,11 @@ _AS_A_WHOLE: Final = re.compile(r"must be (?:tuple|list) of Tensors, not Tensor"
 
 def by_scene(moves: Moves, proposer: Proposer) -> Iterator[Change]:
     """Yield changes for what the code wanted that raised, the innermost first."""
-    yield from _missing_entries(moves, proposer)
+    yield from missing_entries(moves, proposer)
+    yield from missing_parts(moves, proposer)
     for depth, moment in enumerate(moves.outcome.moments[:_FRAMES]):
         scene = _Scene(moves, proposer, moment, depth)
         yield from scene.changes()
-
-
-def _missing_entries(moves: Moves, proposer: Proposer) -> Iterator[Change]:
-    """Give dictionaries among the inputs, or in lists of them, what the code looked for and found None."""
-    tables = [(name, recipe, keys) for name, recipe in moves.recipes.items() if (keys := _keys_of(recipe)) is not None]
-    if not tables:
-        return
-    error = moves.outcome.error
-    looked_up = (
-        [key for key in error.args if isinstance(key, str) and key.isidentifier()]
-        if isinstance(error, KeyError)
-        else []
-    )
-    listed = [name for names in _LISTED.findall(str(error)) for name in re.findall(r"\w+", names)]
-    for name, recipe, keys in tables if len(listed) > 1 else ():
-        others = dict.fromkeys(key for key in listed if key not in keys and key not in moves.recipes)
-        entries = tuple((key, proposer.named(key)[0]) for key in others)
-        yield moves.put((name,), _with_entries(recipe, entries), 0.4)
-    wanted = [*looked_up, *_MISSING.findall(str(error)), *absent_names(moves.outcome.moments, error)]
-    for cost, key in enumerate(dict.fromkeys(wanted)):
-        for name, recipe, keys in tables:
-            if key not in keys and key not in moves.recipes:
-                entry = proposer.named(key)[0]
-                yield moves.put((name,), _with_entries(recipe, ((key, entry),)), 0.5 + 0.2 * cost)
-
-
-def _keys_of(recipe: Recipe) -> frozenset[str] | None:
-    """Return the keys of a dictionary, or of the first of several in a list; None where it is neither."""
-    match recipe:
-        case Record(items=items):
-            return frozenset(key for key, _ in items)
-        case Listing(items=(Record(items=items), *others)) if all(isinstance(each, Record) for each in others):
-            return frozenset(key for key, _ in items)
-        case _:
-            return None
-
-
-def _with_entries(recipe: Recipe, entries: tuple[tuple[str, Recipe], ...]) -> Recipe:
-    """Return a dictionary, or each of those in a list, with more entries."""
-    if isinstance(recipe, Listing):
-        return replace(recipe, items=tuple(_with_entries(each, entries) for each in recipe.items))
-    assert isinstance(recipe, Record)
-    return Record((*recipe.items, *entries))
 
 
 class _Scene:
@@ -200,9 +154,9 @@ class _Scene:
         if place is None:
             return
         whole = self.frame.recipe(place)
-        if isinstance(whole, Structure) and whole.type is SimpleNamespace:
-            proposed = self.proposer.named(name)[0]
-            yield self.moves.put(place, Structure((*whole.items, (name, proposed))), self.cost)
+        if isinstance(whole, Structure) and whole.takes(name):
+            parts = self.proposer.parts(str(place[-1]), [name], dict(whole.items))
+            yield self.moves.put(place, replace(whole, items=(*whole.items, *parts)), self.cost)
         elif name in _MAPPING and not isinstance(value, dict):
             yield self.moves.put(place, Record(()), self.cost + 0.1)
         elif name in _OF_TEXTS and isinstance(whole, TensorRecipe):
@@ -334,7 +288,7 @@ class _Scene:
         whole = self.frame.value(base.value) if isinstance(base, ast.Subscript) else item
         for place, recipe in self.moves.among(self.moves.of(whole)):
             if item.dim() == len(recipe.shape) - 1:
-                entries = tuple((key, _of_one(self.proposer.named(key)[0])) for key in self._keys(base))
+                entries = tuple((key, of_one(self.proposer.named(key)[0])) for key in self._keys(base))
                 yield self.moves.put(place, Listing((Record(entries),) * BATCH), self.cost + 0.1)
 
     def _keys(self, base: ast.expr) -> list[str]:
@@ -490,10 +444,3 @@ class _Scene:
             yield self.moves.put(place, Listing((Listing((whole,) * count, tuple),)), self.cost + 0.6)
         elif isinstance(whole, Constant):
             yield self.moves.put(place, Constant((whole.value,) * 2), self.cost + 0.3)
-
-
-def _of_one(recipe: Recipe) -> Recipe:
-    """Return what one example of a batch has: of what each has several of, a few."""
-    if isinstance(recipe, TensorRecipe) and recipe.shape[:1] == (BATCH,) and len(recipe.shape) > 2:
-        return recipe.with_shape((BATCH, *recipe.shape[2:]))
-    return recipe

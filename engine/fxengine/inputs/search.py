@@ -26,6 +26,7 @@ from fxengine.inputs.absences import absent_names, missing_names
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
 from fxengine.inputs.moves import Moves
+from fxengine.inputs.names import is_of_graph
 from fxengine.inputs.probe import Outcome, first_line, probe
 from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.reading import counted, lengths_said, patterns_said
@@ -73,13 +74,6 @@ _MANY_CALLS = 4000
 
 _BATCHES = (3, 1)
 """Sizes of a batch that are tried beside the one that was proposed."""
-
-_JOINS = re.compile(r"\w*edge_?(index|idx|list)$|edges$|adj_t$")
-"""What says how the nodes of a graph are joined."""
-
-_PLACES = "pos"
-_KINDS_OF_NODES = re.compile(r"z$|species$|(atomic_numbers?|atom_types?|batch)$")
-"""How it is called where atoms lie, or points, that have a row each in one table, and what else is known of them."""
 
 _OF_WEIGHTS = re.compile(
     r"\b(nan|inf|infinite|singular|ill-conditioned|converged?|definite|simplex|distribution|probabilit(y|ies))\b",
@@ -208,7 +202,6 @@ class _Search:
         self.wanted = wanted
         wishes = {**read.wishes, **(consumers(graph, self.clues) if graph is not None else {})}
         said = patterns_said(root, names)
-        of_graph = any(map(_JOINS.match, names)) or (_PLACES in names and any(map(_KINDS_OF_NODES.match, names)))
         propose = partial(
             Proposer,
             self.clues,
@@ -221,7 +214,9 @@ class _Search:
             unpacked=read.unpacked,
             counted=counted(root),
             lengths=lengths_said(root, names),
-            of_graph=of_graph,
+            attributes=read.attributes,
+            keys=read.keys,
+            of_graph=is_of_graph(names),
         )
         self.proposer = propose()
         if not any(_is_picture(recipe) for recipe in self._first_choice().values()):

@@ -1,0 +1,138 @@
+"""Objects and dictionaries among the inputs: what the code reads of them, with what its layers want of that."""
+
+import torch
+from torch import Tensor, nn
+
+from tests.support.feeding import fed
+
+
+def attended(x, edge_index):
+    source, target = edge_index
+    return torch.zeros_like(x).index_add(0, target, x[source])
+
+
+class Convolution(nn.Module):
+    def __init__(self, channels, width):
+        super().__init__()
+        self.linear = nn.Linear(channels, width)
+
+    def forward(self, x, edge_index, edge_attr=None):
+        x = attended(self.linear(x), edge_index)
+        return x if edge_attr is None else x + edge_attr.mean()
+
+
+class OfGraphs(nn.Module):
+    """Reads what it needs of a graph that it says nothing of."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = Convolution(5, 16)
+        self.second = Convolution(16, 16)
+        self.edges = nn.Linear(3, 16)
+        self.head = nn.Linear(16, 2)
+
+    def forward(self, data):
+        x, edge_index, batch = data.x, data.edge_index, data.batch
+        x = self.first(x, edge_index, self.edges(data.edge_attr)).relu()
+        x = self.second(x, edge_index)
+        pooled = x.new_zeros(int(batch.max()) + 1, x.shape[1]).index_add(0, batch, x)
+        return self.head(pooled)
+
+
+def test_a_graph_has_what_is_read_of_it():
+    inferred = fed(OfGraphs())
+    data = inferred.args[0]
+    assert set(vars(data)) == {"x", "edge_index", "batch", "edge_attr"}
+    assert data.x.shape[1] == 5
+    assert data.edge_attr.shape[1] == 3
+    assert data.edge_index.shape[0] == 2
+    assert data.batch.shape == data.x.shape[:1]
+    assert not inferred.failures
+
+
+class Data:
+    """What a graph is in libraries: nothing is needed, and everything may be there."""
+
+    def __init__(self, x=None, edge_index=None, edge_attr=None, y=None, pos=None, **kwargs):
+        self.x, self.edge_index, self.edge_attr, self.y, self.pos = x, edge_index, edge_attr, y, pos
+        for name, value in kwargs.items():
+            setattr(self, name, value)
+
+
+class OfData(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Convolution(5, 16)
+
+    def forward(self, data: Data):
+        return self.first(data.x, data.edge_index) + self._placed(data)
+
+    @staticmethod
+    def _placed(graph):
+        return graph.pos.sum()
+
+
+def test_an_object_of_a_class_has_what_is_read_of_it():
+    inferred = fed(OfData())
+    assert isinstance(inferred.args[0], Data)
+    assert inferred.args[0].x.shape[1] == 5
+
+
+class Positioned(nn.Module):
+    """Whether positions are read depends on what only a run tells."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = Convolution(5, 16)
+        self.place = nn.Linear(3, 16)
+
+    def forward(self, data: Data):
+        x = self.first(data.x, data.edge_index)
+        if x.shape[1] > 3:
+            x = x + self.place(data.pos)
+        return x
+
+
+def test_what_is_none_by_default_is_given_where_it_is_read():
+    inferred = fed(Positioned())
+    assert inferred.args[0].pos.shape == (inferred.args[0].x.shape[0], 3)
+
+
+class OfColumns(nn.Module):
+    """Looks columns up by their names, those of words in a function further in."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(50, 8)
+        self.numbers = nn.Linear(7, 8)
+
+    def forward(self, batch: dict[str, Tensor]):
+        return self.numbers(batch["numbers"]).sum() + self._embedded(batch).sum()
+
+    def _embedded(self, batch):
+        return self.words(batch["word_ids"]).mean(1)
+
+
+def test_a_dictionary_has_what_is_looked_up_in_it():
+    inferred = fed(OfColumns())
+    batch = inferred.args[0]
+    assert batch["numbers"].shape[-1] == 7
+    assert not batch["word_ids"].is_floating_point()
+    assert not inferred.failures
+
+
+class Loss(nn.Module):
+    """Compares predictions with what is true of each picture."""
+
+    def forward(self, outputs: dict[str, Tensor], targets: list[dict[str, Tensor]]):
+        labels = torch.cat([each["labels"] for each in targets])
+        boxes = torch.cat([each["boxes"] for each in targets])
+        widths = boxes[:, 2:] - boxes[:, :2]
+        assert bool((widths >= 0).all())
+        return outputs["logits"].sum() + labels.sum() + widths.sum() - len(labels) / len(boxes)
+
+
+def test_items_have_what_is_looked_up_in_them():
+    targets = fed(Loss()).args[1]
+    assert [set(each) for each in targets] == [{"labels", "boxes"}] * 2
+    assert targets[0]["boxes"].shape == (*targets[0]["labels"].shape, 4)
