@@ -18,7 +18,7 @@ from fxworker.absences import ABSENCES
 _MOST: Final = 6
 """How many packages may be found broken by one import."""
 
-_NEEDED: Final = frozenset({"numpy", "torch"})
+_NEEDED: Final = frozenset({"numpy", "torch"}) | sys.stdlib_module_names
 """Without these there is nothing to be seen of any model."""
 
 
@@ -54,7 +54,7 @@ def is_broken(name: str) -> bool:
 def _failing(error: Exception) -> str:
     """Return the innermost package that was being imported when something was raised, "" for one of the project's."""
     names = _importing(error.__traceback__)
-    foreign = [each for each in names[1:] if each != names[0] and _is_installed(each)]
+    foreign = [each for each in names[1:] if each != names[0] and each not in _NEEDED and is_installed(each)]
     return "" if not foreign or is_broken(foreign[-1]) else foreign[-1]
 
 
@@ -80,10 +80,10 @@ def _give_up(name: str, error: Exception) -> None:
         del sys.modules[each]
 
 
-def _is_installed(name: str) -> bool:
-    """Whether a package was installed, and is none that every model needs."""
+def is_installed(name: str) -> bool:
+    """Whether a package was installed, or belongs to Python."""
     folder = _folder_of(name)
-    return name not in _NEEDED and name not in sys.stdlib_module_names and bool(folder) and _is_recorded(name, folder)
+    return name in sys.stdlib_module_names or (bool(folder) and _is_recorded(name, folder))
 
 
 def _folder_of(name: str) -> str:

@@ -7,6 +7,7 @@ own: that is no fault, and the caller decides what to make of it.
 
 import ast
 import contextlib
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -236,6 +237,12 @@ def _unaided(
     scope: dict[str, Any],
 ) -> Built | Unbuilt:
     """Build a class that nothing in the request could build: without arguments, or with inferred ones."""
+    if inspect.isabstract(cls):
+        # No arguments make one of it: it is shown by what inherits its forward, or is there for others alone.
+        may_search = on_guess is None or on_guess()
+        heir = _by_heirs(cls, loaded, scope) if may_search else None
+        nothing = failed or Unbuilt(None, None, other=True)
+        return _made(heir, loaded, scope, make) if heir is not None else nothing
     required = required_parameters(cls)
     bare = _evaluate(Construct(f"{target.callee}()", "no arguments"), scope, make) if not required else None
     if isinstance(bare, Built):
@@ -269,20 +276,31 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
             f"{target.callee}.{name}", getattr(cls, name), scope, partial(attempt, real=False), settings=known
         )
         found = found or maker.run()
-    for name, heir in heirs_of(cls, loaded.namespace) if found is None else ():
-        # What inherits the forward shows it.
-        search_of_heir = Search(name, heir, scope, partial(attempt, real=False), settings=known)
-        found = found or search_of_heir.run(seconds=_SECONDS_OF_OTHERS)
+    found = found or _by_heirs(cls, loaded, scope)
     if found is not None:
-        expression, root = found
-        construct = Construct(expression, "inferred")
-        if make is attempt:
-            return _set_up(root, construct)
-        return _evaluate(construct, scope_with(names_in(expression), loaded, scope), make)
+        return _made(found, loaded, scope, make)
     if search.error is not None and _is_unknown_name(search.error, loaded):
         return Unbuilt(Construct(search.tried, "inferred"), search.error)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
+
+
+def _by_heirs(cls: Any, loaded: Loaded, scope: dict[str, Any]) -> tuple[str, Any] | None:
+    """Return a call of a subclass that inherits a class's forward, which shows it, and what it makes."""
+    for name, heir in heirs_of(cls, loaded.namespace):
+        search = Search(name, heir, scope, partial(attempt, real=False), settings=settings_of(loaded))
+        if (found := search.run(seconds=_SECONDS_OF_OTHERS)) is not None:
+            return found
+    return None
+
+
+def _made(found: tuple[str, Any], loaded: Loaded, scope: dict[str, Any], make: _Maker) -> Built | Unbuilt:
+    """Return the model of an expression that a search has found, made anew where it is to have real weights."""
+    expression, root = found
+    construct = Construct(expression, "inferred")
+    if make is attempt:
+        return _set_up(root, construct)
+    return _evaluate(construct, scope_with(names_in(expression), loaded, scope), make)
 
 
 def _is_unknown_name(error: BaseException, loaded: Loaded) -> bool:

@@ -9,6 +9,7 @@ import ast
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase
 from typing import Any, Final, Literal, TypeAlias
 
 
@@ -21,12 +22,14 @@ class Group:
         head: The name of the class that is called, or that a namespace or a mapping is of, if not the usual one.
         cls: That class, or that of the items of a list or mapping; those of the items, where each has one of its own.
         size: How many items a list has, or a mapping with any keys; what a namespace says of its length, if it has one.
+        keys: The keys of a mapping whose entries are called `a`, `b` and so on here, as expressions.
     """
 
     style: Literal["call", "namespace", "mapping", "module", "function", "list"]
     head: str = ""
     cls: Any = None
     size: int = 0
+    keys: tuple[str, ...] = ()
 
 
 OPTIONS: Final = (
@@ -76,7 +79,8 @@ def written(choice: Choice, path: str = "") -> str:
             head = sized if value.size else value.head or "SimpleNamespace"
             return f"{head}({', '.join(f'{name}={each}' for name, each in parts.items())})"
         case "mapping":
-            entries = f"{{{', '.join(f'{name!r}: {each}' for name, each in parts.items())}}}"
+            keys = dict(zip(ascii_lowercase, value.keys, strict=False))
+            entries = f"{{{', '.join(f'{keys.get(name, repr(name))}: {each}' for name, each in parts.items())}}}"
             return f"{value.head}({entries})" if value.head else entries
         case "module":
             attributes = ", ".join(f"{name!r}: {each}" for name, each in parts.items())

@@ -125,10 +125,12 @@ class Hints:
         elif origin is Callable:
             yield from self._of_callable(arguments)
         elif origin in MAPPINGS and len(arguments) == _PAIR:
-            entries = [*self._of_entries(*arguments, name)]
+            keys = self._keys_of(arguments[0])
+            entries = [*self._of_entries(keys, arguments[1], name)]
             # What has no expression of its own is made of parts.
             made = [] if entries or not isinstance(arguments[1], type) else [*self.values(arguments[1], name)][:1]
-            yield from entries or [Group("mapping", cls=arguments[1], size=_PAIR) for _ in made]
+            size = len(keys) or _PAIR
+            yield from entries or [Group("mapping", cls=arguments[1], size=size, keys=tuple(keys)) for _ in made]
         elif origin in _SEQUENCES:
             yield from self._of_items(hint, name)
         elif isinstance(origin, type):
@@ -173,13 +175,23 @@ class Hints:
         if all(found):
             yield written_tuple(found)
 
-    def _of_entries(self, key: Any, value: Any, name: str) -> Iterator[str]:
-        """Yield a mapping of what two annotations say."""
-        key = next(iter(typing.get_args(key)), key) if typing.get_origin(key) in _UNIONS else key
-        keys = [("'a'", "0")[key is int], ("'b'", "1")[key is int]] if key in {str, int} else []
-        if typing.get_origin(key) is tuple:
-            records = [[*self._of_record(typing.get_args(key), letter)] for letter in ("'a'", "'b'")]
-            keys = [first for first, *_ in filter(None, records)]
+    def _keys_of(self, hint: Any) -> list[str]:
+        """Return the keys of a mapping with two entries, of texts, numbers, members of an enumeration, or records."""
+        hint = next(iter(typing.get_args(hint)), hint) if typing.get_origin(hint) in _UNIONS else hint
+        if hint in {str, int}:
+            return [("'a'", "0")[hint is int], ("'b'", "1")[hint is int]]
+        if isinstance(hint, enum.EnumType):
+            name = self._visible(hint)
+            return [f"{name}.{each.name}" for each in [*hint][:_PAIR]] if name else []
+        records = [
+            [*self._of_record(typing.get_args(hint), letter)]
+            for letter in ("'a'", "'b'")
+            if typing.get_origin(hint) is tuple
+        ]
+        return [first for first, *_ in filter(None, records)]
+
+    def _of_entries(self, keys: Sequence[str], value: Any, name: str) -> Iterator[str]:
+        """Yield a mapping of some keys to what an annotation says."""
         of_name = [each for each in _fitting(usual_values(name), value) if isinstance(each, str)]
         found = next(iter(of_name), "") or self._plain(value)
         if keys and found:

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 from fxworker.absences import ABSENCES, NOWHERE, STAR, not_found
 from fxworker.absent import AbsentModule, beside, is_stand_in
-from fxworker.broken import are_still_broken, is_broken, without_broken
+from fxworker.broken import are_still_broken, is_broken, is_installed, without_broken
 from fxworker.callers import is_constructing
 from fxworker.compiling import leave_unscripted
 from fxworker.guarded import unguarded
@@ -48,7 +48,8 @@ class StandIns(Loader):
         """Return the specification of a module of a package that is stood in for, from now on if it must be."""
         del path, target
         if not ABSENCES.leads_into(fullname):
-            is_separate = "." not in fullname or _COMPILED.search(fullname) is not None or _is_shared(fullname)
+            is_separate = "." not in fullname or _COMPILED.search(fullname) is not None
+            is_separate = is_separate or _is_shared(fullname) or _is_lost(fullname)
             is_wanted = ABSENCES.permissive or is_constructing(sys._getframe(1))
             if not is_separate or not is_wanted or not (way := unguarded()):
                 return None
@@ -251,6 +252,21 @@ def _is_shared(name: str) -> bool:
     if around is None or getattr(around, "__file__", None) is not None:
         return False
     return not any(str(each).startswith(os.getcwd()) for each in getattr(around, "__path__", ()))
+
+
+def _is_lost(name: str) -> bool:
+    """Whether a module is imported by its own name and would be in a package of the project, which has no such file.
+
+    What is imported out of a package may be anything that this has not, or not yet.
+    """
+    if is_installed(name.partition(".")[0]):
+        return False
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_name == "_handle_fromlist":
+            return False
+        frame = frame.f_back
+    return True
 
 
 def _place_of(name: str) -> Sequence[str] | None:

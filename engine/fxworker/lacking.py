@@ -26,6 +26,7 @@ from fxworker.choices import attribute_of, parameters_of
 from fxworker.conventions import FILE, holds_configuration, usual_values
 from fxworker.having import is_assigned
 from fxworker.nearby import configurations, files_called
+from fxworker.packages import key_written, member_named
 from fxworker.surroundings import constructor_of, tree_of
 from fxworker.wording import MOST_VALUES
 
@@ -92,7 +93,7 @@ def listed_in(node: ast.expr, frame: FrameType) -> list[str]:
     value = frame.f_locals.get(first, frame.f_globals.get(first))
     for each in rest:
         value = attribute_of(value, each)
-    return [repr(each) for each in value if isinstance(each, str | int)] if isinstance(value, _LISTING) else []
+    return [key for each in value if (key := key_written(each))] if isinstance(value, _LISTING) else []
 
 
 def keys_of_tables(frame: FrameType, line: str) -> list[str]:
@@ -101,7 +102,9 @@ def keys_of_tables(frame: FrameType, line: str) -> list[str]:
     for name in dict.fromkeys(WORD.findall(line)):
         table = frame.f_locals.get(name, frame.f_globals.get(name))
         if isinstance(table, Mapping) and 0 < len(table) < _MOST_KEYS:
-            found += map(repr, _likeliest([each for each in table if isinstance(each, str | int)]))
+            plain = [each for each in table if isinstance(each, str | int) and not isinstance(each, enum.Enum)]
+            found += map(repr, _likeliest(plain))
+            found += filter(None, (member_named(each) for each in table if isinstance(each, enum.Enum)))
     return found[:MOST_VALUES]
 
 

@@ -65,7 +65,10 @@ def heirs_of(cls: type, scope: Mapping[str, Any]) -> list[tuple[str, type]]:
     found = [
         (name, each)
         for name, each in scope.items()
-        if isinstance(each, type) and cls in each.__mro__[1:] and attribute_of(each, "forward") is cls.forward
+        if isinstance(each, type)
+        and cls in each.__mro__[1:]
+        and attribute_of(each, "forward") is cls.forward
+        and not inspect.isabstract(each)
     ]
     found.sort(key=lambda one: (bool(required_parameters(one[1])), one[0]))
     return found[:_MOST]

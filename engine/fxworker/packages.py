@@ -6,6 +6,7 @@ that of its packages is.
 
 import ast
 import contextlib
+import enum
 import importlib
 import importlib.util
 import itertools
@@ -184,6 +185,19 @@ def full_name(cls: type) -> str:
     for part in rest:
         value = vars(value).get(part) if isinstance(value, types.ModuleType | type) else None
     return ".".join((first, *rest)) if value is cls else ""
+
+
+def member_named(member: enum.Enum) -> str:
+    """Return the full name of a member of an enumeration, "" for one that cannot be reached so."""
+    full = full_name(type(member))
+    return f"{full}.{member.name}" if full else ""
+
+
+def key_written(key: object) -> str:
+    """Return the expression of a key of a table: a text, a whole number, a member of an enumeration; else ""."""
+    if isinstance(key, enum.Enum):
+        return member_named(key)
+    return repr(key) if isinstance(key, str | int) else ""
 
 
 def _exists(name: str) -> bool:

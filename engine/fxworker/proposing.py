@@ -360,6 +360,10 @@ class Proposals:
             yield from dict.fromkeys(map(self._shortened, slot.use.literals))
         elif slot.kind == "sequence":
             yield from dict.fromkeys(each for each in slot.use.literals if each[:1] in {"[", "("})
+        elif slot.kind == "object":
+            # Members of enumerations have attributes.
+            members = (each for each in slot.use.literals if literal(each) is NotImplemented)
+            yield from dict.fromkeys(map(self._shortened, members))
         if slot.use.contents and (slot.hint is list or typing.get_origin(slot.hint) in {list, Sequence}):
             yield f"[{', '.join(dict.fromkeys(slot.use.contents))}]"
         said = self._annotations.values(slot.hint, slot.name)

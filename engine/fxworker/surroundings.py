@@ -15,7 +15,7 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from fxworker.choices import attribute_of, literal
-from fxworker.packages import full_name
+from fxworker.packages import key_written, member_named
 
 _USED: Final = frozenset({"forward", "reset_parameters", "encode", "decode", "loss", "predict", "sample", "step"})
 """What methods are called that models are used by."""
@@ -84,8 +84,7 @@ class Surroundings:
         for node in nodes:
             value = node.value if isinstance(node, ast.Constant) else self.value(node)
             if isinstance(value, enum.Enum):
-                full = full_name(type(value))
-                yield f"{full}.{value.name}" if full else ast.unparse(node)
+                yield member_named(value) or ast.unparse(node)
             elif isinstance(node, ast.Constant) or isinstance(value, str | int | float):
                 yield repr(value)
             elif isinstance(node, ast.List | ast.Tuple) and literal(ast.unparse(node)) is not NotImplemented:
@@ -95,12 +94,12 @@ class Surroundings:
         """Return what a table may be asked for: the keys of a dictionary that is written out, or that is there."""
         table = self._tables.get(ast.unparse(table), table)
         if isinstance(table, ast.Dict):
-            return [ast.unparse(each) for each in table.keys if isinstance(each, ast.Constant)]
+            return [*self.constants(each for each in table.keys if each is not None)]
         found = self.value(table)
         if isinstance(found, enum.EnumType):
             return [repr(each) for each in found.__members__][:12]
         if isinstance(found, Mapping | list | tuple | set | frozenset):
-            return [repr(each) for each in found if isinstance(each, str | int)][:12]
+            return [key for each in found if (key := key_written(each))][:12]
         return []
 
     def members(self, node: ast.expr) -> list[str]:

@@ -20,10 +20,10 @@ from fxworker.importing import give_starred, importing, is_still_absent
 pytestmark = pytest.mark.usefixtures("imports_undone")
 
 
-def imported(tmp_path, text, name="project_file"):
+def imported(tmp_path, text, name="project_file", package=""):
     (tmp_path / f"{name}.py").write_text(text)
-    missing = importing(lambda: importlib.import_module(name))
-    return sys.modules[name], [each.name for each in missing]
+    missing = importing(lambda: importlib.import_module(package + name))
+    return sys.modules[package + name], [each.name for each in missing]
 
 
 def test_what_does_not_need_the_package_is_there(tmp_path):
@@ -55,6 +55,29 @@ def test_a_class_that_is_handed_to_it_is_not_what_it_decorates(tmp_path):
         "@register\nclass Other: pass\n",
     )
     assert (module.f(1), module.g(1), module.Other.__name__) == (2, 3, "Other")
+
+
+def test_a_module_that_the_project_lacks_is_stood_in_for(tmp_path):
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "whole" / "__init__.py").write_text("")
+    module, missing = imported(
+        tmp_path / "whole",
+        "from torch import nn\nfrom .lost import Block\nfrom whole.gone.deeper import scale\n"
+        "class Net(Block):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.inner, self.fc = Block(4), nn.Linear(4, 2)\n"
+        "    def forward(self, x): return self.fc(self.inner(scale(x)))\n",
+        name="net",
+        package="whole.",
+    )
+    assert missing == ["whole.lost", "whole.gone"]
+    assert isinstance(attempt(module.Net).fc, nn.Linear)
+
+
+def test_what_a_package_of_the_project_has_not_is_no_module_of_it(tmp_path):
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "__init__.py").write_text("")
+    with pytest.raises(ImportError, match="cannot import name 'Block'"):
+        imported(tmp_path, "from bare import Block\n", name="asking")
 
 
 def test_it_is_unpacked_into_as_many_as_are_wanted(tmp_path):
@@ -187,11 +210,11 @@ def test_a_part_of_a_package_that_several_fill_may_be_absent(tmp_path, monkeypat
     assert missing == ["shared.two"]
 
 
-def test_a_part_of_the_projects_own_packages_may_not(tmp_path, monkeypatch):
+def test_so_may_one_of_the_projects_own_packages(tmp_path, monkeypatch):
     (tmp_path / "own" / "one").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match=r"own\.two"):
-        imported(tmp_path, "import own.one\nimport own.two\n")
+    _, missing = imported(tmp_path, "import own.one\nimport own.two\n")
+    assert missing == ["own.two"]
 
 
 def test_what_is_called_for_nothing_that_is_kept_does_nothing(tmp_path):

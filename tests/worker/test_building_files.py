@@ -96,6 +96,34 @@ class Small(Encoder):
         self.first = nn.Linear(width, width)
 """
 
+LEFT_OUT = """
+import abc
+from torch import nn
+
+class Base(nn.Module, abc.ABC):
+    @abc.abstractmethod
+    def loss(self, x): ...
+"""
+
+UNFINISHED = """
+from bases import Base
+from torch import nn
+
+class Middle(Base):
+    def __init__(self, width=4):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+FINISHED = """
+class Leaf(Middle):
+    def loss(self, x):
+        return self(x).sum()
+"""
+
 ASSEMBLED = """
 from torch import nn
 
@@ -244,6 +272,14 @@ def test_a_subclass_shows_the_forward_that_it_inherits(worker, tmp_path):
     target = built(worker, tmp_path, tmp_path / "encoders.py", INHERITED)
     assert (target.qualname, target.construct.expression, target.construct.source) == ("Encoder", "Small()", "inferred")
     assert target.status == "complete"
+
+
+def test_a_class_that_leaves_something_to_others_is_shown_by_one_of_these_or_not_at_all(worker, tmp_path):
+    (tmp_path / "bases.py").write_text(LEFT_OUT)
+    alone = built(worker, tmp_path, tmp_path / "middle.py", UNFINISHED)
+    assert (alone.status, alone.problems) == ("not traced", ())
+    shown = built(worker, tmp_path, tmp_path / "leaves.py", UNFINISHED + FINISHED)
+    assert (shown.qualname, shown.construct.expression, shown.status) == ("Middle", "Leaf()", "complete")
 
 
 def test_a_function_that_makes_the_parts_too_makes_the_model(worker, tmp_path):
