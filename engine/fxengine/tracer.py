@@ -357,9 +357,7 @@ class Tracer(ModuleCalls):
         self.root = root if isinstance(root, nn.Module) else nn.Module()
         if isinstance(root, nn.Module):
             _recompile_lazy_module(root)
-            assert hasattr(type(root), self.traced_func_name), (
-                f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}"
-            )
+            assert hasattr(type(root), self.traced_func_name), _why_not_traced(root, self.traced_func_name)
             function: Any = getattr(type(root), self.traced_func_name)
             self.root_module_name = root._get_name()
             known = self._survey(root)
@@ -519,6 +517,13 @@ def _defaults(function: Any) -> dict[str, Any]:
     given = function.__defaults__ or ()
     defaults.update(zip(code.co_varnames[code.co_argcount - len(given) : code.co_argcount], given, strict=True))
     return defaults | (function.__kwdefaults__ or {})
+
+
+def _why_not_traced(root: nn.Module, name: str) -> str:
+    """Return why a module has no method of a name that could be traced."""
+    if isinstance(root, torch.jit.ScriptModule):
+        return f"`{name}` of `{type(root).__name__}` is compiled by torch.jit, so there is no Python to trace"
+    return f"traced_func_name={name} doesn't exist in {type(root).__name__}"
 
 
 def _recompile_lazy_module(root: nn.Module) -> None:

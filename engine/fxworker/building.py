@@ -412,7 +412,7 @@ def _evaluate(construct: Construct, scope: dict[str, Any], make: _Maker) -> Buil
 def _set_up(root: nn.Module, construct: Construct | None) -> Built | Unbuilt:
     """Return a model that went through `nn.Module`'s constructor; with another one nothing can be done."""
     root = made_in(root, nn.Module)
-    if "_modules" in vars(root):
+    if "_modules" in vars(root) or isinstance(root, torch.jit.ScriptModule):
         return Built(root, construct)
     text = f"the constructor of `{type(root).__name__}` does not call `super().__init__()`"
     return Unbuilt(construct, AttributeError(text))

@@ -37,6 +37,33 @@ def note_test(test: ast.expr, names: Bindings) -> None:
             names.use(path).note("flag")
 
 
+def note_asked(test: ast.expr, names: Bindings, *, raises: bool = False, otherwise: bool = False) -> None:
+    """Note which keys and attributes a value is asked for whether it has them: `"width" in config`.
+
+    Args:
+        test: The condition.
+        names: What names stand for.
+        raises: Whether something is raised where it is met: what is not there is missed then.
+        otherwise: Whether the condition is met where what is asked is not so.
+    """
+    for each in test.values if isinstance(test, ast.BoolOp) else [test]:
+        match each:
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                note_asked(inner, names, raises=raises, otherwise=not otherwise)
+            case ast.Compare(left=ast.Constant(str(key)), ops=[ast.In() | ast.NotIn() as way], comparators=[value]):
+                _asked(names, value, key, missed=raises and isinstance(way, ast.NotIn) != otherwise)
+            case ast.Call(func=ast.Name(id="hasattr"), args=[value, ast.Constant(str(key))]):
+                _asked(names, value, key, missed=raises and otherwise)
+            case _:
+                pass
+
+
+def _asked(names: Bindings, value: ast.expr, key: str, *, missed: bool) -> None:
+    path = names.path(value)
+    if path and not missed:
+        names.use(path).asked.append(key)
+
+
 def note_attribute(test: ast.expr, names: Bindings) -> None:
     """Note what a value must have: `assert hasattr(model, "width")`."""
     match test:

@@ -62,6 +62,7 @@ class Use:
         kinds: What it is treated as, with how often.
         literals: Expressions that it is compared with, or that a table has as keys.
         contents: What is looked for in it, as expressions.
+        asked: The keys or attributes that it is asked for whether it has them: it may do without.
         count: Into how many variables it is unpacked.
         least: How many items it has at least; of a mapping, whether it has any.
         names: What it is called elsewhere: parameters that it is handed to.
@@ -80,6 +81,7 @@ class Use:
     kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
     literals: list[str] = field(default_factory=list[str])
     contents: list[str] = field(default_factory=list[str])
+    asked: list[str] = field(default_factory=list[str])
     count: int = 0
     least: int = 0
     names: list[str] = field(default_factory=list[str])
@@ -121,6 +123,7 @@ class Use:
             self.kinds[kind] = self.kinds.get(kind, 0) + count
         self.literals += other.literals
         self.contents += other.contents
+        self.asked += other.asked
         self.count = self.count or other.count
         self.least = max(self.least, other.least)
         self.names += other.names

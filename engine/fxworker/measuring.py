@@ -57,7 +57,7 @@ def measure(request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
     try:
         result = _profiled(request, built.root, diagnosis, loaded, on_progress)
         if result is None:
-            return failed(request, *(reporter.tracing_problem(each, name) for each in diagnosis.problems))
+            return failed(request, *(reporter.tracing_problem(each, request.target) for each in diagnosis.problems))
     except Exception as error:  # noqa: BLE001 — The user's model runs here, on real data.
         return failed(request, reporter.not_run(request.target, error))
     return replace(

@@ -211,9 +211,11 @@ class Proposals:
         if group.style == "function":
             return [GIVEN]
         if group.style != "call":
-            # What its class has by itself need not be given.
+            # What its class has by itself need not be given, nor what it is asked for whether it has it.
             kinds = self._kinds_of(choice, path, group)
-            read = fields_of(self._usage_around(choice, path), "")
+            usage = self._usage_around(choice, path)
+            asked = usage.get("", Use()).asked
+            read = [each for each in fields_of(usage, "") if each not in asked]
             return [each for each in read if not any(hasattr(cls, each) for cls in kinds)]
         return [name for name, each in parameters_of(group.cls).items() if _is_wanted(each)]
 

@@ -269,14 +269,14 @@ class Reporter:
             hint=f"say how it is built in a comment above the class: `# fx: {target.callee}(…)`",
         )
 
-    def tracing_problem(self, problem: TracingProblem, target: str) -> Problem:
+    def tracing_problem(self, problem: TracingProblem, target: TraceTarget) -> Problem:
         """Return a problem of tracing, at the place in the edited file that led to it."""
         place = problem.anchor or problem.site
         if place is not None and place.path == self.path:
             location = self.frame(place).location
         else:
             own = next((frame for frame in reversed(problem.frames) if frame.path == self.path), place)
-            location = self.frame(own).location if own is not None else Location(self.path, Span(1, 0, 1, 0))
+            location = self.frame(own).location if own is not None else Location(self.path, target.name)
         site = problem.site
         here = self.frame(site).location if site is not None else location
         # A way that ends at the expression itself says of its last step what the message says already.
@@ -302,7 +302,7 @@ class Reporter:
             explanation=" → ".join(step.text for step in way),
             hint="\n".join(problem.hints),
             original=f"{type(problem.exception).__name__}: {problem.message}" if stops else "",
-            target=target,
+            target=target.qualname,
             kind=problem.kind,
             value=problem.value,
             instances=problem.instances,

@@ -495,7 +495,7 @@ class _Session:
             found.append(
                 self.reporter.not_built(target, unbuilt)
                 if unbuilt is not None
-                else doubted(self.reporter.tracing_problem(each, target.qualname), each.exception, built, guesses)
+                else doubted(self.reporter.tracing_problem(each, target), each.exception, built, guesses)
             )
         return self.reporter.merged(found)
 

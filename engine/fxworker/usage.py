@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fxworker.bindings import Bindings
 from fxworker.choices import attribute_of, every_parameter_of, parameters_of
-from fxworker.conditions import note_attribute, note_cases, note_comparison, note_test
+from fxworker.conditions import note_asked, note_attribute, note_cases, note_comparison, note_test
 from fxworker.documented import note_documented
 from fxworker.evidence import GIVEN, METHODS, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
 from fxworker.known_calls import is_known_call, note_computed, note_numbers
@@ -332,6 +332,7 @@ class _Reader(ast.NodeVisitor):
     def visit_If(self, node: ast.If) -> None:
         """`if flag:` is the least that one can say of something; a name may be given one thing or another."""
         note_test(node.test, self._names)
+        note_asked(node.test, self._names, raises=any(isinstance(each, ast.Raise) for each in node.body))
         self.visit(node.test)
         before = dict(self._names.paths)
         for statement in node.body:
@@ -353,6 +354,12 @@ class _Reader(ast.NodeVisitor):
     def visit_IfExp(self, node: ast.IfExp) -> None:
         """As in a statement."""
         note_test(node.test, self._names)
+        note_asked(node.test, self._names)
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        """`"width" in config and config["width"]`."""
+        note_asked(node, self._names)
         self.generic_visit(node)
 
     def visit_Match(self, node: ast.Match) -> None:

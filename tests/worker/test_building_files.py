@@ -1,6 +1,7 @@
 """Models whose constructors open files: a configuration that lies elsewhere in the project, weights that are absent."""
 
 from fxworker.nearby import files_called
+from fxworker.wire import Span
 from tests.worker.harness import of
 
 CONFIGURED = """
@@ -122,6 +123,20 @@ FINISHED = """
 class Leaf(Middle):
     def loss(self, x):
         return self(x).sum()
+"""
+
+SCRIPTED = """
+import torch
+from torch import nn
+
+class Scripted(torch.jit.ScriptModule):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    @torch.jit.script_method
+    def forward(self, x):
+        return self.fc(x)
 """
 
 ASSEMBLED = """
@@ -280,6 +295,14 @@ def test_a_class_that_leaves_something_to_others_is_shown_by_one_of_these_or_not
     assert (alone.status, alone.problems) == ("not traced", ())
     shown = built(worker, tmp_path, tmp_path / "leaves.py", UNFINISHED + FINISHED)
     assert (shown.qualname, shown.construct.expression, shown.status) == ("Middle", "Leaf()", "complete")
+
+
+def test_what_is_compiled_as_it_is_made_is_told_where_it_is_defined(worker, tmp_path):
+    target = built(worker, tmp_path, tmp_path / "scripted.py", SCRIPTED)
+    assert target.construct.expression == "Scripted(width=64)"
+    (problem,) = target.problems
+    assert "compiled by torch.jit" in problem.message
+    assert problem.location.span == Span(5, 6, 5, 14)
 
 
 def test_a_function_that_makes_the_parts_too_makes_the_model(worker, tmp_path):

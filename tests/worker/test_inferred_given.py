@@ -56,6 +56,36 @@ class Letters(nn.Module):
         self.rnn = nn.GRU(len({each: at for at, each in enumerate(letters)}) + 1, 4)
 
 
+class Asked(nn.Module):
+    """Asks for what may be there in all ways; what is there has to be right."""
+
+    def __init__(self, config):
+        super().__init__()
+        pooling = config["pooling"] if "pooling" in config else "mean"
+        self.plain = "plain" in config and config["plain"]
+        if "weights" in config:
+            raise FileNotFoundError(config["weights"])
+        if pooling not in {"mean", "max"} or self.plain:
+            raise ValueError
+        self.fc = nn.Linear(config["width"], 2)
+
+
+class AskedOf(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        if hasattr(config, "checkpoint"):
+            raise FileNotFoundError(config.checkpoint)
+        self.fc = nn.Linear(config.width, 2)
+
+
+class Missed(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        if "width" not in config:
+            raise KeyError("width")
+        self.fc = nn.Linear(config["width"], 2 if "num_classes" in config else config["num_classes"])
+
+
 SCOPE = {"SimpleNamespace": SimpleNamespace}
 
 
@@ -63,6 +93,20 @@ SCOPE = {"SimpleNamespace": SimpleNamespace}
 def test_they_are_built(cls):
     found = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt).run()
     assert found is not None
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (Asked, "Asked(config={'width': 64})"),
+        (AskedOf, "AskedOf(config=SimpleNamespace(width=64))"),
+        (Missed, "Missed(config={'width': 64, 'num_classes': 10})"),
+    ],
+)
+def test_what_is_only_asked_for_is_left_out(cls, expression):
+    search = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt)
+    assert search.run()[0] == expression
+    assert search.trials <= 2
 
 
 def test_what_a_constructor_turns_out_to_read_is_given_at_once():
