@@ -38,6 +38,9 @@ OPTIONS: Final = (
 )
 """A mapping whose entries are attributes too."""
 
+FIRST_KEY: Final = ascii_lowercase[0]
+"""The first key of a mapping with any keys."""
+
 Value: TypeAlias = str | Group
 Choice: TypeAlias = Mapping[str, Value]
 

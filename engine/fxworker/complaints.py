@@ -47,6 +47,7 @@ from fxworker.wording import (
     MOST_VALUES,
     WANTED,
     is_read_as_number,
+    is_too_little,
     missing_in,
     no_number_in,
     numbers,
@@ -61,6 +62,9 @@ _RAISED: Final = (AssertionError, TypeError, ValueError, NotImplementedError)
 _ASSIGNED: Final = re.compile(r"\s*(?:for ([\w., ()]+?) in|([\w., ]+?)\s*[-+*/]?=(?!=))(.*)")
 _FURTHEST: Final = 100
 """How many lines above one are read for what its variables were computed from."""
+
+_LARGE: Final = ("512", "4096")
+"""Numbers for what is too little."""
 
 _MOST_TESTS: Final = 4
 """How many conditions around what raised are looked at: `elif` is one in another."""
@@ -121,6 +125,7 @@ def complaint_of(error: BaseException) -> Complaint:
     tests = _conditions(error)
     words = tuple(_words(text, moments, tests))
     values = (*_looked_up(error.__context__), *quoted(text), *numbers(text), *_compared(moments, tests))
+    values = (*values, *(_LARGE if isinstance(error, ValueError | AssertionError) and is_too_little(text) else ()))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
         return replace(told, within=tuple(constructed(moments)), spread=tuple(_spread(moments)))
     if is_message:

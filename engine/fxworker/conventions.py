@@ -18,6 +18,9 @@ _CONFIGURATION: Final = re.compile(
 _FORMAT: Final = frozenset({"yaml", "yml", "json", "toml"})
 
 
+_TABLE: Final = re.compile(r"(\w+_)?(dict|mapping)\d*|dict_\w+")
+"""Names that say that it is a table, whatever it has."""
+
 _COUNTED: Final = re.compile(r"(n|num)_[a-z_]+_(states?|heads?|ctx|embd?|units|channels?|filters?|feat(?:ure)?s?)")
 """Names of numbers whose last word says what is counted, and the others of which part: `n_text_state`."""
 
@@ -36,7 +39,7 @@ def holds_configuration(name: str) -> bool:
 
 def is_table_called(name: str) -> bool:
     """Whether something is called as a table is that is gone over, and counted, as lists are: `word2idx`."""
-    return any(each.startswith("{") for each in usual_values(name))
+    return _TABLE.fullmatch(name) is not None or any(each.startswith("{") for each in usual_values(name))
 
 
 def usual_values(name: str) -> tuple[str, ...]:

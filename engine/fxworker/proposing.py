@@ -167,7 +167,7 @@ class Proposals:
         found += [each for each in known if (not plain or is_of(each, slot.hint)) and fits(kind, each)]
         found += [each for each in self._defaults.get(slot.name, ()) if fits(kind, each)]
         found += [each for each in slot.use.defaults if fits(kind, each)]
-        if kind == "mapping" and (slot.fields or slot.use.least):
+        if kind == "mapping" and (slot.fields or slot.use.least or slot.use.kinds.get("sequence")):
             # What is gone over has something in it.
             found.append(Group("mapping") if slot.fields else self._entries(choice, path))
         if kind == "object" and (slot.use.kinds.get("sequence") or slot.use.titles):
@@ -214,7 +214,9 @@ class Proposals:
             # What its class has by itself need not be given, nor what it is asked for whether it has it.
             kinds = self._kinds_of(choice, path, group)
             usage = self._usage_around(choice, path)
-            asked = usage.get("", Use()).asked
+            # Of several alike each has something to tell.
+            is_item = isinstance(around := choice.get(owner_of(path)[0]), Group) and bool(around.size)
+            asked = usage.get("", Use()).asked if not is_item else []
             read = [each for each in fields_of(usage, "") if each not in asked]
             return [each for each in read if not any(hasattr(cls, each) for cls in kinds)]
         return [name for name, each in parameters_of(group.cls).items() if _is_wanted(each)]

@@ -15,8 +15,9 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from fxworker.bindings import Bindings
-from fxworker.choices import attribute_of, every_parameter_of, parameters_of
+from fxworker.choices import FIRST_KEY, attribute_of, every_parameter_of, parameters_of
 from fxworker.conditions import note_asked, note_attribute, note_cases, note_comparison, note_test
+from fxworker.conventions import is_table_called
 from fxworker.documented import note_documented
 from fxworker.evidence import GIVEN, METHODS, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
 from fxworker.known_calls import is_known_call, note_computed, note_numbers
@@ -216,6 +217,10 @@ class _Reader(ast.NodeVisitor):
         key = self._names.path(index)
         if key:
             self._names.use(key).literals += self._around.keys(node.value)
+            if path and is_table_called(_last_of(path)):
+                # What it has is made up, and what is looked up in it must be there.
+                self._names.use(key).note("string")
+                self._names.use(key).literals.append(repr(FIRST_KEY))
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
@@ -505,6 +510,11 @@ def _is_made_anew(target: ast.expr, value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and all(
         ast.unparse(each) != name for each in ast.walk(value) if isinstance(each, ast.Name | ast.Attribute)
     )
+
+
+def _last_of(path: str) -> str:
+    """Return what a value is called that stands at a path."""
+    return path.rpartition(".")[2]
 
 
 def _summands(node: ast.expr) -> Iterator[ast.expr]:

@@ -8,12 +8,19 @@ from typing import Any, Final
 
 from fxworker.choices import Group, Value, literal, written_tuple
 from fxworker.complaints import Complaint
+from fxworker.evidence import Kind
 
 _LARGEST: Final = 4096
 """The largest number that is thought of."""
 
 _LETTERS: Final = "abcdefghijkl"
-_GIVING_ONE: Final = "lambda *_, **__: 1"
+_GIVING: Final[dict[Kind, str]] = {
+    "number": "lambda *_, **__: 1",
+    "sequence": "lambda *_, **__: ['a', 'b']",
+    "string": "lambda *_, **__: 'a'",
+    "mapping": "lambda *_, **__: {'a': 1, 'b': 2}",
+}
+"""Functions that give something of a kind."""
 
 _MODULES: Final = ("torch.nn.Identity()", "torch.nn.Identity")
 """An instance and its class."""
@@ -81,8 +88,8 @@ def twin(value: Value | None, complaint: Complaint) -> list[Value]:
 def nested(value: Value | None, complaint: Complaint) -> list[Value]:
     """Return a list of lists where items turned out to need items, an instance for a class, or the reverse."""
     if value in _MODULES and complaint.got in {"Identity", "type"}:
-        # It may be a function that was called, and gave what is no number.
-        called: list[Value] = [_GIVING_ONE] if complaint.kind == "number" else []
+        # It may be a function that was called, and gave what is nothing of the kind.
+        called: list[Value] = [_GIVING[complaint.kind]] if complaint.kind in _GIVING else []
         return [*called, *(each for each in _MODULES if each != value)]
     found = literal(value) if isinstance(value, str) else NotImplemented
     if not isinstance(found, list | tuple) or not found:

@@ -57,6 +57,10 @@ _ONE_NUMBER: Final = re.compile(
 _READ_AS_NUMBER: Final = re.compile(r"invalid literal for int\(\)|could not convert string to float")
 """What Python says of a text that should have had a number in it."""
 
+_TOO_LITTLE: Final = re.compile(
+    r"too (short|small|few|low)|must be (larger|longer|greater|bigger)|not (long|large) enough"
+)
+
 _UNTYPED: Final = re.compile(r"Could not infer dtype of (\w+)")
 
 _LIST: Final = re.compile(r"[(\[{]([^()\[\]{}]+)[)\]}]")
@@ -100,6 +104,11 @@ def no_number_in(text: str) -> str:
 def is_read_as_number(text: str) -> bool:
     """Whether a message says that a text was taken for a number."""
     return _READ_AS_NUMBER.search(text) is not None
+
+
+def is_too_little(text: str) -> bool:
+    """Whether a message says that there is not enough of something."""
+    return _TOO_LITTLE.search(text) is not None
 
 
 def missing_in(text: str) -> tuple[str, ...]:

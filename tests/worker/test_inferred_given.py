@@ -86,10 +86,54 @@ class Missed(nn.Module):
         self.fc = nn.Linear(config["width"], 2 if "num_classes" in config else config["num_classes"])
 
 
+class Columns(nn.Module):
+    """Looks names up in a table that nothing else says the keys of."""
+
+    def __init__(self, enc_dict, config):
+        super().__init__()
+        self.enc_dict, self.config = enc_dict, config
+        self.first = nn.Embedding(self.enc_dict[self.config["item_col"]]["vocab_size"], config["width"])
+        self.others = nn.ModuleList(nn.Embedding(self.enc_dict[each]["vocab_size"], 4) for each in config["cate_cols"])
+
+
+class Tokens:
+    def __init__(self, tokens, special):
+        self.every = special + tokens
+
+
+class Reading(nn.Module):
+    def __init__(self, dataset, keys: list[str]):
+        super().__init__()
+        self.dataset = dataset
+        self.parts = nn.ModuleDict({each: nn.Embedding(len(self.tokens(each).every), 4) for each in keys})
+
+    def tokens(self, key):
+        return Tokens(tokens=self.dataset.get_all_tokens(key=key), special=["<pad>"])
+
+
+class Short(nn.Module):
+    def __init__(self, length, n_fft=128):
+        super().__init__()
+        if length // n_fft < 4:
+            raise ValueError("The signal is too short")
+        self.fc = nn.Linear(length, 2)
+
+
+class Sparse(nn.Module):
+    """Makes something of those entries alone that say how large they are."""
+
+    def __init__(self, enc_dict):
+        super().__init__()
+        self.parts = nn.ModuleDict()
+        for name in enc_dict:
+            if "vocab_size" in enc_dict[name]:
+                self.parts[name] = nn.Embedding(enc_dict[name]["vocab_size"], 4)
+
+
 SCOPE = {"SimpleNamespace": SimpleNamespace}
 
 
-@pytest.mark.parametrize("cls", [ByName, ByEntry, Either, Letters])
+@pytest.mark.parametrize("cls", [ByName, ByEntry, Either, Letters, Reading, Short])
 def test_they_are_built(cls):
     found = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt).run()
     assert found is not None
@@ -101,12 +145,19 @@ def test_they_are_built(cls):
         (Asked, "Asked(config={'width': 64})"),
         (AskedOf, "AskedOf(config=SimpleNamespace(width=64))"),
         (Missed, "Missed(config={'width': 64, 'num_classes': 10})"),
+        (Sparse, "Sparse(enc_dict={'a': {'vocab_size': 1000}, 'b': {'vocab_size': 1000}})"),
     ],
 )
 def test_what_is_only_asked_for_is_left_out(cls, expression):
     search = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt)
     assert search.run()[0] == expression
     assert search.trials <= 2
+
+
+def test_names_are_looked_up_in_a_table_that_has_them():
+    expression, _ = Search("Columns", Columns, {**SCOPE, "Columns": Columns}, attempt).run()
+    assert "enc_dict={'a': {'vocab_size': 1000}" in expression
+    assert "'item_col': 'a', 'cate_cols': ['a', 'a']" in expression
 
 
 def test_what_a_constructor_turns_out_to_read_is_given_at_once():
