@@ -32,7 +32,8 @@ def lists_of(usage: Usage, name: str) -> list[str]:
     known = [each for name in (name, *use.names) for each in usual_values(name)]
     # Several of them are no image's.
     numbers = [each for each in known if is_number(each) and each != "3"]
-    if any(f"[{at}]" in usage for at in range(use.count)) and items.kind is None:
+    places = [f"[{at}]" in usage for at in range(use.count)]
+    if any(places) and (items.kind is None or all(places)):
         # It is one record, and each of its places has something of its own.
         return [f"[{_record(usage, '', 0)[1:-1]}]"]
     if items.kind == "sequence":
@@ -106,6 +107,9 @@ def _part(usage: Usage, path: str, at: int) -> str:
             return next(iter(use.literals), _LETTERS[at % len(_LETTERS)])
         case "mapping" if path.count("[") < _DEEPEST and (fields := fields_of(usage, path)):
             return f"{{{', '.join(f'{each!r}: {_field(usage, path, each)}' for each in fields)}}}"
+        case "mapping" if path.count("[") < _DEEPEST and f"{path}[]" in usage:
+            item = _part(usage, f"{path}[]", 0)
+            return f"{{{', '.join(f'{each}: {item}' for each in _LETTERS)}}}"
         case "object" if path.count("[") < _DEEPEST and (fields := fields_of(usage, path)):
             return f"SimpleNamespace({', '.join(f'{each}={_field(usage, path, each)}' for each in fields)})"
         case "class":

@@ -182,7 +182,7 @@ class Hints:
             return [("'a'", "0")[hint is int], ("'b'", "1")[hint is int]]
         if isinstance(hint, enum.EnumType):
             name = self._visible(hint)
-            return [f"{name}.{each.name}" for each in [*hint][:_PAIR]] if name else []
+            return [f"{name}.{each}" for each in [*hint.__members__][:_PAIR]] if name else []
         records = [
             [*self._of_record(typing.get_args(hint), letter)]
             for letter in ("'a'", "'b'")

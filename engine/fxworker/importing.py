@@ -48,8 +48,7 @@ class StandIns(Loader):
         """Return the specification of a module of a package that is stood in for, from now on if it must be."""
         del path, target
         if not ABSENCES.leads_into(fullname):
-            is_separate = "." not in fullname or _COMPILED.search(fullname) is not None
-            is_separate = is_separate or _is_shared(fullname) or _is_lost(fullname)
+            is_separate = "." not in fullname or _COMPILED.search(fullname) is not None or _is_lost(fullname)
             is_wanted = ABSENCES.permissive or is_constructing(sys._getframe(1))
             if not is_separate or not is_wanted or not (way := unguarded()):
                 return None
@@ -246,19 +245,14 @@ def is_still_absent() -> bool:
     return are_absent and are_still_broken()
 
 
-def _is_shared(name: str) -> bool:
-    """Whether a module would be in a package that several distributions fill, and that is none of the project's."""
-    around = sys.modules.get(name.rpartition(".")[0])
-    if around is None or getattr(around, "__file__", None) is not None:
-        return False
-    return not any(str(each).startswith(os.getcwd()) for each in getattr(around, "__path__", ()))
-
-
 def _is_lost(name: str) -> bool:
-    """Whether a module is imported by its own name and would be in a package of the project, which has no such file.
+    """Whether a module would be in a package that several distributions fill, or in one of the project's.
 
-    What is imported out of a package may be anything that this has not, or not yet.
+    What is imported out of a package of the project may be anything that this has not, or not yet, and no module.
     """
+    around = sys.modules.get(name.rpartition(".")[0])
+    if getattr(around, "__file__", None) is None:
+        return around is not None
     if is_installed(name.partition(".")[0]):
         return False
     frame: types.FrameType | None = sys._getframe(2)

@@ -173,9 +173,12 @@ class Proposals:
         if kind == "object" and (slot.use.kinds.get("sequence") or slot.use.titles):
             found.append(_namespace(slot.use))
         found += [Group("function")] if slot.gives is not None and slot.is_called else []
+        lists = lists_of(self._usage_around(choice, slot.path), slot.name) if kind == "sequence" else []
+        # What it is unpacked into says more than what is plainly annotated.
+        found += lists[:1] if slot.use.count else []
         found += plain
         if kind == "sequence":
-            first, *others = lists_of(self._usage_around(choice, slot.path), slot.name) or ["[]"]
+            first, *others = lists or ["[]"]
             found += [first, *self._of_objects(choice, slot), *others]
         if kind is not None:
             found += OF_KIND[kind]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from fxworker.bindings import Bindings
-from fxworker.choices import FIRST_KEY, attribute_of, every_parameter_of, parameters_of
+from fxworker.choices import FIRST_KEY, attribute_of, every_parameter_of, parameters_of, required_parameters
 from fxworker.conditions import note_asked, note_attribute, note_cases, note_comparison, note_test
 from fxworker.conventions import is_table_called
 from fxworker.documented import note_documented
@@ -78,6 +78,7 @@ class _Reader(ast.NodeVisitor):
         self._sums: list[list[str]] = []
         self._same: list[tuple[str, str]] = []
         self._made: dict[str, dict[str, str]] = {}
+        self._inner: dict[str, ast.FunctionDef] = {}
         self._seen: set[str] = {"forward"}
 
     @property
@@ -227,6 +228,7 @@ class _Reader(ast.NodeVisitor):
         """Note what is called, and what is handed on to it."""
         path = self._names.path(node.func)
         self._own_method(node.func)
+        self._own_function(node)
         if asked := _asked_of(node):
             table, key = asked
             if self._names.path(key):
@@ -255,6 +257,24 @@ class _Reader(ast.NodeVisitor):
                 self._handed(node, name)
         for part in (*node.args, *node.keywords):
             self.visit(part)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """A function in the constructor is read where it stands, and with what it is given where it is called."""
+        self._inner[node.name] = node
+        self.generic_visit(node)
+
+    def _own_function(self, call: ast.Call) -> None:
+        """Read a function of the constructor's own with the values that a call gives it, once."""
+        function = self._inner.pop(call.func.id, None) if isinstance(call.func, ast.Name) else None
+        if function is None:
+            return
+        before = self._names.paths
+        given = {each.arg: self._names.path(value) for each, value in zip(function.args.args, call.args, strict=False)}
+        given |= {each.arg: self._names.path(each.value) for each in call.keywords if each.arg is not None}
+        self._names.paths = {**before, **{name: path for name, path in given.items() if path}}
+        for statement in function.body:
+            self.visit(statement)
+        self._names.paths = before
 
     def _own_method(self, node: ast.expr) -> None:
         """Read a method of the same object, which looks at what the constructor has put there."""
@@ -410,6 +430,9 @@ class _Reader(ast.NodeVisitor):
             if self._names.path(each):
                 self._names.use(self._names.path(each)).note("mapping")
                 self._spread(call, name, self._names.path(each))
+        for at, value in enumerate(call.args[bound:]):
+            if isinstance(value, ast.Starred) and self._names.path(value.value):
+                self._dealt_out(call, name, at, self._names.path(value.value))
         self._parts_handed(call, name, given)
         passes_on = any(isinstance(each, ast.Name) and each.id == self._keywords for each in spread)
         if not mine and not passes_on:
@@ -424,6 +447,21 @@ class _Reader(ast.NodeVisitor):
         given = {each.arg for each in call.keywords}
         wanted = [each.name for each in parameters if each.default is each.empty and each.name not in given]
         self._received_by(receiver, [(each, f"{path}.{each}") for each in wanted if each != "self"], passes_on=False)
+
+    def _dealt_out(self, call: ast.Call, name: str, at: int, path: str) -> None:
+        """Note that the items of a sequence are the arguments of a receiver, which cannot do without so many."""
+        receiver = self._around.receiver(call, name)
+        named = {each.arg for each in call.keywords}
+        required = [each for each in required_parameters(receiver) if each not in named and each != "self"][at:]
+        if not required or len(call.args) > at + 1 or receiver is None:
+            return
+        use = self._names.use(path)
+        use.note("sequence")
+        use.count = use.count or len(required)
+        places = [f"{path}[{index}]" for index in range(len(required))]
+        for each in places:
+            self._names.use(each)
+        self._received_by(receiver, [*zip(required, places, strict=True)], passes_on=False)
 
     def _received_by(self, receiver: Any, mine: list[tuple[str | int, str]], *, passes_on: bool) -> None:
         """Note what a receiver says about the parameters that it is given."""

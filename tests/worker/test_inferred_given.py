@@ -61,7 +61,7 @@ class Asked(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        pooling = config["pooling"] if "pooling" in config else "mean"
+        pooling = config["pooling"] if "pooling" in config else "mean"  # noqa: SIM401 — As many write it.
         self.plain = "plain" in config and config["plain"]
         if "weights" in config:
             raise FileNotFoundError(config["weights"])
@@ -119,6 +119,33 @@ class Short(nn.Module):
         self.fc = nn.Linear(length, 2)
 
 
+def total(numbers, words, others):
+    return sum(each["dimension"] for part in (numbers, words, others) for each in part.values())
+
+
+class Dealt(nn.Module):
+    def __init__(self, information: tuple, width=4):
+        super().__init__()
+        self.fc = nn.Linear(total(*information), width)
+
+
+class Made(nn.Module):
+    def __init__(self, numbers, words, width):
+        super().__init__()
+
+        def embedding(info):
+            return nn.Embedding(info["categories"], width)
+
+        self.numbers = nn.ModuleList(nn.Linear(each["dimension"], width) for each in numbers.values())
+        self.words = nn.ModuleList(embedding(each) for each in words.values())
+
+
+class Passing(nn.Module):
+    def __init__(self, information: tuple):
+        super().__init__()
+        self.made = Made(*information, width=4)
+
+
 class Sparse(nn.Module):
     """Makes something of those entries alone that say how large they are."""
 
@@ -130,6 +157,7 @@ class Sparse(nn.Module):
                 self.parts[name] = nn.Embedding(enc_dict[name]["vocab_size"], 4)
 
 
+BOTH = "{'a': {'dimension': 2}, 'b': {'dimension': 2}}"
 SCOPE = {"SimpleNamespace": SimpleNamespace}
 
 
@@ -158,6 +186,24 @@ def test_names_are_looked_up_in_a_table_that_has_them():
     expression, _ = Search("Columns", Columns, {**SCOPE, "Columns": Columns}, attempt).run()
     assert "enc_dict={'a': {'vocab_size': 1000}" in expression
     assert "'item_col': 'a', 'cate_cols': ['a', 'a']" in expression
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (
+            Dealt,
+            f"Dealt(information=[{BOTH}, {BOTH}, {BOTH}])",
+        ),
+        (
+            Passing,
+            f"Passing(information=[{BOTH}, {BOTH.replace('dimension', 'categories')}])",
+        ),
+    ],
+)
+def test_what_is_dealt_out_is_what_the_receiver_takes(cls, expression):
+    search = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt)
+    assert (search.run() or ("",))[0] == expression, (search.tried, search.error)
 
 
 def test_what_a_constructor_turns_out_to_read_is_given_at_once():

@@ -15,7 +15,7 @@ class Sort(enum.Enum):
     WORDS = "words"
 
 
-class Weight(str, enum.Enum):
+class Weight(enum.StrEnum):
     LIGHT = "light"
     HEAVY = "heavy"
 
