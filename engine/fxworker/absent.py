@@ -236,7 +236,8 @@ class _Absent:
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         path = self.__dict__["_path"]
-        if any(is_stand_in(each) and each is not self for each in bases[: _index(bases, self)]):
+        before = bases[: _index(bases, self)]
+        if nn.Module in before or any(is_stand_in(each) and each is not self for each in before):
             return ()
         name = path.rpartition(".")[2]
         is_model = _MODEL.search(name) is not None or defines_forward(sys._getframe(1))

@@ -63,6 +63,9 @@ _ASSIGNED: Final = re.compile(r"\s*(?:for ([\w., ()]+?) in|([\w., ]+?)\s*[-+*/]?
 _FURTHEST: Final = 100
 """How many lines above one are read for what its variables were computed from."""
 
+_LONGEST: Final = 32
+"""How many lines of a call are read."""
+
 _LARGE: Final = ("512", "4096")
 """Numbers for what is too little."""
 
@@ -239,7 +242,7 @@ def _moments(traceback: TracebackType | None) -> Iterator[tuple[str, FrameType, 
 def _whole_line(path: str, line: int) -> str:
     """Return the line of a file, with those after it that its brackets go on in."""
     text = linecache.getline(path, line)
-    for following in range(line + 1, line + 8):
+    for following in range(line + 1, line + _LONGEST):
         if text.count("(") + text.count("[") <= text.count(")") + text.count("]"):
             break
         text += linecache.getline(path, following)

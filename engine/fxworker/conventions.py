@@ -88,11 +88,12 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             ("32", "(32, 32)", "224"),
         ),
         (r"irreps(_\w+)?|\w+_irreps(_\w+)?", ("'8x0e + 8x1o'", "'8x0e'")),
+        (r"(input|image|img|obs|observation|state)_?shape", ("(3, 32, 32)", "[3, 32, 32]", "(64,)", "[64]")),
         (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
         (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
         (r"(\w+_)?(kernel(_?sizes?)?|k(er)?_?(size|sz))|ks|k", ("3", "(3, 3)")),
         (
-            r"(\w+_)?strides?|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
+            r"(\w+_)?strides?(_?sizes?)?|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",
             ("2", "1", "4"),
         ),
         (r"pad(ding)?", ("1",)),

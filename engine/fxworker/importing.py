@@ -253,7 +253,8 @@ def _is_lost(name: str) -> bool:
     around = sys.modules.get(name.rpartition(".")[0])
     if getattr(around, "__file__", None) is None:
         return around is not None
-    if is_installed(name.partition(".")[0]):
+    is_project = any(str(each).startswith(os.getcwd()) for each in getattr(around, "__path__", ()))
+    if not is_project and is_installed(name.partition(".")[0]):
         return False
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):

@@ -73,11 +73,34 @@ def test_a_module_that_the_project_lacks_is_stood_in_for(tmp_path):
     assert isinstance(attempt(module.Net).fc, nn.Linear)
 
 
+def test_so_is_one_that_a_published_package_lacks_where_it_is_the_project(tmp_path, monkeypatch):
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "__init__.py").write_text("")
+    (tmp_path / "published-1.0.dist-info").mkdir()
+    (tmp_path / "published-1.0.dist-info" / "RECORD").write_text("published/__init__.py,,\n")
+    with pytest.raises(ModuleNotFoundError, match=r"published\.lost"):
+        imported(tmp_path, "import published.lost\n", name="from_elsewhere")
+    monkeypatch.chdir(tmp_path)
+    _, missing = imported(tmp_path, "import published.lost\n", name="from_inside")
+    assert missing == ["published.lost"]
+
+
 def test_what_a_package_of_the_project_has_not_is_no_module_of_it(tmp_path):
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "__init__.py").write_text("")
     with pytest.raises(ImportError, match="cannot import name 'Block'"):
         imported(tmp_path, "from bare import Block\n", name="asking")
+
+
+def test_a_module_may_have_something_absent_mixed_in(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import FromParams\n"
+        "class Net(torch.nn.Module, FromParams):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.fc = torch.nn.Linear(4, 2)\n"
+        "    def forward(self, x): return self.fc(x)\n",
+    )
+    assert module.Net()(torch.ones(1, 4)).shape == (1, 2)
 
 
 def test_it_is_unpacked_into_as_many_as_are_wanted(tmp_path):

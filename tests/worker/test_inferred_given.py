@@ -146,6 +146,32 @@ class Passing(nn.Module):
         self.made = Made(*information, width=4)
 
 
+class Kinds(nn.Module):
+    def __init__(self, kind=None, width=4, depth=2, rate=0.1, scale=1.0, shift=0.0, groups=1, bias=True):
+        super().__init__()
+        if kind == "narrow":
+            self.fc = nn.Linear(width, 1)
+        else:
+            raise ValueError(f"unrecognized kind '{kind}'")
+
+
+class OfAKind(nn.Module):
+    def __init__(self, channels, given_kind=None):
+        super().__init__()
+        self.inner = Kinds(
+            width=channels,
+            depth=2,
+            rate=0.1,
+            scale=1.0,
+            shift=0.0,
+            groups=1,
+            bias=True,
+            # The last of many lines.
+            #
+            kind=given_kind,
+        )
+
+
 class Sparse(nn.Module):
     """Makes something of those entries alone that say how large they are."""
 
@@ -161,7 +187,7 @@ BOTH = "{'a': {'dimension': 2}, 'b': {'dimension': 2}}"
 SCOPE = {"SimpleNamespace": SimpleNamespace}
 
 
-@pytest.mark.parametrize("cls", [ByName, ByEntry, Either, Letters, Reading, Short])
+@pytest.mark.parametrize("cls", [ByName, ByEntry, Either, Letters, Reading, Short, OfAKind])
 def test_they_are_built(cls):
     found = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt).run()
     assert found is not None
