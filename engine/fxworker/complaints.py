@@ -17,6 +17,7 @@ from fxengine.errors import text_of
 from fxengine.syntax import nodes_around
 from fxworker.choices import attribute_of, parameters_of
 from fxworker.evidence import Kind, kind_of_attribute
+from fxworker.handing import handed_from
 from fxworker.lacking import (
     WORD,
     Moments,
@@ -126,7 +127,7 @@ def complaint_of(error: BaseException) -> Complaint:
     text = str(error.args[0]) if is_message else text
     moments = list(_moments(error.__traceback__))
     tests = _conditions(error)
-    words = tuple(_words(text, moments, tests))
+    words = tuple(_words(error, text, moments, tests))
     values = (*_looked_up(error.__context__), *quoted(text), *numbers(text), *_compared(moments, tests))
     values = (*values, *(_LARGE if isinstance(error, ValueError | AssertionError) and is_too_little(text) else ()))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
@@ -258,12 +259,16 @@ def _conditions(error: BaseException) -> list[ast.expr]:
     return [node.test for node in around if isinstance(node, ast.If | ast.Assert)]
 
 
-def _words(text: str, moments: Moments, tests: list[ast.expr]) -> Iterator[str]:
-    """Yield the names in a message, then those in the lines on the way, then what these were made of."""
+def _words(error: BaseException, text: str, moments: Moments, tests: list[ast.expr]) -> Iterator[str]:
+    """Yield the names in a message, then those in the lines on the way, then what these were made of.
+
+    What a condition is about comes first, as it is called where it was given.
+    """
     conditions = (word for test in tests for word in WORD.findall(ast.unparse(test)))
     lines = (word for *_, line in moments for word in WORD.findall(line))
     sources = (word for name, frame, line in moments if name == "__init__" for word in _sources(frame, line))
-    yield from dict.fromkeys([*WORD.findall(text), *conditions, *lines, *sources])
+    handed = handed_from(moments_of(error.__traceback__), tests[0]) if tests else []
+    yield from dict.fromkeys([*handed, *WORD.findall(text), *conditions, *lines, *sources])
 
 
 def _sources(frame: FrameType, line: str) -> list[str]:

@@ -140,7 +140,9 @@ class Proposals:
         if isinstance(owner, Group) and owner.size and name in items:
             return self._of_list(owner, items.index(name), self._usage_around(choice, around).get("[]", Use()).kind)
         said = [*self._said(slot)]
-        far = [each for each in said if isinstance(each, Group) and self._is_far(each)]
+        # The annotation of a model's parameter may be an inherited one, where the file has a class of its own.
+        is_data = isinstance(owner, Group) and isinstance(owner.cls, type) and not issubclass(owner.cls, nn.Module)
+        far = [each for each in said if isinstance(each, Group) and self._is_far(each) and not is_data]
         near = [each for each in said if each not in far]
         found: list[Value] = [*_told_apart(path, slot), *self._of_table(choice, path)]
         found += self._set(slot, said)
@@ -160,7 +162,6 @@ class Proposals:
         is_structured = slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"}
         if is_structured or not (known or plain) or (kind is None and self._neighbours.has_module(slot.name)):
             found += self._of_file(slot)
-        # The annotation may be that of an inherited constructor, where the file has a class of its own.
         found += far
         # A name says how much, an annotation says what, and the default of a text more than a name of any text.
         found += [each for each in slot.use.defaults if kind == "string" and fits(kind, each)]

@@ -172,6 +172,20 @@ class OfAKind(nn.Module):
         )
 
 
+class Middling(nn.Module):
+    def __init__(self, width, block_type=None, kind=None, gate=None, shape=None):
+        super().__init__()
+        self.kinds = nn.Sequential(*(Kinds(block_type, width) for _ in range(2)))
+
+
+class Outermost(nn.Module):
+    """Has many parameters that are called like what is wrong, and one that is it."""
+
+    def __init__(self, width, kind=None, block_kind=None, gate_kind=None, type_of_kind=None, mine=None):
+        super().__init__()
+        self.middle = Middling(width, kind=kind, gate=gate_kind, shape=type_of_kind, block_type=mine)
+
+
 class Sparse(nn.Module):
     """Makes something of those entries alone that say how large they are."""
 
@@ -230,6 +244,12 @@ def test_names_are_looked_up_in_a_table_that_has_them():
 def test_what_is_dealt_out_is_what_the_receiver_takes(cls, expression):
     search = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt)
     assert (search.run() or ("",))[0] == expression, (search.tried, search.error)
+
+
+def test_what_was_handed_on_under_other_names_is_changed_first():
+    search = Search("Outermost", Outermost, {**SCOPE, "Outermost": Outermost}, attempt)
+    assert search.run()[0] == "Outermost(width=64, mine='narrow')"
+    assert search.trials <= 4
 
 
 def test_what_a_constructor_turns_out_to_read_is_given_at_once():
