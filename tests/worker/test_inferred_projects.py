@@ -212,7 +212,7 @@ def scope() -> dict:
             ),
             9,
         ),
-        (Causal, "Causal(input_shape=(2,), names=('a', 'b'))", 8),
+        (Causal, "Causal(input_shape=(3,), names=('a', 'b'))", 8),
         (Positioned, "Positioned(encoding=SimpleNamespace(grid=64))", 1),
         (Contrastive, "Contrastive(width=64, backbone='', backbone_args={}, lars=False, optimizer='')", 2),
         (Keyed, "Keyed(width=64, depth=2)", 2),
