@@ -620,3 +620,13 @@ def test_what_is_made_in_a_run_and_written_to_is_not_known(read):
         found = fxengine.capture(model, torch.randn(2, 4))
         assert found.graph_module is not None
         torch.testing.assert_close(found.graph_module(x), model(x))
+
+
+def test_what_is_as_large_as_another_is_made_of_its_sizes():
+    def reversed_rows(x):
+        made = x.new(x.size()).zero_()
+        for row in range(x.shape[0]):
+            made[row, :3] = x[row, :3].flip(dims=[0])
+        return made + x.new(2, 4).fill_(1)
+
+    assert captured(reversed_rows, X).problems == ()

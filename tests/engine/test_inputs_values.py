@@ -199,3 +199,28 @@ def test_how_far_a_run_on_values_came_counts():
     assert inferred.complete, inferred.failures
     assert [each.shape[-1] for each in inferred.args[0].values()] == [12, 20, 28]
     assert inferred.failures[0].calls > 4
+
+
+class Embedded(nn.Module):
+    """Makes a vector of the step of each example, without making a number of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(1, 8)
+
+    def forward(self, x: Tensor, timestep: Tensor):
+        return x.mean() + self.embed(timestep[:, None])
+
+
+def test_a_step_that_is_no_whole_number_is_as_large_as_one():
+    recipe = fed(Embedded()).recipes["timestep"]
+    assert recipe.expression == "torch.randint(0, 1000, (2,), dtype=torch.float32)"
+
+
+class Accuracy(nn.Module):
+    def forward(self, preds, labels):
+        return (preds.argmax(-1) == labels).float().mean()
+
+
+def test_predictions_are_a_number_for_each_class():
+    assert fed(Accuracy()).args[0].shape == (2, 10)

@@ -103,6 +103,8 @@ class Recording(TorchFunctionMode):
                 return args[0].forward(*args[1:], **kwargs)
         if not args and "tensor" in kwargs:  # The functions of `nn.init` hand on what they change by its name.
             args, kwargs = (kwargs["tensor"],), {name: value for name, value in kwargs.items() if name != "tensor"}
+        if func is Tensor.new and len(args) == 2 and type(args[1]) is torch.Size:
+            func = Tensor.new_empty  # Sizes are a tuple in a graph, of which `new` would make a tensor.
         if self._is_recorded(func, args, kwargs):
             return self._record(func, args, kwargs)
         if func in DETACHED and self.values.is_state(args[0]):  # What changes one of the two changes the other.

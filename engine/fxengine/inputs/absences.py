@@ -99,11 +99,15 @@ def _in_expression(moment: Moment) -> Iterator[str]:
 
 def _in_conditions(moment: Moment) -> Iterator[str]:
     """Yield the names that had to be None for what raised to run."""
-    for node in nodes_around(moment.path, moment.source.span)[::-1]:
+    around = nodes_around(moment.path, moment.source.span)
+    for node in around[::-1]:
         for each in ast.walk(node.test) if isinstance(node, ast.If) else ():
             match each:
-                case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-                    if _is_none(name, moment):
+                case ast.Compare(
+                    left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as kind], comparators=[ast.Constant(value=None)]
+                ):
+                    is_otherwise = isinstance(kind, ast.IsNot)
+                    if _is_none(name, moment) and is_otherwise is any(other in around for other in node.orelse):
                         yield name
                 case _:
                     pass

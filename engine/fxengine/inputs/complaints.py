@@ -72,6 +72,11 @@ def _at_dimension(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
             yield moves.reshape(place, (*recipe.shape[:dimension], wanted, *recipe.shape[dimension + 1 :]), 0.1)
 
 
+def _padded_rank(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``Padding size 2 is not supported for 4D input``: each two numbers are for one dimension behind the channels."""
+    yield from moves.rerank(moves.suspects, int(match[2]), int(match[1]) // 2 + 2, 0.3)
+
+
 def _unequal(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     """``Shape mismatch, 16 != 12``: a size was to be another, or the product of others."""
     got, wanted = int(match[1]), int(match[2])
@@ -251,6 +256,8 @@ def _within(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     number = math.ceil(low) if low > 0 else round((low + high) / 2)
     if low <= number <= high and (low, high) != (0, 1):
         for place, recipe in moves.among(moves.suspects):
+            if recipe.fill == "integers" and low == 0 < high:
+                yield moves.put(place, replace(recipe, high=int(high)), 0.1)
             yield moves.put(place, replace(recipe, fill="full", high=number), 0.2)
 
 
@@ -382,6 +389,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_fewer, (r"can not be smaller than number of dimensions",)),
         (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
+        (_padded_rank, (r"Padding size (\d) is not supported for (\d)D input",)),
         (_off, (r"should be a (\d)D \w* ?\w* ?tensor, but got (\d)D",)),
         (_unequal, (r"Shape mismatch, (\d+) != (\d+)", r"equal to batch_size, but got (\d+) \(batch_size=(\d+)\)")),
         (_of_tables, (r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",)),
@@ -438,6 +446,10 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             ),
         ),
         (kinds.texts, (r"expected (?:a )?str(?:ing)?\b|must be (?:of type |a )?`?str(?:ing)?\b",)),
+        (
+            kinds.words,
+            (r"for \+: '(?:Tensor|list)' and '(?:Tensor|list)'|concatenate list \(not \"Tensor\"\) to list",),
+        ),
         (kinds.place, (r"can be converted to an index",)),
         (kinds.options, (r"(?:must be|one of|expected).{0,20}?((?:['\"]\w+['\"](?:, | or |, or )?)+)",)),
         (_too_large, (r"can't allocate memory|too long|out of memory",)),
@@ -447,6 +459,13 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"[Kk]ernel size can't be greater|too small|smaller than|more than 1 (?:value per channel|spatial)",
                 r"[Pp]adding size should be less than|non-zero size|has no elements|less than one",
                 r"dimension 0 with size 0|size 0 at dimension|for tensor of size \[0\]",
+            ),
+        ),
+        (
+            kinds.sparse,
+            (
+                r"'aten::(?:_?(?:indices|values|nnz|coalesced?_?)|coalesce|sparse_dim|crow_indices)'",
+                r"[Ee]xpected .{0,40}sparse|to be sparse|must be (?:a )?sparse|[Ss]parse\w* (?:tensor )?expected",
             ),
         ),
         (kinds.packed, (r"'Tensor' object has no attribute '(?:batch_sizes|(?:un)?sorted_indices)'",)),

@@ -9,14 +9,15 @@ from dataclasses import replace
 
 import torch
 
-from fxengine.inputs.clues import BATCH
+from fxengine.inputs.clues import BATCH, NODES
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import SENTENCES
-from fxengine.inputs.recipes import Constant, Listing, TensorRecipe
+from fxengine.inputs.recipes import Constant, Listing, TensorRecipe, Verbatim
 from fxengine.inputs.recipes import packed as packed_sequences
 
 __all__ = [
-    "as_list", "complex_numbers", "of_examples", "one_for_each", "options", "packed", "place", "texts",
+    "as_list", "complex_numbers", "of_examples", "one_for_each", "options", "packed", "place", "sparse", "texts",
+    "words",
 ]  # fmt: skip
 
 
@@ -25,6 +26,13 @@ def texts(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     for place, _ in moves.among(moves.blamed):
         yield moves.put(place, Constant(list(SENTENCES)), 0.3)
         yield moves.put(place, Constant(SENTENCES[0]), 0.4)
+
+
+def words(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``unsupported operand type(s) for +: 'Tensor' and 'list'``: a list for each example, of words or of numbers."""
+    for place, _ in moves.among(moves.suspects):
+        yield moves.put(place, Constant([text.split() for text in SENTENCES]), 0.2)
+        yield moves.put(place, Constant([[1, 2, 3], [4, 5]]), 0.3)
 
 
 def packed(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
@@ -80,3 +88,11 @@ def complex_numbers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     for place, recipe in moves.among(moves.suspects):
         if recipe.dtype.is_floating_point:
             yield moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), 0.3)
+
+
+def sparse(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``Could not run 'aten::_indices' with arguments from the 'CPU' backend``: a sparse matrix."""
+    for place, recipe in moves.among(moves.suspects):
+        rows, columns = recipe.shape if len(recipe.shape) == 2 else (NODES, NODES)
+        for cost, sizes in enumerate(dict.fromkeys([f"{NODES}", f"{rows}, {columns}"])):
+            yield moves.put(place, Verbatim(f"torch.eye({sizes}).to_sparse()"), 0.1 + 0.1 * cost)

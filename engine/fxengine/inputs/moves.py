@@ -18,7 +18,7 @@ from torch import Tensor
 from fxengine.inputs.accounts import Sources
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.probe import Outcome
-from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, leaves, with_part
+from fxengine.inputs.recipes import Fill, Place, Recipe, TensorRecipe, leaves, with_part
 
 __all__ = ["Assignment", "Change", "Moves"]
 
@@ -340,12 +340,7 @@ class Moves:
     def floating(self, places: Sources, cost: float = 0.3) -> Iterator[Change]:
         """Make tensors of integers ones of floating point numbers: all together, or one of them."""
         parts: dict[Place, Recipe] = {
-            place: replace(
-                recipe,
-                fill="ones" if recipe.dtype is torch.bool else "normal",
-                dtype=torch.float32,
-                because=self.because,
-            )
+            place: replace(recipe, fill=_as_number(recipe), dtype=torch.float32, because=self.because)
             for place, recipe in self.among(places)
             if not recipe.dtype.is_floating_point
         }
@@ -410,6 +405,13 @@ class Moves:
                 return None
             return place
         return None
+
+
+def _as_number(recipe: TensorRecipe) -> Fill:
+    """Return what a tensor holds whose whole numbers are to be any: the step of an example is still a large one."""
+    if recipe.dtype is torch.bool:
+        return "ones"
+    return "integers" if recipe.fill == "integers" and len(recipe.shape) <= 1 else "normal"
 
 
 def _with(shape: Sequence[int], dimension: int, wanted: int, got: int) -> tuple[int, ...]:

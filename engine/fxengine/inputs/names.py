@@ -20,7 +20,7 @@ _MAP = 32
 _EDGES = 32
 """Edges of a graph."""
 
-_JOINS = re.compile(r"\w*edge_?(index|idx|list)$|edges$|adj_t$")
+_JOINS = re.compile(r"\w*edge_?(index|indices|idx|list)(_\w+|\d+)?$|edges$|adj(_t|acency)?(_?mat(rix)?)?$")
 """What says how the nodes of a graph are joined."""
 
 _PLACES = "pos"
@@ -148,6 +148,10 @@ def _edge_attributes(clues: Clues) -> list[Recipe]:
     return [TensorRecipe((_EDGES, clues.widths[0])), TensorRecipe((_EDGES,), "uniform")]
 
 
+def _edge_weights(_clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((_EDGES,), "uniform"), TensorRecipe((_EDGES, 1), "uniform")]
+
+
 def _graph_index(_clues: Clues) -> list[Recipe]:
     return [TensorRecipe((NODES,), "zeros", torch.int64)]
 
@@ -162,9 +166,8 @@ def _lattice(_clues: Clues) -> list[Recipe]:
     return [TensorRecipe((3, 3)), TensorRecipe((BATCH, 3, 3))]
 
 
-def _adjacency(clues: Clues) -> list[Recipe]:
-    length = clues.lengths[0]
-    return [TensorRecipe((length, length), "ones"), TensorRecipe((BATCH, length, length), "ones")]
+def _adjacency(_clues: Clues) -> list[Recipe]:
+    return [TensorRecipe((NODES, NODES), "ones"), TensorRecipe((BATCH, NODES, NODES), "ones")]
 
 
 def _rays(clues: Clues) -> list[Recipe]:
@@ -264,15 +267,16 @@ NAME_RULES = tuple(
             _times,
         ),
         (r"^(y|labels?|targets?|class(es)?|class_(labels?|ids)|cond_class|gt|target_ids)$", _labels),
-        (r"logits?$", _scores),
+        (r"logits?$|^(preds?|predictions?)$", _scores),
         (r"(^|_)([a-z]{0,2}lens?|lengths?)$", _lengths),
         (r"pool|^emb$|^(t|time|time_?step|step|noise|class|global)_?emb(ed|edding)?$", _pooled),
         (r"wav|audio|speech|signal|^input_values$", _audio),
         (r"mel|spec(trogram)?s?$|^input_features$", _spectrogram),
         (r"^rays?_|^(ray|view)_?dir(ection)?s?$|^directions?$|^origins?$", _rays),
         (r"points?$|^points?|xyz|pcd|point_?cloud|^coords?$", _points),
-        (r"^edge_index$|^edges$|edge_index", _edges),
-        (r"^edges?_(attr|weight|feat|type)", _edge_attributes),
+        (r"edge_ind(ex|ices)|^(\w+_)?edges$|^edge_(in|out)$", _edges),
+        (r"^edges?_(weights?|w|norm)(_\w+|\d+)?$", _edge_weights),
+        (r"^edges?_(attr|feat|type)", _edge_attributes),
         (r"^batch(_index)?$", _graph_index),
         (r"(^|_)(atomic_num(ber)?s?|atom_types?|species)$", _atoms),
         (r"^lattice$|(^|_)(cell|lattice)_?(vectors?|matrix|matrices)$", _lattice),
@@ -288,7 +292,7 @@ NAME_RULES = tuple(
         (r"^(batch|input|data|in)_shape$", _batch_shape),
         (r"^(size|output_size|target_size|shape|hw|hw_shape|x_size|input_size)$|(^|_)(image|img)_size$", _size),
         (MAPS.pattern, _maps),
-        (r"cond|context|memory|encoder_hidden|embed|prompt|feat|hidden|query|key|value|^[qkv]$|seq", features),
+        (r"(?<!se)cond|context|memory|encoder_hidden|embed|prompt|feat|hidden|query|key|value|^[qkv]$|seq", features),
     )
 )
 """How people call their inputs, the more telling names first."""

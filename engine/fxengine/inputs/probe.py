@@ -264,9 +264,14 @@ def _check_transposed(
     Raises:
         RuntimeError: The channels do not fit, or more is to be added at the end than a step is long.
     """
-    del bias, padding, groups
+    del bias, padding
     if not isinstance(given, Tensor) or not isinstance(weight, Tensor):
         return
+    if weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{list(weight.shape)} instead"
+        )
     at = given.dim() - weight.dim() + 1  # What is not a batch is one that has no dimension for it.
     if at in {0, 1} and given.shape[at] != weight.shape[0]:
         raise RuntimeError(

@@ -57,7 +57,9 @@ _SIDES = re.compile(r"^(h|w|height|width|size|img_?size|image_?size|x_?size|in_?
 _ENDS_IN_SPACE = re.compile(r"\b(w|width|h|height|(image|img|input|crop)_?size|resolution)\W*$", re.IGNORECASE)
 _NOTHING = re.compile(r"(^|_)(start|offset|pos|position|step|idx|index|layer|level|i|shift)(_|$)")
 
-_RANK_OF_PICTURES = 4
+_OF_PICTURES = frozenset({4, 5})
+"""The dimensions that pictures have, or volumes."""
+
 _LEVELS = 3
 _LARGEST = 64
 _SMALLEST = 4
@@ -66,7 +68,7 @@ _SMALLEST = 4
 _RANK_OF_NODES = 2
 """The most dimensions of what has a row for each node; what is said to have more has a batch, or steps, of graphs."""
 
-_OF_NODES = re.compile(r"x(_\d)?|h|feats?|features?|(n|node)_?(feats?|features?|attrs?|embs?)")
+_OF_NODES = re.compile(r"x(_?\w{1,6})?|h|feats?|features?|(n|node)_?(feats?|features?|attrs?|embs?)")
 _COORDINATES = re.compile(r"pos|coords?|xyz")
 """What the nodes of a graph have."""
 
@@ -79,8 +81,8 @@ _STATES = re.compile(r"state|hidden|^h[xc]$")
 _AXES = re.compile(r"_[A-Z](x?[A-Z])*$")
 """Axes behind a name."""
 
-_TABLE = "X"
-"""What a table of numbers is called, with a row for each example."""
+_MEASURED, _TABLE = "y", "X"
+"""What is measured, where it comes first, and no class; a table of numbers, with a row for each example."""
 
 SENTENCES = ("a photo of two cats", "a small house by the sea")
 """Texts where such are wanted."""
@@ -156,13 +158,14 @@ class Proposer:
         if parameter.variadic:
             return self._spread(parameter)
         clues, wish = self.clues, self.wishes.get(parameter.name)
-        by_name = list(self._by_name(parameter.name))
+        is_measured = is_first and parameter.name == _MEASURED and not clues.is_of_predictions
+        by_name = [] if is_measured else list(self._by_name(parameter.name))
         patterns = list(self._by_source(parameter, by_name, wish))
         wishes = _like_named(list(wish.recipes), by_name) if wish else []
         recipes: list[Recipe] = [*self._by_annotation(parameter, by_name), *self._by_use(parameter)]
         recipes += [each for each in patterns if self.of_graph and len(getattr(each, "shape", ())) > _RANK_OF_NODES]
         if self.of_graph and not isinstance(next(iter(recipes), None), Constant):
-            recipes += self._of_nodes(parameter.name, wish, is_first=is_first)
+            recipes += self._of_nodes(parameter.name, wish, is_first=is_first and "edge" not in parameter.name)
         if by_name and isinstance(by_name[0], Verbatim):  # Its values matter, and no layer or comment knows them.
             recipes += by_name
         # A layer for tensors of one rank knows better than what is said of a parameter.
@@ -308,15 +311,18 @@ class Proposer:
             yield Listing(items, tuple, f"`{parameter.name}` is unpacked into {', '.join(called)}")
         items = self.items.get(parameter.name, ())
         rank = max((len(wish.recipes[0].shape) for wish in items), default=0)
-        if len(items) > 1 and rank != _RANK_OF_PICTURES:
+        if len(items) > 1 and rank not in _OF_PICTURES:
             because = f"the items of `{parameter.name}` go to {', '.join(wish.path for wish in items)}"
             yield Listing(tuple(wish.recipes[0] for wish in items), because=because)
-        pictures = [wish.recipes[0] for wish in items if len(wish.recipes[0].shape) == _RANK_OF_PICTURES]
+        pictures = [wish.recipes[0] for wish in items if len(wish.recipes[0].shape) in _OF_PICTURES]
         if pictures and len(pictures) == len(items):
-            levels = pictures * _LEVELS if len(pictures) == 1 else pictures
-            sides = [max(_SMALLEST, _LARGEST >> level) for level in range(len(levels))]
+            levels = pictures * (len(called) or _LEVELS) if len(pictures) == 1 else pictures
+            largest = max(_LARGEST, _SMALLEST << (len(levels) - 1))
             yield Listing(
-                tuple(each.with_shape((*each.shape[:2], side, side)) for each, side in zip(levels, sides, strict=True)),
+                tuple(
+                    each.with_shape((*each.shape[:2], *(largest >> level for _ in each.shape[2:])))
+                    for level, each in enumerate(levels)
+                ),
                 because=f"the items of `{parameter.name}` go to {', '.join(wish.path for wish in items)}",
             )
         module = self.states.get(parameter.name)

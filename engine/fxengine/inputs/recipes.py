@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import PackedSequence
 __all__ = [
     "Arguments",
     "Constant",
+    "Fill",
     "Listing",
     "Place",
     "Recipe",

@@ -84,6 +84,9 @@ _OF_WEIGHTS = re.compile(
 _MAIN_INPUTS = re.compile(
     r"^(x|input_ids|pixel_values|inputs?_embeds|input_values|input_features|inputs?|images?|img|tokens?|sample|hidden_states)$"
 )
+_OF_OTHER_KINDS = re.compile(r"^(images?|pixel_values|texts?|audio|video)$")
+"""What is called so is as much of an input as the first one, where none has to be given."""
+
 _CPU = torch.device("cpu")
 _META = torch.device("meta")
 
@@ -296,7 +299,18 @@ class _Search:
         if time.process_time() > self.deadline:
             return recipes, outcome
         tuning = Tuning(self.root, self.clues, self._positional(recipes), self._tried)
-        return tuning.whole(*tuning.lighter(*tuning.longer(*tuning.fuller(recipes, outcome))))
+        for name, recipe in self._others(recipes):
+            recipes, outcome = tuning.beside(self._ordered({**recipes, name: recipe}), recipes, outcome)
+        for tune in (tuning.fuller, tuning.longer, tuning.narrowing, tuning.lighter, tuning.whole):
+            recipes, outcome = tune(recipes, outcome)
+        return recipes, outcome
+
+    def _others(self, recipes: Mapping[str, Recipe]) -> list[tuple[str, Recipe]]:
+        """Return what else a model may work on that takes all as it is given: texts beside pictures."""
+        if any(each.required for each in self.parameters):
+            return []
+        others = [each for each in self.parameters if each.name not in recipes and _OF_OTHER_KINDS.match(each.name)]
+        return [(each.name, self._proposals(each)[0]) for each in others]
 
     def _tried(self, recipes: dict[str, Recipe]) -> Outcome | None:
         """Return how a trial of other inputs than those that fit goes, None where they do not, or time is over."""

@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -15,21 +16,29 @@ from torch import nn
 from fxengine.inputs.clues import Clues
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.probe import Outcome
-from fxengine.inputs.recipes import Place, Recipe, Record, TensorRecipe, call_arguments
+from fxengine.inputs.recipes import Listing, Place, Recipe, Record, TensorRecipe, call_arguments
 from fxengine.passes.cost import model_cost
 
 __all__ = ["Tuning"]
 
 _Fit: TypeAlias = tuple[dict[str, Recipe], Outcome]
+_Tensors: TypeAlias = list[tuple[Place, TensorRecipe]]
 
 _SMALLER: Final = (4, 2, 2)
 """By how much pictures are made smaller, one after the other, where they are too much."""
+
+_MUCH_MORE: Final = 1.25
+"""How many times as many calls there are at least where a model works on another input, too."""
 
 _MOST_TABLES: Final = 3
 """In how many tables of parts keys are looked for."""
 
 _LENGTHS_OF: Final = re.compile(r"_(lens?|lengths?)$")
 """How it is called behind the name of something how long its examples are."""
+
+_WIDEST: Final = 64
+_NARROWEST: Final = 4
+"""The most and the fewest pixels of a side of pictures of features in several levels."""
 
 _SMALLEST_SIDE: Final = 8
 _LARGE: Final = 1 << 28
@@ -72,6 +81,11 @@ class Tuning:
                 return changed, found
         return recipes, outcome
 
+    def beside(self, more: dict[str, Recipe], recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
+        """Return inputs with another beside them, if the model does far more with it."""
+        found = self.tried(more)
+        return (more, found) if found is not None and found.calls > _MUCH_MORE * outcome.calls else (recipes, outcome)
+
     def whole(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
         """Return lengths of whole examples, where a name says what they are the lengths of: `x_lengths` of `x`."""
         changed = dict(recipes)
@@ -82,6 +96,24 @@ class Tuning:
                 changed[name] = replace(recipe, high=steps)
         found = self.tried(changed) if changed != recipes else None
         return (changed, found) if found is not None and found.calls >= outcome.calls else (recipes, outcome)
+
+    def narrowing(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
+        """Return pictures of features that become smaller from level to level, where several are given that do not."""
+        for name, whole in recipes.items():
+            levels = _levels(whole)
+            sides = {level.shape[2:] for level in levels}
+            if len(sides) != 1 or len({level.shape[1] for level in levels}) != len(levels):
+                continue
+            first = min(_WIDEST, *next(iter(sides)))
+            smaller = [max(_NARROWEST, first >> index) for index in range(len(levels))]
+            items = [
+                level.with_shape((*level.shape[:2], side, side)) for level, side in zip(levels, smaller, strict=True)
+            ]
+            changed = {**recipes, name: _with_levels(whole, items)}
+            found = self.tried(changed)
+            if found is not None and found.calls >= outcome.calls:
+                recipes, outcome = changed, found
+        return recipes, outcome
 
     def longer(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
         """Return longer sequences of tokens where some have one step: what is done for each further one was not."""
@@ -97,17 +129,12 @@ class Tuning:
 
     def lighter(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
         """Return smaller pictures where those that fit are more than a machine does in a moment."""
-        for factor in _SMALLER:
+        for shrunk in (_of_levels, *(partial(_by_factor, factor=factor) for factor in _SMALLER)):
             moves = Moves(recipes, outcome, self.clues)
-            tensors = moves.tensors()
-            sides = {part.shape[-2:] for _, part in tensors if len(part.shape) >= 4}
-            smaller = {
-                place: part.with_shape(shape)
-                for place, part in tensors
-                if len(part.shape) >= 4 or part.shape[-2:] in sides  # A single picture, beside a batch of them.
-                if (shape := _smaller_picture(part.shape, factor)) is not None
-            }
-            if not smaller or not self._is_heavy(recipes, outcome):
+            smaller: dict[Place, Recipe] = {**shrunk(moves.tensors())}
+            if not smaller:
+                continue
+            if not self._is_heavy(recipes, outcome):
                 break
             changed = dict(moves.change(smaller, 0.0).recipes)
             found = self.tried(changed)
@@ -126,6 +153,58 @@ class Tuning:
             return model_cost(self.root, args, kwargs).flops > _MANY_OPERATIONS
         except Exception:  # noqa: BLE001 - the model runs here, and may want data in the end.
             return False
+
+
+def _levels(whole: Recipe) -> list[TensorRecipe]:
+    """Return the pictures that a list or a dictionary of nothing else holds; none of what is neither, or has one."""
+    match whole:
+        case Listing(items=items):
+            levels = items
+        case Record(items=items):
+            levels = tuple(level for _, level in items)
+        case _:
+            return []
+    found = [level for level in levels if isinstance(level, TensorRecipe) and len(level.shape) == 4]
+    return found if 1 < len(found) == len(levels) else []
+
+
+def _with_levels(whole: Recipe, levels: list[TensorRecipe]) -> Recipe:
+    """Return a list or a dictionary with other items."""
+    if isinstance(whole, Listing):
+        return replace(whole, items=tuple(levels))
+    assert isinstance(whole, Record)
+    return replace(whole, items=tuple((key, level) for (key, _), level in zip(whole.items, levels, strict=True)))
+
+
+def _by_factor(tensors: _Tensors, factor: int) -> dict[Place, TensorRecipe]:
+    """Return the pictures among inputs with shorter sides, as far as they have so long ones."""
+    sides = {part.shape[-2:] for _, part in tensors if len(part.shape) >= 4}
+    return {
+        place: part.with_shape(shape)
+        for place, part in tensors
+        if len(part.shape) >= 4 or part.shape[-2:] in sides  # A single picture, beside a batch of them.
+        if (shape := _smaller_picture(part.shape, factor)) is not None
+    }
+
+
+def _of_levels(tensors: _Tensors) -> dict[Place, TensorRecipe]:
+    """Return pictures of several sizes, each of which is a multiple of the smallest, as multiples of a small one."""
+    pictures = {place: part for place, part in tensors if len(part.shape) >= 4}
+    sides = [part.shape[2:] for part in pictures.values()]
+    if len(set(sides)) < 2 or len(set(map(len, sides))) > 1:
+        return {}
+    least = [min(each) for each in zip(*sides, strict=True)]
+    if min(least) <= _NARROWEST or any(size % unit for each in sides for size, unit in zip(each, least, strict=True)):
+        return {}
+    return {
+        place: part.with_shape(
+            (
+                *part.shape[:2],
+                *(size // unit * _NARROWEST for size, unit in zip(part.shape[2:], least, strict=True)),
+            )
+        )
+        for place, part in pictures.items()
+    }
 
 
 def _smaller_picture(shape: tuple[int, ...], factor: int) -> tuple[int, ...] | None:

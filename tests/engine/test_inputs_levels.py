@@ -1,0 +1,217 @@
+"""Inputs of other kinds: adjacency, sparse matrices, lists of words, and pictures of features in several levels."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
+
+from fxengine.inputs import infer_inputs
+from tests.support.feeding import fed
+
+
+class OverNeighbours(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(10, 4))
+
+    def forward(self, x, adj):
+        return torch.spmm(adj, torch.mm(x, self.weight))
+
+
+def test_what_goes_with_an_adjacency_has_a_row_for_each_node():
+    x, adjacency = fed(OverNeighbours()).args
+    assert x.shape == (16, 10)
+    assert adjacency.shape == (16, 16)
+
+
+class OfEntries(nn.Module):
+    """Looks at the entries of a matrix that are there."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, matrix, x):
+        rows, columns = matrix.coalesce().indices()
+        values = matrix.coalesce().values()
+        return torch.zeros(16, 4).index_add(0, rows, self.head(x)[columns] * values[:, None])
+
+
+def test_what_has_entries_is_a_sparse_matrix():
+    inferred = fed(OfEntries())
+    assert ".to_sparse()" in inferred.expression
+
+
+class OfWords(nn.Module):
+    """Fills lists of words up to one length."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = {"a": 1, "the": 2}
+        self.embed = nn.Embedding(4, 8)
+
+    def forward(self, examples):
+        longest = max(len(words) for words in examples)
+        filled = [words + [""] * (longest - len(words)) for words in examples]
+        return self.embed(torch.tensor([[self.table.get(word, 0) for word in words] for words in filled]))
+
+
+def test_what_lists_are_joined_to_are_lists_of_words():
+    examples = fed(OfWords()).args[0]
+    assert all(isinstance(word, str) for words in examples for word in words)
+
+
+class Pyramid(nn.Module):
+    """Goes over the levels of a dictionary from the smallest pictures up."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.ModuleList([nn.Conv2d(channels, 16, 1) for channels in (8, 12, 20)])
+
+    def forward(self, x: dict[str, Tensor]):
+        levels = list(x.values())
+        last = self.inner[-1](levels[-1])
+        for index in range(len(levels) - 2, -1, -1):
+            lateral = self.inner[index](levels[index])
+            last = lateral + F.interpolate(last, size=lateral.shape[-2:])
+        return last
+
+
+def test_pictures_of_features_in_several_levels_become_smaller():
+    levels = list(fed(Pyramid()).args[0].values())
+    assert [level.shape for level in levels] == [(2, 8, 64, 64), (2, 12, 32, 32), (2, 20, 16, 16)]
+
+
+class Decoder(nn.Module):
+    """Takes volumes apart, the smallest of which goes to a layer first."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Conv3d(4, 4, 3, padding=1) for _ in range(5)])
+        self.up = nn.ModuleList([nn.ConvTranspose3d(4, 4, 2, 2) for _ in range(4)])
+
+    def forward(self, volumes):
+        first, second, third, fourth, last = volumes
+        y = self.layers[4](last)
+        for index, skipped in enumerate((fourth, third, second, first)):
+            y = self.layers[3 - index](self.up[index](y) + skipped)
+        return y
+
+
+def test_as_many_volumes_as_are_taken_apart_become_smaller():
+    inferred = infer_inputs(Decoder().to("meta"))
+    assert inferred.complete
+    assert [volume.shape[-1] for volume in inferred.args[0]] == [64, 32, 16, 8, 4]
+
+
+class Heavy(nn.Module):
+    """Joins pictures of two sizes, the smaller of which is a multiple of nothing that is usual."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(64, 64, 33, padding=16)
+
+    def forward(self, x: Tensor, skip: Tensor):
+        """Join.
+
+        Args:
+            x: of shape (B, 64, 14, 14).
+            skip: of shape (B, 64, 1792, 1792).
+        """
+        assert skip.shape[-1] == 128 * x.shape[-1]
+        return self.conv(skip) + F.interpolate(x, scale_factor=128)
+
+
+def test_pictures_of_several_sizes_are_made_smaller_together():
+    x, skip = infer_inputs(Heavy().to("meta"), budget_s=5.0).args
+    assert x.shape[-1] == 4
+    assert skip.shape[-1] == 512
+
+
+class Weighed(nn.Module):
+    """Sums over the edges of a graph, each with its weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, x_s, x_t, edge_index_p, edge_weight_p, query_edges):
+        messages = self.head(x_s)[edge_index_p[0]] * edge_weight_p.unsqueeze(-1)
+        summed = torch.zeros_like(self.head(x_t)).index_add(0, edge_index_p[1], messages)
+        return summed[query_edges[0]] * summed[query_edges[1]]
+
+
+def test_each_edge_has_a_weight_and_each_node_a_row():
+    inferred = fed(Weighed())
+    assert [tuple(each.shape) for each in inferred.args] == [(16, 6), (16, 6), (2, 32), (32,), (2, 32)]
+    assert not inferred.failures
+
+
+class Remembering(nn.Module):
+    """Raises where what may be left out is."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(6, 8)
+
+    def forward(self, x: Tensor, state: Tensor | None = None):
+        if state is not None:
+            return self.cell(x, state)
+        else:  # noqa: RET505 - as such code is written.
+            raise ValueError("what was before is required")
+
+
+def test_what_raises_where_something_is_none_wants_it():
+    assert "state" in fed(Remembering()).recipes
+
+
+class Restored(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.denoise = nn.Conv2d(3, 3, 3, padding=1)
+
+    def forward(self, y, strength=0.5):
+        return y - strength * self.denoise(y)
+
+
+def test_what_is_measured_is_no_class():
+    inferred = fed(Restored())
+    assert inferred.args[0].shape[1] == 3
+    assert not inferred.failures
+
+
+class Paired(nn.Module):
+    """Works on pictures, texts, or both."""
+
+    def __init__(self):
+        super().__init__()
+        self.see = nn.Sequential(nn.Conv2d(3, 8, 8, stride=8), nn.Flatten(2))
+        self.read = nn.Embedding(50, 8)
+
+    def forward(self, image: Tensor | None = None, text: Tensor | None = None):
+        seen = self.see(image).mean(-1) if image is not None else None
+        read = self.read(text).mean(1).relu() if text is not None else None
+        return (seen, read) if seen is None or read is None else seen @ read.t()
+
+
+def test_a_text_goes_beside_a_picture_where_neither_has_to_be_given():
+    image, text = fed(Paired()).args
+    assert image.dim() == 4
+    assert not text.is_floating_point()
+
+
+class Padded(nn.Module):
+    """Pads what has one dimension behind the channels, whatever the first layer is that it goes to."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, (3, 1))
+
+    def forward(self, fake: Tensor):
+        padded = F.pad(fake, (0, 1), "reflect")
+        return self.conv(padded.reshape(padded.shape[0], 1, -1, 1))
+
+
+def test_what_is_padded_at_two_ends_has_one_dimension_behind_the_channels():
+    inferred = infer_inputs(Padded())
+    assert inferred.complete
+    assert len(inferred.failures) == 1
