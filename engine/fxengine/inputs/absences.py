@@ -100,8 +100,8 @@ def _in_expression(moment: Moment) -> Iterator[str]:
 def _in_conditions(moment: Moment) -> Iterator[str]:
     """Yield the names that had to be None for what raised to run."""
     around = nodes_around(moment.path, moment.source.span)
-    for node in around[::-1]:
-        for each in ast.walk(node.test) if isinstance(node, ast.If) else ():
+    for node in [each for each in around[::-1] if isinstance(each, ast.If)]:
+        for each in ast.walk(node.test):
             match each:
                 case ast.Compare(
                     left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as kind], comparators=[ast.Constant(value=None)]
