@@ -6,6 +6,7 @@ import functools
 import inspect
 import linecache
 import opcode
+import sys
 import types
 import warnings
 from functools import lru_cache
@@ -84,10 +85,8 @@ def calls_attribute(frame: types.FrameType) -> bool:
     if at < 0:
         return False
     name = opcode.opname[code[at]]
-    # Later versions of Python have one instruction for both, which says in a bit whether it is for a call.
-    return name == "LOAD_METHOD" or (
-        name == "LOAD_ATTR" and "LOAD_METHOD" not in opcode.opmap and bool(code[at + 1] & 1)
-    )
+    # From 3.12 on Python has one instruction for both, which says in a bit whether it is for a call.
+    return name == "LOAD_METHOD" or (name == "LOAD_ATTR" and sys.version_info >= (3, 12) and bool(code[at + 1] & 1))
 
 
 def is_constructing(frame: types.FrameType | None) -> bool:

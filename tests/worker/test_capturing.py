@@ -54,8 +54,8 @@ def test_a_model_that_no_trace_gets_through_is_captured_with_its_inputs(worker, 
     }
     guards = {guard.expression: (guard.value, guard.location) for guard in net.guards}
     assert guards["x.shape[0]"][0] == "3"
-    # From CPython 3.12 on a comprehension is no function of its own, and what it iterates has a place.
-    site = "x" if sys.version_info >= (3, 12) else "[self.fc(row) for row in x]"
+    # From CPython 3.13 on what a comprehension goes through has a place.
+    site = "x" if sys.version_info >= (3, 13) else "[self.fc(row) for row in x]"
     assert marked(WINDOWS, guards["x.shape[0]"][1]) == site
 
 
