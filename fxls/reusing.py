@@ -86,6 +86,7 @@ class _Moving:
             nodes=tuple(replace(each, origin=self._once(each.origin, self._origin)) for each in report.nodes),
             problems=tuple(map(self._problem, report.problems)),
             guards=tuple(replace(each, location=self._once(each.location, self._location)) for each in report.guards),
+            returned=tuple(replace(each, location=self._location(each.location)) for each in report.returned),
         )
 
     def _way(self, way: _Way | None, ways: tuple[_Way, ...]) -> _Way | None:

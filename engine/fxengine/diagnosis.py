@@ -15,7 +15,7 @@ from fxengine.graph import Graph
 from fxengine.module_snapshot import Change
 from fxengine.node import Node
 from fxengine.provenance import Kind, Step
-from fxengine.source import SourceFrame
+from fxengine.source import Handed, SourceFrame
 from fxengine.tracer import Tracer
 
 ForeignFunction: TypeAlias = tuple[str, str]
@@ -100,6 +100,7 @@ class Diagnosis:
         captured: Whether it does so with answers that are known to be true.
         stand_ins: The nodes of the graph that stand for calls which could not be traced.
         foreign: The functions whose calls could not be traced; told beforehand, they save the next diagnosis runs.
+        handed: What modules that were traced through have returned that is no single value.
     """
 
     graph: Graph
@@ -112,6 +113,7 @@ class Diagnosis:
     captured: bool = True
     stand_ins: frozenset[Node] = frozenset()
     foreign: tuple[ForeignFunction, ...] = ()
+    handed: tuple[Handed, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -17,10 +17,11 @@ from fxengine.names import _named_after
 from fxengine.node_list import NO_KWARGS
 from fxengine.patching import Patches
 from fxengine.proxy import Proxy, TracerBase
-from fxengine.source import ModuleSite
+from fxengine.source import Handed, ModuleSite
 from fxengine.wrapping import patch_autowrapped
 
 _PROXIES: Final = frozenset({Proxy})
+_CONTAINERS: Final = frozenset({tuple, list, dict})
 
 
 class ModuleCalls(TracerBase):
@@ -35,6 +36,8 @@ class ModuleCalls(TracerBase):
     """Whether modules of a type are leaves; None if a subclass decides that at each call."""
     _failure: tuple[BaseException, ModuleSite] | None
     """What ended the trace, and the innermost call that it ended."""
+    _handed: list[Handed]
+    """What modules that were traced through have returned that is no single value."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether a call of `m` becomes a node instead of being traced through."""
@@ -60,13 +63,16 @@ class ModuleCalls(TracerBase):
         self._site = site
         self._known_frame = None
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
         except BaseException as error:
             if self._failure is None or self._failure[0] is not error:
                 self._failure = (error, site)
             raise
         finally:
             self._site, self._known_frame, self._known_code = outer
+        if type(result) in _CONTAINERS:
+            self._handed.append((site, result))
+        return result
 
     def _intercept_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what the tracer has to do at a call of a module."""

@@ -87,12 +87,21 @@ class ModuleSite:
         self._frames: tuple[SourceFrame, ...] | None = None
 
     @property
+    def caller(self) -> SourceFrame | None:
+        """The user frame that made this call, None where the module around it is no code of the user's."""
+        return next(iter(resolve_trail(self.trail[:2])), None)
+
+    @property
     def frames(self) -> tuple[SourceFrame, ...]:
         """The user frames from the root to this call, outermost first."""
         if self._frames is None:
             outer = self.parent.frames if self.parent is not None else ()
             self._frames = (*outer, *reversed(resolve_trail(self.trail)))
         return self._frames
+
+
+Handed: TypeAlias = tuple[ModuleSite, Any]
+"""The tuple, list or dictionary that one call of a module returned."""
 
 
 ModuleStack: TypeAlias = tuple[Any, str, tuple[str, type]]

@@ -370,6 +370,7 @@ class Tracer(ModuleCalls):
         self._parameter_proxies = {}
         self._leaves = {}
         self._failure = None
+        self._handed = []
         self._stack = None
         self._records_plainly = not self.check_mutable_operations and self._is_own(*_RECORDING)
         self._reads_plainly = self._is_own("getattr")

@@ -48,7 +48,17 @@ _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 _LACKING: Final = re.compile(r"'(?:types\.)?(Identity|Module|Namespace|SimpleNamespace|Sized)' object has no attribute")
 """What is said of the things that stand in for what a class wants."""
 
+_STRANGE: Final = re.compile(r"module is not installed as a submodule")
+_HELD: Final = re.compile(r"SimpleNamespace\(.*(?:\bnn\.\w+\(|type\('Module')")
+"""What a tracer says of a module that the root does not have, and a stand-in that hides one."""
+
 _SIZES: Final = re.compile(r"shape '.*' is invalid for input of size|must match the size|shapes cannot be multiplied")
+
+_WRONG_CALL: Final = re.compile(
+    r"missing \d+ required (?:positional|keyword-only) argument"
+    r"|takes .*positional arguments? but|unexpected keyword argument"
+)
+"""What Python says of a call with other parameters than a function has."""
 
 _SECONDS_OF_OTHERS: Final = 1.0
 """How long arguments are searched for of a subclass, or of a function that makes an instance."""
@@ -144,6 +154,23 @@ def _located(result: Built | Unbuilt, loaded: Loaded) -> Built | Unbuilt:
     if not isinstance(result, Built) or construct is None or not result.is_made_up:
         return result
     return replace(result, construct=replace(construct, location=settings_of(loaded).location_of(construct.expression)))
+
+
+def with_values(built: Built, target: TraceTarget, loaded: Loaded) -> Built | None:
+    """Return a model built once more, for real: with the values that its tensors have; None where it cannot be."""
+    construct = built.construct
+    if construct is None:
+        return None
+    scope = scope_with(names_in(construct.expression), loaded, scope_of(loaded, target.qualname))
+    scope = scope_with_wholes([construct.expression], target, loaded, scope)
+    found = _evaluate(construct, scope, _valued)
+    return replace(found, inputs=built.inputs) if isinstance(found, Built) else None
+
+
+def _valued(build_it: Callable[[], Any]) -> Any:
+    """Return what a callable builds on the processor, as it would be without us."""
+    with without_devices(), arrays_are_made(is_array):
+        return without_weights(partial(with_stars, build_it))
 
 
 def class_of(target: TraceTarget, loaded: Loaded) -> type | None:
@@ -249,7 +276,9 @@ def _unaided(
         return bare
     if bare is not None and failed is None:
         if not (_has_parameters(cls) and _wants_arguments(cls, bare.error)):
-            return bare
+            if not _is_refused_elsewhere(bare.error, loaded):
+                return bare
+            return replace(bare, unknown=True, tried=f"{target.callee}()")
         failed = Unbuilt(None, bare.error, unknown=True, tried=f"{target.callee}()")
     known = scope_with(names_in(hint), loaded, scope) if hint else scope
     result = _evaluate(Construct(hint, "inferred"), known, make) if hint else None
@@ -279,7 +308,7 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     found = found or _by_heirs(cls, loaded, scope)
     if found is not None:
         return _made(found, loaded, scope, make)
-    if search.error is not None and _is_unknown_name(search.error, loaded):
+    if search.error is not None and (_is_unknown_name(search.error, loaded) or _is_wrong_call(search.error, loaded)):
         return Unbuilt(Construct(search.tried, "inferred"), search.error)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
@@ -311,6 +340,21 @@ def _is_unknown_name(error: BaseException, loaded: Loaded) -> bool:
         return False
     tree = tree_of(moments[-1].path)
     return tree is not None and not _may_bind(tree, name)
+
+
+def _is_wrong_call(error: BaseException, loaded: Loaded) -> bool:
+    """Whether the file calls what it defines itself with other parameters than that has, whatever its own are."""
+    moments = moments_of(error.__traceback__) if type(error) is TypeError and _WRONG_CALL.search(text_of(error)) else []
+    if not moments or moments[-1].path != loaded.module.__file__:
+        return False
+    match nodes_around(moments[-1].path, moments[-1].source.span)[-1:]:
+        case [ast.Call(func=ast.Name(id=name), args=args, keywords=keywords)]:
+            stars = any(isinstance(each, ast.Starred) for each in args) or any(each.arg is None for each in keywords)
+            defined = loaded.tree.body if loaded.tree is not None else []
+            here = any(isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name == name for each in defined)
+            return here and not stars
+        case _:
+            return False
 
 
 def _may_bind(tree: ast.Module, name: str) -> bool:
@@ -383,10 +427,11 @@ def _search(target: TraceTarget, cls: Any, loaded: Loaded, scope: dict[str, Any]
 def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
     """Return why a model is none in truth that fails since an argument that was made up lacks what it asks for."""
     construct = built.construct
-    if construct is None or not built.is_made_up or not isinstance(error, AttributeError):
+    if construct is None or not built.is_made_up or not isinstance(error, AttributeError | NameError):
         return None
-    lacking = _LACKING.match(str(error))
-    if lacking is None or lacking[1] not in construct.expression:
+    lacking = _LACKING.match(text_of(error))
+    is_strange = _STRANGE.match(text_of(error)) is not None and _HELD.search(construct.expression) is not None
+    if not is_strange and (lacking is None or lacking[1] not in construct.expression):
         return None
     missing = tuple(required_parameters(type(built.root)))
     return Unbuilt(None, error, unknown=True, missing=missing, tried=construct.expression)
@@ -456,7 +501,18 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
     if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":
         return False
-    return not _checks_only_the_world(moments[-1])
+    return not isinstance(error, OSError) and not _checks_only_the_world(moments[-1])
+
+
+def _is_refused_elsewhere(error: BaseException | None, loaded: Loaded) -> bool:
+    """Whether another file than this one refused to make something, as by a `raise`: it wants something done before.
+
+    Torch's own refusals are about what it was given, which this file has written.
+    """
+    moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
+    if not moments or isinstance(error, ImportError | OSError):
+        return False
+    return moments[-1].raises and is_user_file(moments[-1].path) and moments[-1].path != loaded.module.__file__
 
 
 def _checks_only_the_world(moment: Moment) -> bool:

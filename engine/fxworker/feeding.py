@@ -25,6 +25,7 @@ from fxworker.compiling import eagerly
 from fxworker.fitting import NOT_OF_INPUTS, Fitted, fit
 from fxworker.loading import Loaded
 from fxworker.patience import OutOfPatience, patience
+from fxworker.printing import detail, shortened
 from fxworker.wire import Inputs, Provenance, TraceTarget
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
@@ -38,6 +39,9 @@ _SECONDS: Final = 0.5
 _PATIENCE: Final = 2.0
 """Seconds after which a guess is given up where it is."""
 
+
+_LONGEST_PLACE: Final = 60
+"""Characters of an expression that is quoted."""
 
 _NUMBER: Final = re.compile(r"\d+")
 
@@ -235,23 +239,30 @@ class Feeder:
             return Fed(searched=True, unknown=self.sources.unknown)
         found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.usable:
-            failures = self._between_layers(module, found)
+            failures = self._with_any_inputs(module, found)
             return Fed(searched=True, unknown=_unknown(found), in_vain=found, failures=failures)
         left_out = self._left_out(module, found)
         if left_out:
             found = self._fuller(module, found, left_out)
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
 
-    def _between_layers(self, module: GraphModule, found: InferredInputs) -> tuple[ShapeFailure, ...]:
-        """Return the node at which two layers do not go together with any inputs, if that is what every trial met."""
+    def _with_any_inputs(self, module: GraphModule, found: InferredInputs) -> tuple[ShapeFailure, ...]:
+        """Return the node that fails with any inputs, if that is what the trials met.
+
+        There two layers do not go together, or something that is computed is no tensor, whatever the inputs are.
+        """
         root, trials = self.sources.root, found.failures
-        if not (self.diagnosis.complete and isinstance(root, nn.Module) and len(trials) > 1):
-            return ()
-        if len({(each.calls, _NUMBER.sub("#", each.error)) for each in trials}) > 1:
+        if not (isinstance(root, nn.Module) and len(trials) > 1):
             return ()
         report, _ = shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs, root))
         failures = report.failures[:1]
-        sizes = [size for failure in failures for size in misfit(failure.node, root)]
+        if not failures:
+            return ()
+        if _is_of_kinds(failures[0]) and trials[0].error == f"{TypeError.__name__}: {detail(failures[0].error)}":
+            return failures
+        if len({(each.calls, _NUMBER.sub("#", each.error)) for each in trials}) > 1:
+            return ()
+        sizes = misfit(failures[0].node, root)
         return failures if len(sizes) == 2 and all(each.of_layer for each in sizes) else ()
 
     def _left_out(self, module: GraphModule, found: InferredInputs) -> frozenset[str]:
@@ -294,14 +305,23 @@ class Feeder:
         # could not be traced may want data.
         told = inputs.source in SAID and flops is None
         skipped = self.diagnosis.stand_ins
-        failures = tuple(f for f in report.failures if told and not f.needs_data and f.node not in skipped)
-        return Fed(inputs, flops, failures)
+        failures = [f for f in report.failures if told and not f.needs_data and f.node not in skipped]
+        # What is handed None, as by a part that returns nothing, is told where that is met first.
+        empty = [f for f in failures if not f.inputs]
+        return Fed(inputs, flops, tuple(f for f in failures if f not in empty[1:]))
 
     def _flops(self, arguments: Arguments) -> int | None:
         try:
             return model_cost(self.sources.root, *arguments).flops
         except Exception:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
             return None
+
+
+def _is_of_kinds(failure: ShapeFailure) -> bool:
+    """Whether a node fails since something that the model itself has computed is of another kind than it takes."""
+    used = failure.node.all_input_nodes
+    computed = bool(used) and all(each.op not in {"placeholder", "get_attr"} for each in used)
+    return computed and isinstance(failure.error, TypeError) and not failure.needs_data
 
 
 def _absent_behind(module: GraphModule, values: Sequence[Any], report: ShapeReport) -> frozenset[str]:
@@ -336,7 +356,14 @@ def _unknown(found: InferredInputs) -> Unknown | None:
     complaint = found.failures[0].error if found.failures else ""
     if not found.recipes or complaint.startswith(NOT_OF_INPUTS):
         return None
-    return Unknown(found.doubtful, found.expression, complaint)
+    return Unknown(found.doubtful, found.expression, f"{complaint}{_said_at(found)}")
+
+
+def _said_at(found: InferredInputs) -> str:
+    """Return where in the code the best inputs failed, to be read behind what was said there; "" if that is unknown."""
+    moment = next(iter(found.stopped.moments), None) if found.stopped is not None else None
+    text = " ".join(moment.source.text.split()) if moment is not None else ""
+    return f", at `{shortened(text, _LONGEST_PLACE)}`" if text else ""
 
 
 def arguments_of(expression: str, scope: dict[str, Any]) -> Arguments:

@@ -53,6 +53,7 @@ class Hint:
         construct: The construction that was inferred, "" where none was.
         inputs: The inputs that were inferred, "" where none were.
         tried: What to tell of a search for arguments that was in vain.
+        offered: The construction that came furthest in it.
         unbuilt: No arguments were found.
         unfed: No inputs were found.
         feared: A guess ended the process, or took too long.
@@ -65,6 +66,7 @@ class Hint:
     construct: str = ""
     inputs: str = ""
     tried: str = ""
+    offered: str = ""
     unbuilt: str = ""
     unfed: str = ""
     feared: str = ""

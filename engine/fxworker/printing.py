@@ -6,6 +6,7 @@ from fxengine.errors import text_of
 from fxengine.names import dtype_abbreviation
 from fxengine.node import Node, TensorFacts
 from fxengine.passes.shape_prop import TensorMetadata
+from fxengine.proxy import Proxy
 from fxworker.wire import TensorInfo
 
 _LONGEST_VALUE: Final = 200
@@ -67,6 +68,32 @@ def _described_value(value: Any) -> str:
             return type(value).__name__
 
 
-def shortened(text: str) -> str:
+def contents(value: Any) -> str | None:
+    """Return a container that a module returned in print, `(f32[2, 3], None)`; None where a shape in it is unknown."""
+    parts: list[str | None]
+    match value:
+        case Proxy():
+            return _printed(value.node) or None
+        case tuple() | list():
+            parts = [contents(each) for each in value]
+            text = f"({', '.join(filter(None, parts))})"
+        case dict():
+            parts = [contents(each) for each in value.values()]
+            text = f"{{{', '.join(f'{key}: {each}' for key, each in zip(value, parts, strict=True))}}}"
+        case bool() | int() | float() | str() | None:
+            return repr(value)
+        case _:
+            return None
+    return shortened(text) if all(parts) else None
+
+
+def _printed(node: Node) -> str:
+    facts = node.tensor
+    if facts is None:
+        return value_of(node)
+    return f"{dtype_abbreviation(facts.dtype)}[{', '.join(map(str, facts.shape))}]"
+
+
+def shortened(text: str, longest: int = _LONGEST_VALUE) -> str:
     """Return a value in print in bounded length."""
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"

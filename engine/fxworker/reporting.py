@@ -23,8 +23,8 @@ from fxengine.graph import Graph
 from fxengine.node import Node
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.results import Place, ProfileResult
+from fxengine.source import Handed, SourceFrame, is_user_file
 from fxengine.source import Origin as EngineOrigin
-from fxengine.source import SourceFrame, is_user_file
 from fxengine.syntax import Span as SyntaxSpan
 from fxengine.syntax import definition_of, nodes_around, parameter_span
 from fxworker import sandbox, spans
@@ -32,7 +32,7 @@ from fxworker.building import Unbuilt
 from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedError
 from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
-from fxworker.printing import described, detail, one_line, shortened, tensor_info, value_of
+from fxworker.printing import contents, described, detail, one_line, shortened, tensor_info, value_of
 from fxworker.reparsing import first_line
 from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit, TimedOut
 from fxworker.slicing import Refused
@@ -48,6 +48,7 @@ from fxworker.wire import (
     Problem,
     ProfileRow,
     Related,
+    Returned,
     Severity,
     Span,
     TargetReport,
@@ -116,6 +117,14 @@ class Reporter:
             line,
         )
 
+    def returned(self, handed: Iterable[Handed]) -> Iterator[Returned]:
+        """Yield what calls in the edited file have returned that is no single tensor, with the shapes in it."""
+        for site, result in handed:
+            caller = site.caller
+            value = contents(result) if caller is not None and caller.path == self.path else None
+            if caller is not None and value is not None:
+                yield Returned(self.frame(caller).location, value)
+
     def problem(
         self,
         rule: type[Rule],
@@ -142,8 +151,8 @@ class Reporter:
             related=tuple(related),
         )
 
-    def import_failed(self, failure: Failure) -> Problem:
-        """Return the problem of a statement that raised when the file was executed."""
+    def import_failed(self, failure: Failure, others: Sequence[Failure] = ()) -> Problem:
+        """Return the problem of a statement that raised when the file was executed, and of others that did likewise."""
         error = failure.error
         if isinstance(error, NotExecutedError):
             return self._not_executed(error.refused, failure)
@@ -167,7 +176,8 @@ class Reporter:
         node, binds = failure.statement.node, failure.statement.binds
         needed = [(each.name, each.binder) for each in failure.uses] or [(name, node) for name in sorted(binds)]
         fixes = tuple(fix for name, binder in needed for fix in offers(self.path, self.text, name, binder, None))
-        uses = tuple(Related(self._at(each.use), f"`{each.name}` depends on it") for each in failure.uses)
+        uses = [Related(self._at(each.use), f"`{each.name}` depends on it") for each in failure.uses]
+        uses += [Related(self._at(each.statement.node), "fails likewise") for each in others if each.statement]
         return replace(_explained(problem, error), fixes=fixes, related=(*problem.related, *uses))
 
     def _not_executed(self, refused: Refused, failure: Failure) -> Problem:
@@ -259,7 +269,7 @@ class Reporter:
         if unbuilt.tried and unbuilt.error is not None:
             explanation = f"tried `{unbuilt.tried}`: {described(unbuilt.error)}"
         names = ", ".join(unbuilt.missing)
-        return self.problem(
+        problem = self.problem(
             NoConstruction,
             f"no arguments are known for `{target.callee}({names})`",
             Location(self.path, target.name),
@@ -268,6 +278,13 @@ class Reporter:
             explanation=explanation,
             hint=f"say how it is built in a comment above the class: `# fx: {target.callee}(…)`",
         )
+        return replace(problem, fixes=self.construction(target, unbuilt.tried))
+
+    def construction(self, target: TraceTarget, tried: str) -> tuple[Fix, ...]:
+        """Return the insertion of the construction that came furthest, for a person to mend; none where none was."""
+        if not tried.startswith(f"{target.callee}(") or tried == f"{target.callee}()":
+            return ()
+        return self._directive(target, tried, f"Say how {target.qualname} is built")
 
     def tracing_problem(self, problem: TracingProblem, target: TraceTarget) -> Problem:
         """Return a problem of tracing, at the place in the edited file that led to it."""
@@ -372,9 +389,9 @@ class Reporter:
             explanation=f"tried `{guess}`: {complaint}" if complaint else "",
             hint=f"say what it is fed in a comment above it: `# fx: inputs {guess}`",
         )
-        return replace(problem, fixes=self._directive(target, f"inputs {guess}"))
+        return replace(problem, fixes=self._directive(target, f"inputs {guess}", f"Say how {target.qualname} is fed"))
 
-    def _directive(self, target: TraceTarget, text: str) -> tuple[Fix, ...]:
+    def _directive(self, target: TraceTarget, text: str, title: str) -> tuple[Fix, ...]:
         """Return the insertion of a directive above a target, for a person to mend."""
         name = target.name
         around = nodes_around(self.path, SyntaxSpan(name.line, name.column, name.end_line, name.end_column))
@@ -386,7 +403,7 @@ class Reporter:
         end = "\r\n" if "\r\n" in self.text else "\n"
         place = Location(self.path, Span(line, 0, line, 0))
         edit = Edit(place, f"{' ' * owner.col_offset}# fx: {text}{end}")
-        return (Fix(f"Say how {target.qualname} is fed: # fx: {text}", (edit,), verified=False),)
+        return (Fix(f"{title}: # fx: {text}", (edit,), verified=False),)
 
     def not_run(self, target: TraceTarget, error: BaseException) -> Problem:
         """Return the problem of a model that raised when it ran on real data."""

@@ -4,10 +4,11 @@ Whatever the user's code raises is a problem in the report. The process is throw
 user code left behind (patches, threads, children) has to be cleaned up here.
 """
 
+import ast
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -17,25 +18,28 @@ from torch import nn
 
 from fxengine.capturing import Capture
 from fxengine.codegen import node_lines
-from fxengine.errors import kept_in
+from fxengine.errors import ForeignCall, RaisedWhileTracing, UnsupportedArgument, kept_in
 from fxengine.exploration import Diagnosis, Memory, diagnose_in_steps
+from fxengine.shapes_only import needs_data
 from fxworker import sample, sandbox
 from fxworker.absent import lacks_base, speaks_of_stand_in
 from fxworker.blackbox import passing
-from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, in_wholes, misbuilt
+from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, in_wholes, misbuilt, with_values
 from fxworker.capturing import captured_with
 from fxworker.children import disarm_timers
 from fxworker.compiling import leave_compiler_alone
 from fxworker.containment import outermost_first, parts_of
 from fxworker.dependence import Dependence
 from fxworker.doubts import doubted
+from fxworker.executing import Failure
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.inner import mentions_of
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
 from fxworker.prepared import Prepared
-from fxworker.reporting import Reporter
+from fxworker.printing import described
+from fxworker.reporting import Reporter, user_frames
 from fxworker.subjects import Subject
 from fxworker.sums import Clock, overall, total
 from fxworker.wholes import wholes_in
@@ -93,10 +97,10 @@ def trace(
     load_ms = clock.lap()
     reporter = Reporter(document.path, request.text)
     problems: list[Problem] = []
-    for failure in loaded.failures:
+    for failure, *others in _alike(loaded.failures):
         # What an exception says of itself may be the user's code, too.
         passing(failure.statement.node.lineno if failure.statement is not None else 1)
-        problems.append(reporter.import_failed(failure))
+        problems.append(reporter.import_failed(failure, others))
     problems += [reporter.not_installed(missing) for missing in loaded.missing]
     session = _Session(
         request,
@@ -123,6 +127,23 @@ def trace(
         dependencies=tuple(sorted(read.union(document.dependencies(loaded.failures)))),
         unfinished=bool(session.late),
     )
+
+
+def _is_without_values(subject: Subject) -> bool:
+    """Whether a model has tensors without values."""
+    root = subject.built.root
+    return isinstance(root, nn.Module) and any(each.is_meta for each in (*root.parameters(), *root.buffers()))
+
+
+def _alike(failures: Iterable[Failure]) -> list[list[Failure]]:
+    """Return failures, those of imports together that fail for one and the same reason in another file."""
+    found: dict[object, list[Failure]] = {}
+    for failure in failures:
+        of_import = failure.statement is not None and isinstance(failure.statement.node, ast.Import | ast.ImportFrom)
+        frames = user_frames(failure.error) if of_import else []
+        key = (described(failure.error), frames[-1]) if len(frames) > 1 else id(failure)
+        found.setdefault(key, []).append(failure)
+    return list(found.values())
 
 
 def _wholes_of(target: TraceTarget, construct: Construct | None) -> Iterator[Whole]:
@@ -185,6 +206,12 @@ def warm_up_more() -> None:
 
 _GUESSING: Final = 0.75
 """The part of the time for a request after which nothing is guessed any more: what is known by then is to be told."""
+
+_STOP_THE_MODEL: Final = (ForeignCall, RaisedWhileTracing, UnsupportedArgument)
+"""What may go wrong without a trace, too; the other rules are about symbolic values alone."""
+
+_MOST_VALUES: Final = 1 << 25
+"""The most parameters of a model that is built with values where its trace asks for some."""
 
 _FITTING: Final = 4.0
 _FITTING_EACH: Final = 1.5
@@ -317,6 +344,9 @@ class _Session:
             memory=subject.memory,
         )
         diagnosis = next(steps)
+        valued = self._with_values(target, subject, diagnosis)
+        if valued is not None:
+            return self.traced(target, valued, build_ms)
         if isinstance(built.root, nn.Module):
             self._note_enclosed(target, built.root, diagnosis)
         report = TargetReport(
@@ -333,6 +363,15 @@ class _Session:
             timings=Timings(0.0, build_ms, clock.lap()),
         )
         return _Traced(target, built, steps, partial(Feeder, sources, finder), report)
+
+    def _with_values(self, target: TraceTarget, subject: Subject, diagnosis: Diagnosis) -> Subject | None:
+        """Return a model with the values of its tensors, where the trace of one without has asked for such."""
+        if all(each.exception is None or not needs_data(each.exception) for each in diagnosis.problems):
+            return None
+        if subject.facts is None or subject.facts.parameters > _MOST_VALUES or not _is_without_values(subject):
+            return None
+        built = with_values(subject.built, target, self.loaded)
+        return Subject.of(built) if built is not None else None
 
     def described(self, traced: _Traced) -> TargetReport:
         """Return the whole report of a target that was traced: with its graph, and the shapes if it can be fed."""
@@ -355,6 +394,7 @@ class _Session:
             inputs=fed.inputs,
             facts=replace(report.facts, flops=fed.flops) if report.facts is not None else None,
             nodes=self.reporter.nodes(graph, node_lines(code)),
+            returned=tuple(self.reporter.returned(diagnosis.handed)),
             code=code.src,
             problems=(*problems, *self._misfits(traced, diagnosis, fed)),
             guards=self._guards(report, captured),
@@ -405,8 +445,10 @@ class _Session:
             hint = self._hint(target)
             definition = self.loaded.definition(target.qualname)
             if definition in {hint.unbuilt, hint.feared}:
-                problem = replace(problem, explanation=hint.tried)
-            self.found[target.qualname] = replace(hint, tried=problem.explanation, unbuilt=definition)
+                fixes = self.reporter.construction(target, hint.offered)
+                problem = replace(problem, explanation=hint.tried, fixes=fixes)
+            offered = unbuilt.tried or hint.offered
+            self.found[target.qualname] = replace(hint, tried=problem.explanation, offered=offered, unbuilt=definition)
         return (problem,)
 
     def _sources(self, target: TraceTarget, built: Built) -> Sources:
@@ -506,11 +548,13 @@ class _Session:
             found = [self.reporter.shape_problem(each, guess, target.qualname, root) for each in fed.failures]
             return tuple(replace(each, severity="warning") for each in found)
         if fed.inputs is None:
-            # What stops the trace may stop the model too, and no inputs would help.
-            return () if diagnosis.problems else self._unfed(target, traced.built.root, fed.unknown)
+            # What stops the model, too, is told: no inputs would help.
+            stops = any(issubclass(each.rule, _STOP_THE_MODEL) for each in diagnosis.problems)
+            return () if stops else self._unfed(target, traced.built.root, fed.unknown)
         inputs = fed.inputs
+        failures = (each for each in fed.failures if not self._is_told(each.error))
         return self.reporter.merged(
-            [self.reporter.shape_problem(each, inputs, target.qualname, root) for each in fed.failures]
+            [self.reporter.shape_problem(each, inputs, target.qualname, root) for each in failures]
         )
 
     def _guards(self, report: TargetReport, captured: Capture | None) -> tuple[Guard, ...]:

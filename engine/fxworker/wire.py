@@ -337,6 +337,14 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Returned:
+    """What a call of a submodule gave that is no single tensor: `(f32[2, 8], None)`, and where the call stands."""
+
+    location: Location
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class Timings:
     """Milliseconds that the phases of a trace took."""
 
@@ -389,6 +397,7 @@ class TargetReport:
     `enclosed_by` names the target inside which this class was traced, when it needed no instance of its own.
     `module_path` is then the path of its first instance there. `samples` are there only where the
     request asks for them.
+    `returned` is what calls of submodules gave that is no single tensor, as far as the shapes in it are known.
     `key` names all that this report follows from, "" where that is not known; `encloses` are the classes of the file
     that were traced inside of this target. One that is `unchanged` was not traced and says nothing but `status` and
     these.
@@ -415,6 +424,7 @@ class TargetReport:
     key: str = ""
     encloses: tuple[Enclosed, ...] = ()
     unchanged: bool = False
+    returned: tuple[Returned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -787,6 +797,7 @@ _CODECS: dict[Any, _Codec] = {
         TraceRequest,
         ModuleFacts,
         Guard,
+        Returned,
         Timings,
         Digest,
         Sample,

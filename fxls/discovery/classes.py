@@ -127,12 +127,18 @@ def _candidate(
         abstract = abstract or bool(decorators & {"abc.abstractmethod", "abstractmethod"})
         if statement.name == "__init__":
             init = function_of(statement, lines, method=True)
-        elif statement.name == "forward" and "staticmethod" not in decorators:
+        elif statement.name == "forward" and not ("staticmethod" in decorators and _takes_context(statement)):
             forward = function_of(statement, lines, method=True)
             abstract = abstract or _left_to_subclasses(statement)
     written = (dotted(each.value if isinstance(each, ast.Subscript) else each) for each in node.bases)
     bases = tuple(_resolved(names.own(each), qualname, nodes) for each in written)
     return _Candidate(qualname, node, bases, init, forward, abstract)
+
+
+def _takes_context(function: ast.FunctionDef) -> bool:
+    """Whether a static `forward` is that of an `autograd.Function`, which is handed a context."""
+    parameters = [*function.args.posonlyargs, *function.args.args]
+    return bool(parameters) and parameters[0].arg in {"ctx", "context", "_ctx"}
 
 
 def _left_to_subclasses(function: ast.FunctionDef) -> bool:

@@ -146,7 +146,8 @@ def _examples(snapshot: Snapshot, span: Span, context: lsp.CodeActionContext) ->
         report = reports.get(target.qualname)
         missing = [each for each in problems(snapshot) if each.problem.code == "FX103" and each.span == target.name]
         construct = report.construct if report is not None and not missing else None
-        if not any(each.source == "directive" for each in target.constructs):
+        offered = any(each.problem.fixes for each in missing)
+        if not offered and not any(each.source == "directive" for each in target.constructs):
             expression = _proposal(found) if construct is None else construct.expression
             yield _insertion(
                 snapshot,

@@ -1,14 +1,19 @@
 """Shapes at the ends of assignments, and the times of the last profile at the ends of lines."""
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 from lsprotocol import types as lsp
 
 from fxls.discovery.index import Assignment
 from fxls.features.values import values
-from fxls.features.wording import duration, plural, tensor
+from fxls.features.wording import duration, plural, shortened, tensor
 from fxls.snapshot import Snapshot
 from fxworker.wire import NodeInfo, ProfileReport, Span, TensorInfo
+
+_HOLDS_TENSORS: Final = re.compile(r"\b[a-z]+\d+\[|\bbool\[")
+_LONGEST: Final = 60
 
 
 def inlay_hints(snapshot: Snapshot, range_: lsp.Range) -> list[lsp.InlayHint]:
@@ -28,22 +33,41 @@ def _shape_hints(snapshot: Snapshot, wanted: Span) -> list[lsp.InlayHint]:
     }
     if not assignments:
         return []
+    returned = _returned(snapshot)
+    found = values(snapshot, assignments)
     return [
         hint
-        for span, nodes in values(snapshot, assignments).items()
-        if (hint := _shape_hint(snapshot, assignments[span], nodes)) is not None
+        for span in {**found, **returned}
+        if span in assignments
+        and (hint := _shape_hint(snapshot, assignments[span], found.get(span, []), returned.get(span))) is not None
     ]
 
 
-def _shape_hint(snapshot: Snapshot, assignment: Assignment, nodes: list[NodeInfo]) -> lsp.InlayHint | None:
+def _returned(snapshot: Snapshot) -> dict[Span, set[str]]:
+    """Return what calls of submodules gave that is no single tensor, by their places."""
+    found: dict[Span, set[str]] = {}
+    for target in snapshot.report.targets if snapshot.report is not None else ():
+        for each in target.returned:
+            span = snapshot.here(each.location)
+            if span is not None:
+                found.setdefault(span, set()).add(each.value)
+    return found
+
+
+def _shape_hint(
+    snapshot: Snapshot, assignment: Assignment, nodes: list[NodeInfo], returned: set[str] | None
+) -> lsp.InlayHint | None:
     tensors = [node.tensor for node in nodes if node.tensor is not None]
-    if not tensors or len(tensors) < len(nodes):
+    if tensors and len(tensors) == len(nodes) and returned is None:
+        label = _common(tensors)
+        different = list(dict.fromkeys(tensor(each) for each in tensors))
+        tooltip = ", ".join(different[:8]) if len(different) > 1 else None
+    else:
+        whole = _container(returned or {node.value for node in nodes})
+        label = shortened(whole, _LONGEST)
+        tooltip = whole if label != whole else None
+    if not label:
         return None
-    label = _common(tensors)
-    if label is None:
-        return None
-    different = list(dict.fromkeys(tensor(each) for each in tensors))
-    tooltip = ", ".join(different[:8]) if len(different) > 1 else None
     position = snapshot.mapper.position(assignment.span.end_line, assignment.span.end_column)
     return lsp.InlayHint(
         position,
@@ -54,14 +78,20 @@ def _shape_hint(snapshot: Snapshot, assignment: Assignment, nodes: list[NodeInfo
     )
 
 
-def _common(tensors: list[TensorInfo]) -> str | None:
-    """Return one notation for the shapes of all instances, `*` where they differ; None where their ranks do."""
+def _common(tensors: list[TensorInfo]) -> str:
+    """Return one notation for the shapes of all instances, `*` where they differ; "" where their ranks do."""
     if len({(each.dtype, len(each.shape)) for each in tensors}) > 1:
-        return None
+        return ""
     sizes = [
         str(column[0]) if len(set(column)) == 1 else "*" for column in zip(*(t.shape for t in tensors), strict=True)
     ]
     return f"{tensors[0].dtype}[{', '.join(sizes)}]"
+
+
+def _container(found: set[str]) -> str:
+    """Return the tensors that are in what all instances yield, as they are unpacked; "" where they differ."""
+    value = next(iter(found)) if len(found) == 1 else ""
+    return value.removeprefix("(").removesuffix(")") if _HOLDS_TENSORS.search(value) else ""
 
 
 def _time_hints(snapshot: Snapshot, wanted: Span) -> list[lsp.InlayHint]:

@@ -6,6 +6,7 @@ through everything that keeps it, to the layer, the input or the operation that 
 
 import ast
 import math
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,7 @@ _CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED: Final = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _NORMS_OF_CHANNELS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.InstanceNorm1d, nn.InstanceNorm2d)
 _FLATTENING: Final = frozenset({"flatten", "view", "reshape", "unflatten"})
+_RESHAPING: Final = frozenset({"view", "reshape"})
 _PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "linear", "__matmul__"})
 
 
@@ -55,6 +57,8 @@ def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
     name = getattr(node.target, "__name__", str(node.target))
     if name in {"cat", "concat", "concatenate"}:
         return _joined(node, root, shapes)
+    if name in _RESHAPING and len(shapes) == 1:
+        return _reshaped(node, root, *shapes[0])
     if len(shapes) < 2:
         return ()
     (first, one), (second, other) = shapes[:2]
@@ -133,6 +137,18 @@ def _joined(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...
     return ()
 
 
+def _reshaped(node: Node, root: nn.Module, value: Node, shape: tuple[int, ...]) -> tuple[Dimension, ...]:
+    """What each example of a batch has in a row, and what it is asked to be."""
+    sizes: Any = node.args[1:] if len(node.args) > 2 else node.args[-1]
+    if len(shape) != 2 or not isinstance(sizes, tuple | list) or not all(type(each) is int for each in sizes[1:]):
+        return ()
+    wanted = math.prod(sizes[1:])
+    if len(sizes) < 2 or wanted < 1 or shape[1] == wanted:
+        return ()
+    text = " × ".join(map(str, sizes[1:]))
+    return _origin(value, 1, root), Dimension(wanted, f"{text}, as it is asked for", _frame(node), of_layer=True)
+
+
 def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
     """What decided a size of a value."""
     shape = _shape(node) or ()
@@ -155,8 +171,9 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
         return Dimension(size, f"dimension {dim} of the input `{path.lstrip('*')}`", _frame(node))
     if node.op == "get_attr":
         return Dimension(size, f"dimension {dim} of `self.{path}`", _definition(root, path))
-    if node.op == "call_module":
-        module = root.get_submodule(path)
+    layer = _layer(node, root)
+    if layer is not None:
+        path, module = layer
         made = _made(module)
         here = len(_shape(node) or ()) - 1 if made is not None and made[1] < 0 else 1
         if made is not None and dim == here:
@@ -170,6 +187,17 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
     if name in _FLATTENING and source is not None and size not in source:
         return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", _frame(node))
     return None
+
+
+def _layer(node: Node, root: nn.Module) -> tuple[str, nn.Module] | None:
+    """The layer whose result a node's value is, with its path; of a recurrent one the result is its first item."""
+    of_rnn = node.target is operator.getitem and node.args[1] == 0
+    made = node.args[0] if of_rnn else node
+    if not isinstance(made, Node) or made.op != "call_module":
+        return None
+    path = str(made.target)
+    module = root.get_submodule(path)
+    return (path, module) if not of_rnn or isinstance(module, nn.RNNBase) else None
 
 
 def _product(shape: tuple[int, ...], size: int) -> str:

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from fxengine.errors import OF_THE_CODE
 from fxengine.graph import Graph
 from fxengine.inputs.absences import absent_names, missing_names
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
+from fxengine.inputs.faults import is_fault
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.names import is_of_graph
 from fxengine.inputs.probe import Outcome, first_line, probe
@@ -135,7 +135,7 @@ class InferredInputs:
     @property
     def usable(self) -> bool:
         """Whether the model takes these inputs: it ran on them, or only stopped where it would with any others."""
-        return self.complete or (self.stopped is not None and isinstance(self.stopped.error, OF_THE_CODE))
+        return self.complete or (self.stopped is not None and is_fault(self.stopped.error))
 
 
 def infer_inputs(

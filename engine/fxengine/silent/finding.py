@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from fxengine.diagnosis import Observation, TracingProblem
-from fxengine.errors import SpecialisedValue, UnusedInput
-from fxengine.silent import attributes, leaves, mutation, questions, signature, swallowed, training, values
+from fxengine.errors import EmbeddedDraw, InPlaceChange, SpecialisedValue, UnusedInput
+from fxengine.silent import attributes, leaves, mutation, questions, results, signature, swallowed, training, values
 from fxengine.silent.scene import Scene, merged
 
 _FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
@@ -14,6 +14,7 @@ _FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
     questions.find,
     signature.specialised,
     signature.unused,
+    results.lost,
     mutation.find,
     attributes.find,
     swallowed.find,
@@ -30,6 +31,11 @@ def find_silent(observation: Observation) -> tuple[TracingProblem, ...]:
     found = merged(problem for problem in problems if problem.anchor is not None)
     # An input that is unused because of what it answered is told of where it was asked.
     asked = {problem.provenance[0].node for problem in found if problem.rule is SpecialisedValue and problem.provenance}
+    # That a draw is written into something is no second error beside the draw.
+    drawn = {problem.site for problem in found if problem.rule is EmbeddedDraw}
     return tuple(
-        problem for problem in found if problem.rule is not UnusedInput or problem.provenance[0].node not in asked
+        problem
+        for problem in found
+        if not (problem.rule is UnusedInput and problem.provenance[0].node in asked)
+        and not (problem.rule is InPlaceChange and problem.site in drawn)
     )

@@ -1,0 +1,38 @@
+"""Exceptions that a model raises for a fault of its own code, whatever it is given: no inputs mend them."""
+
+from types import CodeType, FunctionType
+from typing import Final
+
+from torch import nn
+
+from fxengine.bytecode import attributes_stored
+from fxengine.errors import OF_THE_CODE, kept_in
+
+_SETTING: Final = frozenset({"__dict__", "__getattr__", "add_module", "register_module", "setattr"})
+"""What gives a module attributes whose names no instruction tells."""
+
+
+def is_fault(error: BaseException | None) -> bool:
+    """Whether an exception says that the code uses a name, or an attribute of a module, that nothing gives a value."""
+    if isinstance(error, OF_THE_CODE):
+        return True
+    if not isinstance(error, AttributeError):
+        return False
+    owner, name = (kept_in(error, AttributeError, each) for each in ("obj", "name"))
+    return isinstance(owner, nn.Module) and isinstance(name, str) and not _may_have(type(owner), name)
+
+
+def _may_have(cls: type, name: str) -> bool:
+    """Whether code of a class, or of one that it inherits from, may give its instances an attribute."""
+    for each in cls.__mro__[: cls.__mro__.index(nn.Module)]:
+        methods = [method for method in vars(each).values() if isinstance(method, FunctionType)]
+        if any(_may_set(method.__code__, name) for method in methods) or "__getattr__" in vars(each):
+            return True
+    return False
+
+
+def _may_set(code: CodeType, name: str) -> bool:
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    if name in attributes_stored(code) or name in code.co_consts or not _SETTING.isdisjoint(code.co_names):
+        return True
+    return any(_may_set(each, name) for each in inner)

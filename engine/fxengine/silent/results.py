@@ -1,0 +1,77 @@
+"""FX305, for all inputs at once: a `forward` that computes something and has forgotten its `return`.
+
+Whoever calls such a module gets None. One that is called for what it does to something else (it assigns attributes or
+items, fills a list, prints) is left alone.
+"""
+
+import ast
+import functools
+import inspect
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Final
+
+from fxengine.diagnosis import TracingProblem
+from fxengine.errors import UnusedInput
+from fxengine.provenance import Step
+from fxengine.silent.reading import definition_behind, frame_of
+from fxengine.silent.scene import Scene
+from fxengine.source import Origin, is_user_file
+from fxengine.syntax import returns_of
+
+_COMPUTING: Final = frozenset({"F", "functional", "self", "torch"})
+"""How calls begin that are made for their results."""
+
+
+def lost(scene: Scene) -> Iterator[TracingProblem]:
+    """The forwards that ran and whose results are lost."""
+    for path, module in scene.ran.modules.items():
+        forward = inspect.unwrap(type(module).forward)
+        if not isinstance(forward, FunctionType) or not is_user_file(forward.__code__.co_filename):
+            continue
+        last = _last_result(forward.__code__)
+        frame = frame_of(forward.__code__, last) if last is not None else None
+        if frame is None:
+            continue
+        yield scene.problem(
+            UnusedInput,
+            Origin((frame,), path, type(module)),
+            "`forward` ends here without a `return`: whatever it is given, it gives None",
+            ("return what it is to give: `return …`",),
+            provenance=(Step(None, frame, "forward"),),
+            severity="warning",
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _last_result(code: CodeType) -> ast.stmt | None:
+    """The last statement of a function that computes something and returns nothing, None for any other function."""
+    definition = definition_behind(code)
+    if not isinstance(definition, ast.FunctionDef) or returns_of(definition) or _does_something(definition):
+        return None
+    last = definition.body[-1]
+    match last:
+        case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name()) | ast.AugAssign(target=ast.Name()):
+            return last
+        case ast.Expr(value=ast.Call(func=function)) if ast.unparse(function).partition(".")[0] in _COMPUTING:
+            return last
+        case _:
+            return None
+
+
+def _does_something(definition: ast.FunctionDef) -> bool:
+    """Whether a function has an effect on something that is not its own, or may have."""
+    last = definition.body[-1]
+    for node in ast.walk(definition):
+        match node:
+            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
+                return True
+            case ast.Yield() | ast.YieldFrom() | ast.Await() | ast.Raise() | ast.Global() | ast.Nonlocal():
+                return True
+            case ast.Expr(value=ast.Call()) if node is not last:
+                return True
+            case ast.Call(func=ast.Attribute(attr=name)) if name.endswith("_"):
+                return True
+            case _:
+                pass
+    return False

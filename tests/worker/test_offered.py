@@ -1,0 +1,104 @@
+"""What a person is offered for a class that nobody can build: the construction that came furthest."""
+
+from tests.worker.harness import marked, of
+
+CONFIGURED = """from dataclasses import dataclass
+
+from torch import nn
+
+
+@dataclass
+class Config:
+    width: int
+    plan: str
+
+
+class Net(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        self.fc = nn.Linear(config.width, {"wide": 8}[config.plan[::-1].weird()])
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+def test_what_came_furthest_is_offered_each_time(worker, model):
+    path = model(CONFIGURED)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert problem.code == "FX103"
+        (fix,) = problem.fixes
+        (edit,) = fix.edits
+        assert edit.text.startswith("# fx: Net(")
+        assert "width=" in edit.text
+        assert "plan=" in edit.text
+        assert edit.location.span.line == CONFIGURED[: CONFIGURED.index("class Net")].count("\n") + 1
+
+
+LIBRARY = """SETTINGS = {}
+
+
+def settings():
+    if not SETTINGS:
+        raise RuntimeError("no configuration was loaded")
+    return SETTINGS
+"""
+
+NET = """from torch import nn
+
+from library import settings
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(settings()["width"], 8)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+def test_what_another_file_refuses_to_make_asks_for_a_way_to_build_it(worker, model):
+    model(LIBRARY, "library.py")
+    (problem,) = of(worker.trace(model(NET)), "Net").problems
+    assert (problem.code, problem.severity) == ("FX103", "information")
+    assert problem.explanation == "tried `Net()`: RuntimeError: no configuration was loaded"
+
+
+def test_what_this_file_does_wrong_is_an_error_wherever_it_is_refused(worker, model):
+    wrong = NET.replace('settings()["width"]', '{}["width"]')
+    model(LIBRARY, "library.py")
+    (problem,) = of(worker.trace(model(wrong)), "Net").problems
+    assert (problem.code, problem.severity) == ("FX102", "error")
+
+
+SHORT_CALL = """from torch import nn
+
+
+class Inner(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.fc = nn.Linear(config.width, config.width)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Outer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        return self.inner(x)
+"""
+
+
+def test_a_call_that_lacks_an_argument_whatever_the_model_is_given_is_an_error_at_the_call(worker, model):
+    report = worker.trace(model(SHORT_CALL))
+    (problem,) = of(report, "Outer").problems
+    assert (problem.code, problem.severity) == ("FX102", "error")
+    assert marked(SHORT_CALL, problem.location) == "Inner()"
+    assert not of(report, "Inner").problems
