@@ -17,6 +17,7 @@ from torch._C._functorch import get_unwrapped, is_batchedtensor, maybe_get_bdim,
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+from fxengine.errors import text_of
 from fxengine.hierarchy import modules_of
 from fxengine.lazy_modules import lazy_among
 from fxengine.shape_rules import RULES, answer, check_types
@@ -239,7 +240,7 @@ def to_meta(tensor: Tensor) -> Tensor:
 
 def needs_data(error: BaseException) -> bool:
     """Whether ``error`` says that data was wanted that is not there: no fault of the code that ran."""
-    message = str(error)
+    message = text_of(error)
     return any(phrase in message for phrase in _DATA_IS_MISSING)
 
 

@@ -18,7 +18,7 @@ from torch import nn
 
 from fxengine.capturing import Capture
 from fxengine.codegen import node_lines
-from fxengine.errors import ForeignCall, RaisedWhileTracing, UnsupportedArgument, kept_in
+from fxengine.errors import DynamicBool, DynamicLength, DynamicNumber, kept_in
 from fxengine.exploration import Diagnosis, Memory, diagnose_in_steps
 from fxengine.shapes_only import needs_data
 from fxworker import sample, sandbox
@@ -207,8 +207,8 @@ def warm_up_more() -> None:
 _GUESSING: Final = 0.75
 """The part of the time for a request after which nothing is guessed any more: what is known by then is to be told."""
 
-_STOP_THE_MODEL: Final = (ForeignCall, RaisedWhileTracing, UnsupportedArgument)
-"""What may go wrong without a trace, too; the other rules are about symbolic values alone."""
+_ASK_SHAPES: Final = (DynamicBool, DynamicLength, DynamicNumber)
+"""Questions that stop a trace and not the model."""
 
 _MOST_VALUES: Final = 1 << 25
 """The most parameters of a model that is built with values where its trace asks for some."""
@@ -543,14 +543,16 @@ class _Session:
 
     def _misfits(self, traced: _Traced, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
         target, root = traced.target, diagnosis.root
+        # What may stop the model, too, is told: no inputs would help.
+        asks = all(issubclass(each.rule, _ASK_SHAPES) for each in diagnosis.problems)
+        if fed.inputs is None and not asks:
+            return ()
         if fed.inputs is None and fed.failures and fed.unknown is not None and not traced.built.is_made_up:
             guess = Inputs(fed.unknown.guess, "inferred")
             found = [self.reporter.shape_problem(each, guess, target.qualname, root) for each in fed.failures]
             return tuple(replace(each, severity="warning") for each in found)
         if fed.inputs is None:
-            # What stops the model, too, is told: no inputs would help.
-            stops = any(issubclass(each.rule, _STOP_THE_MODEL) for each in diagnosis.problems)
-            return () if stops else self._unfed(target, traced.built.root, fed.unknown)
+            return self._unfed(target, traced.built.root, fed.unknown)
         inputs = fed.inputs
         failures = (each for each in fed.failures if not self._is_told(each.error))
         return self.reporter.merged(

@@ -1,6 +1,11 @@
 """What a person is offered for a class that nobody can build: the construction that came furthest."""
 
-from tests.worker.harness import marked, of
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.worker.harness import Worker, marked, of
+
+Write = Callable[..., Path]
 
 CONFIGURED = """from dataclasses import dataclass
 
@@ -23,7 +28,7 @@ class Net(nn.Module):
 """
 
 
-def test_what_came_furthest_is_offered_each_time(worker, model):
+def test_what_came_furthest_is_offered_each_time(worker: Worker, model: Write) -> None:
     path = model(CONFIGURED)
     for _ in range(2):
         (problem,) = of(worker.trace(path), "Net").problems
@@ -60,14 +65,18 @@ class Net(nn.Module):
 """
 
 
-def test_what_another_file_refuses_to_make_asks_for_a_way_to_build_it(worker, model):
+def test_what_another_file_refuses_to_make_asks_for_a_way_to_build_it(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
     model(LIBRARY, "library.py")
     (problem,) = of(worker.trace(model(NET)), "Net").problems
     assert (problem.code, problem.severity) == ("FX103", "information")
     assert problem.explanation == "tried `Net()`: RuntimeError: no configuration was loaded"
 
 
-def test_what_this_file_does_wrong_is_an_error_wherever_it_is_refused(worker, model):
+def test_what_this_file_does_wrong_is_an_error_wherever_it_is_refused(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
     wrong = NET.replace('settings()["width"]', '{}["width"]')
     model(LIBRARY, "library.py")
     (problem,) = of(worker.trace(model(wrong)), "Net").problems
@@ -96,7 +105,9 @@ class Outer(nn.Module):
 """
 
 
-def test_a_call_that_lacks_an_argument_whatever_the_model_is_given_is_an_error_at_the_call(worker, model):
+def test_a_call_that_always_lacks_an_argument_is_an_error_at_the_call(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
     report = worker.trace(model(SHORT_CALL))
     (problem,) = of(report, "Outer").problems
     assert (problem.code, problem.severity) == ("FX102", "error")

@@ -139,7 +139,7 @@ def _joined(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...
 
 def _reshaped(node: Node, root: nn.Module, value: Node, shape: tuple[int, ...]) -> tuple[Dimension, ...]:
     """What each example of a batch has in a row, and what it is asked to be."""
-    sizes: Any = node.args[1:] if len(node.args) > 2 else node.args[-1]
+    sizes: Any = node.args[1:] if len(node.args) > 2 else node.args[1] if len(node.args) == 2 else None
     if len(shape) != 2 or not isinstance(sizes, tuple | list) or not all(type(each) is int for each in sizes[1:]):
         return ()
     wanted = math.prod(sizes[1:])

@@ -26,7 +26,8 @@ _COMPUTING: Final = frozenset({"F", "functional", "self", "torch"})
 def lost(scene: Scene) -> Iterator[TracingProblem]:
     """The forwards that ran and whose results are lost."""
     for path, module in scene.ran.modules.items():
-        forward = inspect.unwrap(type(module).forward)
+        found = inspect.getattr_static(type(module), "forward", None)
+        forward = inspect.unwrap(found) if isinstance(found, FunctionType) else None
         if not isinstance(forward, FunctionType) or not is_user_file(forward.__code__.co_filename):
             continue
         last = _last_result(forward.__code__)
