@@ -185,7 +185,7 @@ class _Exploration:
             captured=best.reached_end and not best.assumed,
             stand_ins=best.stand_ins,
             foreign=self._knowledge.leaves.names,
-            handed=tuple(best.tracer["_handed"]),
+            handed=tuple(best.tracer.get("_handed", ())),
         )
         with self._deadline.paused():
             yield explored
