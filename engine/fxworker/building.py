@@ -45,7 +45,10 @@ from fxworker.wire import LOCALS, Construct, Provenance, TraceTarget
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 
-_LACKING: Final = re.compile(r"'(?:types\.)?(Identity|Module|Namespace|SimpleNamespace|Sized)' object has no attribute")
+_LACKING: Final = re.compile(
+    r"'(?:types\.)?(Identity|Module|Namespace|SimpleNamespace|Sized)' object has no attribute"
+    r"|.*\b(Identity|Namespace|SimpleNamespace)(?:\(\)| object\b)"
+)
 """What is said of the things that stand in for what a class wants."""
 
 _STRANGE: Final = re.compile(r"module is not installed as a submodule")
@@ -427,11 +430,11 @@ def _search(target: TraceTarget, cls: Any, loaded: Loaded, scope: dict[str, Any]
 def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
     """Return why a model is none in truth that fails since an argument that was made up lacks what it asks for."""
     construct = built.construct
-    if construct is None or not built.is_made_up or not isinstance(error, AttributeError | NameError):
+    if construct is None or not built.is_made_up or not isinstance(error, Exception):
         return None
     lacking = _LACKING.match(text_of(error))
     is_strange = _STRANGE.match(text_of(error)) is not None and _HELD.search(construct.expression) is not None
-    if not is_strange and (lacking is None or lacking[1] not in construct.expression):
+    if not is_strange and (lacking is None or str(lacking[1] or lacking[2]) not in construct.expression):
         return None
     missing = tuple(required_parameters(type(built.root)))
     return Unbuilt(None, error, unknown=True, missing=missing, tried=construct.expression)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages", "build", "dist"})
+_NOTEBOOK: Final = ".ipynb"
 
 
 class BadPathError(Exception):
@@ -66,6 +67,8 @@ def read_source(path: str) -> str:
 def _expanded(path: str) -> Iterator[tuple[str, bool]]:
     if os.path.isdir(path):  # noqa: PTH112 -- an empty string is no folder, and Path("") is one.
         yield from ((file, False) for file in _python_files(path))
+    elif path.endswith(_NOTEBOOK):
+        raise BadPathError(f"{path}: is a notebook; export it as a script: jupyter nbconvert --to script {path}")
     elif os.path.isfile(path):  # noqa: PTH113 -- likewise.
         yield path, True
     elif os.path.lexists(path):

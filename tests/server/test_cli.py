@@ -153,6 +153,13 @@ def test_a_path_that_does_not_exist_exits_with_2(capsys):
     assert (code, out, err) == (2, "", "fxls: nowhere.py: no such file or folder\n")
 
 
+def test_a_notebook_is_no_file_without_problems(capsys):
+    write("net.ipynb", "{}")
+    code, out, err = run(capsys, "check", "net.ipynb")
+    assert (code, out) == (2, "")
+    assert err.startswith("fxls: net.ipynb: is a notebook; export it as a script")
+
+
 def test_a_file_that_cannot_be_decoded_exits_with_2_and_others_are_checked(capsys):
     write("net.py")
     Path("bad.py").write_bytes(b"x = '\xff'\n")

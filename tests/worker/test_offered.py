@@ -113,3 +113,27 @@ def test_a_call_that_always_lacks_an_argument_is_an_error_at_the_call(
     assert (problem.code, problem.severity) == ("FX102", "error")
     assert marked(SHORT_CALL, problem.location) == "Inner()"
     assert not of(report, "Inner").problems
+
+
+UNKNOWN_PART = """from torch import nn
+
+
+class Loss(nn.Module):
+    def __init__(self, part: nn.Module):
+        super().__init__()
+        self.part = part
+
+    def forward(self, x):
+        if type(self.part).__name__[::-1] != "weN":
+            raise ValueError(f"unknown kind of part: {self.part}")
+        return self.part(x)
+"""
+
+
+def test_what_is_said_of_a_stand_in_is_no_problem_of_the_model(worker: Worker, model: Write) -> None:
+    (problem,) = of(worker.trace(model(UNKNOWN_PART)), "Loss").problems
+    assert (problem.code, problem.severity) == ("FX103", "information")
+    assert "unknown kind of part: Identity()" in problem.explanation
+    said = UNKNOWN_PART.replace("class Loss", "# fx: Loss(nn.Identity())\nclass Loss")
+    (problem,) = of(worker.trace(model(said)), "Loss").problems
+    assert (problem.code, problem.severity) == ("FX009", "error")

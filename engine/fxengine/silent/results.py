@@ -40,7 +40,7 @@ def lost(scene: Scene) -> Iterator[TracingProblem]:
             "`forward` ends here without a `return`: whatever it is given, it gives None",
             ("return what it is to give: `return …`",),
             provenance=(Step(None, frame, "forward"),),
-            severity="warning",
+            severity="information",
         )
 
 
