@@ -87,6 +87,8 @@ class Accounts:
         known = self._sources.get(id(value))
         if known is not None:
             return known[1]
+        if isinstance(value, Tensor) and value._base is not None:
+            return self.of(value._base)
         if self._spread is not None and isinstance(
             value, tuple
         ):  # What takes arguments one by one has them in another.

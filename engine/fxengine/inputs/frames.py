@@ -6,6 +6,8 @@ attributes, items and sizes are.
 
 import ast
 import contextlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from torch import Tensor
@@ -13,6 +15,7 @@ from torch import Tensor
 from fxengine.classification import Moment
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.recipes import Constant, Listing, Place, Recipe, Record, Structure
+from fxengine.syntax import nodes_around, span_of
 
 __all__ = ["UNKNOWN", "Frame"]
 
@@ -77,11 +80,40 @@ class Frame:
         """Return what an expression of names, attributes, items, sizes and arithmetic stands for."""
         if not _is_harmless(expression):
             return UNKNOWN
-        frame = self.moment.frame
+        return self._evaluated(expression, self._variables)
+
+    @cached_property
+    def _variables(self) -> Mapping[str, Any]:
+        """The variables of the function, with those of the comprehensions that the failure lies in.
+
+        From CPython 3.12 on these are variables of the function, and no longer bound when the failure has left it: each
+        is taken for the first item of what it went through.
+        """
+        known: dict[str, Any] = {**self.moment.frame.f_locals}
+        here = self.moment.source.span
+        for node in nodes_around(self.moment.path, here):
+            for generator in getattr(node, "generators", ()) if span_of(node) != here else ():
+                items = self._evaluated(generator.iter, known) if _is_harmless(generator.iter) else UNKNOWN
+                if isinstance(items, Tensor | list | tuple | dict):
+                    with contextlib.suppress(Exception):  # There are none, or it is a number.
+                        known = {**dict(_bound(generator.target, next(iter(items)))), **known}
+        return known
+
+    def _evaluated(self, expression: ast.expr, variables: Mapping[str, Any]) -> Any:
         with contextlib.suppress(Exception):
             code = compile(ast.Expression(expression), "<condition>", "eval")
-            return eval(code, frame.f_globals, {**frame.f_locals})  # noqa: S307 - reads only; see `_is_harmless`.
+            scope = {**variables}
+            return eval(code, self.moment.frame.f_globals, scope)  # noqa: S307 - reads only; see `_is_harmless`.
         return UNKNOWN
+
+
+def _bound(target: ast.expr, item: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the variables that an item is bound to, each with its value."""
+    if isinstance(target, ast.Name):
+        yield target.id, item
+    elif isinstance(target, ast.Tuple) and isinstance(item, list | tuple) and len(item) == len(target.elts):
+        for part, value in zip(target.elts, item, strict=True):
+            yield from _bound(part, value)
 
 
 def _is_harmless(expression: ast.expr) -> bool:
