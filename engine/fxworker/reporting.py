@@ -425,6 +425,16 @@ class Reporter:
             for each in guards
         )
 
+    def of_static(self, problem: Problem) -> Problem:
+        """Return what is told of a model with a static `forward`, of which torch.fx traces something else."""
+        return replace(
+            problem,
+            message="torch.fx hands a static `forward` the module itself as its first argument",
+            severity="information",
+            explanation="as a part of another model it is traced as it is meant",
+            hint="make it a method, `def forward(self, …)`, to trace it by itself",
+        )
+
     def merged(self, problems: Sequence[Problem]) -> tuple[Problem, ...]:
         """Return problems with those of the same site, reached by several instances, as one that names them.
 

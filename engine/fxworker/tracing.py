@@ -5,6 +5,7 @@ user code left behind (patches, threads, children) has to be cleaned up here.
 """
 
 import ast
+import inspect
 import math
 import time
 import warnings
@@ -539,6 +540,8 @@ class _Session:
                 if unbuilt is not None
                 else doubted(self.reporter.tracing_problem(each, target), each.exception, built, guesses)
             )
+        if found and isinstance(inspect.getattr_static(type(built.root), "forward", None), staticmethod):
+            return (self.reporter.of_static(found[0]),)
         return self.reporter.merged(found)
 
     def _misfits(self, traced: _Traced, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
