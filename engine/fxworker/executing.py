@@ -119,7 +119,8 @@ def execute(slice_: Slice, path: str, run: _Run, namespace: dict[str, Any]) -> E
                 failures.append(Failure(error, statement, uses, _assume(uses, path, namespace)))
                 assumed |= _names_in(failures[-1:])
                 doubtful |= _names_in(failures[-1:])
-            broken |= statement.binds - assumed
+            there = namespace.keys() if statement.is_import else set[str]()
+            broken |= statement.binds - assumed - there
         else:
             if isinstance(statement.node, Definition):
                 led = {each for each in statement.binds if is_held_by_name_alone(each, namespace, path)}

@@ -20,6 +20,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from fxengine.classification import moments_of
+from fxengine.errors import text_of
 from fxengine.module_snapshot import seed_everything
 from fxengine.syntax import know_tree, tree_of
 from fxworker.blackbox import passing
@@ -333,13 +334,25 @@ class Document:
             # A parser misses arguments that only a command line gives; what has defaults is known without.
             with no_required_arguments():
                 missing = importing(lambda: run_on_meta(code, statement, namespace))
-        except Exception:
+        except Exception as error:
+            if isinstance(error, ImportError) and text_of(error).startswith("cannot import name"):
+                self._import_others(statement, namespace)
             if statement.unadorned is None or not self._imported_before:
                 raise
             # The file was executed as a part of its package, and a table takes a name only once.
             plain = compiled(statement.unadorned, self.path, flags)
             missing = importing(lambda: exec(plain, namespace))  # noqa: S102 — This is what a worker is for.
         return [*self._absent.get(ast.unparse(statement.node), ()), *missing] if statement.is_import else missing
+
+    def _import_others(self, statement: Statement, namespace: dict[str, Any]) -> None:
+        """Import what else a statement imports from a module that has not all of it."""
+        node = statement.node
+        if not isinstance(node, ast.ImportFrom) or len(node.names) == 1:
+            return
+        for each in node.names:
+            alone = ast.copy_location(ast.ImportFrom(node.module, [each], node.level), node)
+            with contextlib.suppress(BaseException):  # User code.
+                importing(partial(exec, compiled(alone, self.path), namespace))
 
     def _import(self, node: ast.stmt, namespace: dict[str, Any]) -> None:
         """Execute an import, or what one needs, ahead of need, and remember what it wants that is not installed."""

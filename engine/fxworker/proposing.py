@@ -51,6 +51,8 @@ _GIVEN: Final = frozenset({"in_channels", "in_ch", "in_chans", "in_planes", "inp
 _MADE: Final = frozenset(
     {"out_channels", "out_ch", "out_chans", "out_planes", "num_features", "num_channels", "planes"}
 )
+_FLAG: Final = re.compile(r"(use|is|has|with|no)_")
+"""How names begin of what is so or is not so, though a number may be made of it."""
 _EMBEDDED: Final = "num_embeddings"
 """What torch calls how many things have a vector."""
 _GETTING: Final = re.compile(r"^_*(get|read|load)_+")
@@ -165,7 +167,8 @@ class Proposals:
         found += far
         # A name says how much, an annotation says what, and the default of a text more than a name of any text.
         found += [each for each in slot.use.defaults if kind == "string" and fits(kind, each)]
-        found += [each for each in known if (not plain or is_of(each, slot.hint)) and fits(kind, each)]
+        is_flag = kind == "number" and _FLAG.match(slot.name) is not None
+        found += [each for each in known if (not plain or is_of(each, slot.hint)) and (is_flag or fits(kind, each))]
         found += [each for each in self._defaults.get(slot.name, ()) if fits(kind, each)]
         found += [each for each in slot.use.defaults if fits(kind, each)]
         if kind == "mapping" and (slot.fields or slot.use.least or slot.use.kinds.get("sequence")):

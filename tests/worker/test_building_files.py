@@ -139,6 +139,19 @@ class Scripted(torch.jit.ScriptModule):
         return self.fc(x)
 """
 
+PARTLY_THERE = """
+from math import no_such_name, sqrt, floor
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.fc = nn.Linear(floor(sqrt(width)), 2)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
 ASSEMBLED = """
 from torch import nn
 
@@ -303,6 +316,14 @@ def test_what_is_compiled_as_it_is_made_is_told_where_it_is_defined(worker, tmp_
     (problem,) = target.problems
     assert "compiled by torch.jit" in problem.message
     assert problem.location.span == Span(5, 6, 5, 14)
+
+
+def test_what_a_module_has_is_there_beside_what_it_has_not(worker, tmp_path):
+    path = tmp_path / "partly.py"
+    path.write_text(PARTLY_THERE)
+    report = worker.trace(path, roots=(tmp_path,))
+    assert [each.code for each in report.problems] == ["FX101"]
+    assert (report.targets[0].construct.expression, report.targets[0].status) == ("Net()", "complete")
 
 
 def test_a_function_that_makes_the_parts_too_makes_the_model(worker, tmp_path):

@@ -186,6 +186,20 @@ class Outermost(nn.Module):
         self.middle = Middling(width, kind=kind, gate=gate_kind, shape=type_of_kind, block_type=mine)
 
 
+class Flagged(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.fc = nn.Linear(4, 2 + int(config["use_bias"]))
+
+
+class Spectra(nn.Module):
+    def __init__(self, fft_sizes, hop_sizes):
+        super().__init__()
+        self.parts = nn.ModuleList(
+            nn.Conv1d(1, size, size, hop) for size, hop in zip(fft_sizes, hop_sizes, strict=True)
+        )
+
+
 class Sparse(nn.Module):
     """Makes something of those entries alone that say how large they are."""
 
@@ -244,6 +258,17 @@ def test_names_are_looked_up_in_a_table_that_has_them():
 def test_what_is_dealt_out_is_what_the_receiver_takes(cls, expression):
     search = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt)
     assert (search.run() or ("",))[0] == expression, (search.tried, search.error)
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (Flagged, "Flagged(config={'use_bias': True})"),
+        (Spectra, "Spectra(fft_sizes=[512, 512], hop_sizes=[128, 128])"),
+    ],
+)
+def test_what_a_person_would_write(cls, expression):
+    assert Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt).run()[0] == expression
 
 
 def test_what_was_handed_on_under_other_names_is_changed_first():
