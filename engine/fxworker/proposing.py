@@ -10,7 +10,7 @@ import inspect
 import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_lowercase
 from typing import Any, Final
 
@@ -61,6 +61,9 @@ _PLAIN_KINDS: Final = frozenset({"number", "string", "sequence", "mapping"})
 """What a function gives that is no part of a model."""
 _MISSING: Final = "???"
 """What omegaconf's configurations have where whoever uses them must say something."""
+
+_BATCHES: Final = ("torch.ones(64, 64)", "torch.ones(64)", "torch.ones(1, 64, 64)")
+"""Tensors that stand for observations or features: several of them mostly."""
 
 _ITEMS: Final = 2
 """How many items a list of objects has, and entries a mapping with any keys."""
@@ -141,7 +144,7 @@ class Proposals:
         items = self.fields(choice, around) if isinstance(owner, Group) and owner.style in {"list", "mapping"} else []
         if isinstance(owner, Group) and owner.size and name in items:
             return self._of_list(owner, items.index(name), self._usage_around(choice, around).get("[]", Use()).kind)
-        said = [*self._said(slot)]
+        said = [self._with_entries(each, choice, slot) for each in self._said(slot)]
         # The annotation of a model's parameter may be an inherited one, where the file has a class of its own.
         is_data = isinstance(owner, Group) and isinstance(owner.cls, type) and not issubclass(owner.cls, nn.Module)
         far = [each for each in said if isinstance(each, Group) and self._is_far(each) and not is_data]
@@ -205,6 +208,8 @@ class Proposals:
         if cls is str:
             # Several of them are names mostly.
             return [repr(chr(ord("a") + at))]
+        if cls is None and kind == "tensor":
+            return [*_BATCHES]
         return self.instances_of(cls) if cls is not None else [Group("mapping" if kind == "mapping" else "namespace")]
 
     def fields(self, choice: Choice, path: str) -> list[str]:
@@ -400,6 +405,13 @@ class Proposals:
     def _is_far(self, group: Group) -> bool:
         """Whether a group is a call of a class that the file has no name for."""
         return group.style == "call" and group.head.partition(".")[0] not in self._scope
+
+    def _with_entries(self, value: Value, choice: Choice, slot: Slot) -> Value:
+        """Return a mapping of a class of its own with entries, if some are taken from it and none has a name."""
+        is_mapping = isinstance(value, Group) and value.style == "mapping" and value.head and not slot.fields
+        if not isinstance(value, Group) or not is_mapping or "[]" not in self._usage_around(choice, slot.path):
+            return value
+        return replace(value, size=_ITEMS)
 
     def _of_file(self, slot: Slot, kind: Kind | None = None) -> list[Value]:
         """Return what the file has for a place: configurations, their classes, and its modules."""

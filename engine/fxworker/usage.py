@@ -79,6 +79,7 @@ class _Reader(ast.NodeVisitor):
         self._same: list[tuple[str, str]] = []
         self._made: dict[str, dict[str, str]] = {}
         self._inner: dict[str, ast.FunctionDef] = {}
+        self._texts = set[str]()
         self._seen: set[str] = {"forward"}
 
     @property
@@ -90,6 +91,9 @@ class _Reader(ast.NodeVisitor):
         """Read the constructor."""
         every = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
         self._names.paths = {each.arg: each.arg for each in every if each.arg != "self"}
+        self._texts = {
+            each.arg for each in every if each.annotation is not None and ast.unparse(each.annotation) == "str"
+        }
         self._keywords = self._names.keywords = tree.args.kwarg.arg if tree.args.kwarg is not None else ""
         for statement in tree.body:
             self.visit(statement)
@@ -218,8 +222,9 @@ class _Reader(ast.NodeVisitor):
         key = self._names.path(index)
         if key:
             self._names.use(key).literals += self._around.keys(node.value)
-            if path and is_table_called(_last_of(path)):
+            if path and (is_table_called(_last_of(path)) or key in self._texts):
                 # What it has is made up, and what is looked up in it must be there.
+                self._names.use(path).note("mapping")
                 self._names.use(key).note("string")
                 self._names.use(key).literals.append(repr(FIRST_KEY))
         self.generic_visit(node)

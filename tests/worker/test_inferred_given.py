@@ -200,6 +200,21 @@ class Spectra(nn.Module):
         )
 
 
+class Tensors(dict):
+    """A mapping of a class of its own."""
+
+
+class Observing(nn.Module):
+    def __init__(self, obs: Tensors, groups: dict[str, list[str]], chosen: str):
+        super().__init__()
+        self.fc = nn.Linear(self.width(obs, groups, chosen), 2)
+
+    def width(self, obs: Tensors, groups: dict[str, list[str]], chosen: str):
+        found = groups[chosen]
+        assert all(len(obs[each].shape) == 2 for each in found)
+        return sum(obs[each].shape[-1] for each in found)
+
+
 class Sparse(nn.Module):
     """Makes something of those entries alone that say how large they are."""
 
@@ -215,7 +230,7 @@ BOTH = "{'a': {'dimension': 2}, 'b': {'dimension': 2}}"
 SCOPE = {"SimpleNamespace": SimpleNamespace}
 
 
-@pytest.mark.parametrize("cls", [ByName, ByEntry, Either, Letters, Reading, Short, OfAKind])
+@pytest.mark.parametrize("cls", [ByName, ByEntry, Either, Letters, Reading, Short, OfAKind, Observing])
 def test_they_are_built(cls):
     found = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt).run()
     assert found is not None

@@ -430,8 +430,8 @@ def searched(cls):
         (
             Planned,
             (
-                "Planned(plans={'configurations': {'default': {'kernel_sizes': [(2, 2), (2, 2)]}}}, "
-                "configuration='default')"
+                "Planned(plans={'configurations': {'a': {'kernel_sizes': [(2, 2), (2, 2)]}, "
+                "'b': {'kernel_sizes': [(2, 2), (2, 2)]}}}, configuration='a')"
             ),
         ),
         (
