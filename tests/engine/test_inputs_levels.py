@@ -215,3 +215,20 @@ def test_what_is_padded_at_two_ends_has_one_dimension_behind_the_channels():
     inferred = infer_inputs(Padded())
     assert inferred.complete
     assert len(inferred.failures) == 1
+
+
+class OfLevels(nn.Module):
+    """Goes over levels that lie one after the other in a row."""
+
+    def forward(self, x: Tensor, src_spatial_shapes, src_level_start_index):
+        levels = []
+        for (height, width), start in zip(src_spatial_shapes.tolist(), src_level_start_index.tolist(), strict=True):
+            level = x[:, start : start + height * width]
+            levels.append(level.reshape(level.shape[0], -1).mean())
+        return torch.stack(levels)
+
+
+def test_levels_begin_where_their_rows_and_columns_say():
+    inferred = fed(OfLevels())
+    assert inferred.args[1].tolist() == [[4, 4], [4, 4]]
+    assert inferred.args[2].tolist() == [0, 16]

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from fxengine.node import Node
 
-__all__ = ["Held", "Place"]
+__all__ = ["Held", "Place", "storage_of"]
 
 
 class Place:
@@ -62,3 +63,8 @@ class Held(Place):
         self.constant = False
         self.version = 0
         self.is_given = False
+
+
+def storage_of(tensor: Tensor) -> int | None:
+    """What identifies the memory that a tensor has or would have; None for one that stands for a batch."""
+    return None if is_functorch_wrapped_tensor(tensor) else tensor.untyped_storage()._cdata

@@ -114,6 +114,8 @@ class Recording(TorchFunctionMode):
     def _carry_out(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Carry out a call for real: what it makes is a constant, unless it was drawn."""
         self.values.read(args)
+        for each in changed_by(func, args, kwargs):
+            self._tracer.keep_data(each)
         if self._looks_after:
             result, has_drawn = carried_out(func, args, kwargs)
             if has_drawn:

@@ -10,6 +10,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils import _pytree as pytree
 
+from fxengine.capturing.held import storage_of
 from fxengine.capturing.objects import argument_of, is_record
 from fxengine.capturing.recording import Recording
 from fxengine.capturing.unknown import NUMBERS
@@ -68,6 +69,7 @@ class CaptureTracer(Tracer):
         self.finished: list[Finished] = []
         self.adopted: set[str] = set()
         self._state: dict[str, Tensor] = {}
+        self._made_constants: dict[str, Tensor] = {}
         self._other_names: dict[str, str] = {}
         self._attributes: dict[int, str] = {}
 
@@ -174,7 +176,19 @@ class CaptureTracer(Tracer):
             # Data that changes afterwards belongs to the caller.
             kept = tensor.detach() if tensor.requires_grad and not isinstance(tensor, nn.Parameter) else tensor
             object.__setattr__(self.root, name, kept)
+            self._made_constants[name] = tensor
         return name
+
+    def keep_data(self, tensor: Tensor) -> None:
+        """Give the graph copies of the constants that lie where a tensor does, whose data are about to be changed."""
+        memory = storage_of(tensor)
+        lying_there = [(name, each) for name, each in self._made_constants.items() if storage_of(each) == memory]
+        for name, each in lying_there if memory is not None else ():
+            copy = each.detach().clone()
+            object.__setattr__(self.root, name, copy)
+            del self.tensor_attrs[each]
+            self.tensor_attrs[copy] = self.tensor_attrs.get(copy, name)
+            del self._made_constants[name]
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether a call of a module becomes a node: torch's own do, and those whose code is not Python."""

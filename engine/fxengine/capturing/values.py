@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_batchedtensor, is_functorch_wrapped_tensor
+from torch._C._functorch import is_batchedtensor
 
 from fxengine.capturing.former import Former, taken_over
 from fxengine.capturing.gradients import Gradients
-from fxengine.capturing.held import Held, Place
+from fxengine.capturing.held import Held, Place, storage_of
 from fxengine.capturing.modes import Modes
 from fxengine.capturing.objects import is_record, tensors_in, with_tensors
 from fxengine.capturing.spelling import spelled
@@ -417,9 +417,9 @@ class Values:
 
     def _alias(self, tensor: Tensor) -> Held | None:
         """What is known of a tensor that was made, behind our back, of another one."""
-        storage = _storage(tensor)
+        storage = storage_of(tensor)
         for held in reversed(self.held.values()):
-            if storage is not None and not held.constant and _storage(held.value) == storage:
+            if storage is not None and not held.constant and storage_of(held.value) == storage:
                 return self._view(tensor, held)
         return None
 
@@ -497,11 +497,6 @@ class Values:
 _NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 _MOST_SAID: Final = 8
 """The most numbers in a message."""
-
-
-def _storage(tensor: Tensor) -> int | None:
-    """What identifies the memory that a tensor has or would have; None for one that stands for a batch."""
-    return None if is_functorch_wrapped_tensor(tensor) else tensor.untyped_storage()._cdata
 
 
 def _version(tensor: Tensor) -> int:

@@ -233,6 +233,16 @@ def _sides(clues: Clues) -> list[Recipe]:
     return [Verbatim("torch.tensor([[4, 4], [4, 4]])"), Verbatim("torch.tensor([[4, 4]])"), *_grid(clues)]
 
 
+def _starts(_clues: Clues) -> list[Recipe]:
+    """Where each level begins in a row of all: as `_sides` has them."""
+    return [Verbatim("torch.tensor([0, 16])"), Verbatim("torch.tensor([0])")]
+
+
+def _valid(_clues: Clues) -> list[Recipe]:
+    """How much of each level is no padding, in both directions."""
+    return [TensorRecipe((BATCH, 2, 2), "ones"), TensorRecipe((BATCH, 1, 2), "ones")]
+
+
 def _device(_clues: Clues) -> list[Recipe]:
     return [Verbatim('torch.device("cpu")')]
 
@@ -251,7 +261,9 @@ NAME_RULES = tuple(
         (r"^dtype$", _dtype),
         (r"token_type|segment_ids|type_ids", _segments),
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?)$|_grid_thw$", _grid),
-        (r"^(spatial|patch|grid|feature|level)_(shapes|hws?)$", _sides),
+        (r"(^|_)(spatial|patch|grid|feature|level)_(shapes|hws?)$", _sides),
+        (r"(^|_)level_start_ind(ex|ices)$", _starts),
+        (r"(^|_)valid_ratios?$", _valid),
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
         (r"(^|_)(indices|indexes|tags)$|^index$|(?<!edge)(?<!batch)_index$", _indices),
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
