@@ -13,6 +13,10 @@ FEW: Final = ("2", "4")
 """How many parts a model has."""
 _SPACE: Final = re.compile(r"(?:\w+_)?(obs|observations?|states?|inputs?|act|actions?)_?spaces?")
 """What the spaces are called that an environment has, as those of gymnasium."""
+_OF_SPACES: Final = frozenset(
+    {"shape", "n", "low", "high", "dtype", "sample", "spaces", "nvec", "contains", "items", "values"}
+)
+"""What is read from those of environments; other spaces are those of functions."""
 _TELLING_APART: Final = re.compile(r"(\w+_)?(keys|names|labels|modalities)")
 """What texts are called by which things are told apart."""
 _LETTERS: Final = ("'a'", "'b'")
@@ -62,7 +66,7 @@ def spaces(name: str, fields: Collection[str]) -> list[str]:
         fields: What is read from it.
     """
     called = _SPACE.fullmatch(name)
-    if called is None:
+    if called is None or (fields and _OF_SPACES.isdisjoint(fields)):
         return []
     shapes = ("(4,)", "(64,)") if called[1].startswith("act") else ("(64,)", "(3, 64, 64)")
     boxes = [_box(each) for each in shapes]

@@ -36,6 +36,12 @@ class Several(nn.Module):
         self.parts = nn.ModuleDict(parts)
 
 
+class OfFunctions(nn.Module):
+    def __init__(self, input_space, output_space):
+        super().__init__()
+        self.fc = nn.Linear(input_space.dim, output_space.dim)
+
+
 class Limited(nn.Module):
     def __init__(self, limits):
         super().__init__()
@@ -177,3 +183,11 @@ def test_what_an_absent_function_gives_is_computed_with(tmp_path, monkeypatch):
         sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, StandIns)]
         for name in ("agent_file", "no_such_thing"):
             sys.modules.pop(name, None)
+
+
+def test_spaces_of_functions_are_none_of_environments():
+    scope = {"OfFunctions": OfFunctions, "SimpleNamespace": SimpleNamespace}
+    search = Search("OfFunctions", OfFunctions, scope, attempt)
+    expression, root = search.run()
+    assert (root.fc.in_features, root.fc.out_features) == (64, 64)
+    assert "Box" not in expression
