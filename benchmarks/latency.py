@@ -143,8 +143,7 @@ async def measure(opened: Opened, edits: int, typing: float) -> None:
             bare.took.clear()
             traced, whole = await session.edits(edits, bare)
         commented = await session.comments(edits)
-        idle = [await session.hover() for _ in range(50)]
-        busy = await session.hovers_while_tracing(100)
+        idle, busy = await session.hovers(50, 100)
         print(f"  models built                       {len(built):8}")
         print(f"  edit → diagnostics                 {spread(traced)}")
         print(f"  edit → whole report                {spread(whole)}")
@@ -198,23 +197,29 @@ class Session:
             took.append(time.perf_counter() - start)
         return took
 
+    async def hovers(self, idle: int, busy: int) -> tuple[list[float], list[float]]:
+        """Return what hovers over the first statement of `forward` took: at rest, and right after edits above it."""
+        above = "_hover = 1"
+        self.version += 1
+        self.client.change(self.uri, self.version, edited(self.text, self.at, above))
+        await whole_report(self.client, self.uri, self.version)
+        at_rest = [await self.hover() for _ in range(idle)]
+        while_tracing: list[float] = []
+        for number in range(busy):
+            self.version += 1
+            end = self.at[1] + len(above) + number
+            self.client.insert(self.uri, self.version, self.at[0] - 1, end, str(number % 10))
+            await asyncio.sleep(0.005)
+            while_tracing.append(await self.hover())
+        await self.client.diagnostics(self.uri, self.version, TIMEOUT)
+        return at_rest, while_tracing
+
     async def hover(self) -> float:
-        """Return what one hover took."""
+        """Return what one hover took over the statement below the one that is edited."""
         start = time.perf_counter()
-        place = {"line": self.at[0] - 1, "character": self.at[1] + 1}
+        place = {"line": self.at[0], "character": self.at[1]}
         await self.client.request("textDocument/hover", {"textDocument": {"uri": self.uri}, "position": place})
         return time.perf_counter() - start
-
-    async def hovers_while_tracing(self, count: int) -> list[float]:
-        """Return what hovers took right after edits."""
-        took: list[float] = []
-        for number in range(count):
-            self.version += 1
-            self.client.insert(self.uri, self.version, self.at[0] - 1, self.at[1], f"_hover = {number}; ")
-            await asyncio.sleep(0.005)
-            took.append(await self.hover())
-        await self.client.diagnostics(self.uri, self.version, TIMEOUT)
-        return took
 
     async def typing(self, seconds: float) -> str:
         """Type a character every 50 ms; return what that was like."""

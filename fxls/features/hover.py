@@ -12,7 +12,7 @@ from fxls.discovery.syntax import contains
 from fxls.features import markdown as md
 from fxls.features.branches import left_out
 from fxls.features.listing import cut, listing
-from fxls.features.places import PlacedProblem, Site, extent, sites_from, spans, target_reports
+from fxls.features.places import PlacedProblem, Places, Site, extent, target_reports
 from fxls.features.problems import Tally, problems_at, problems_by_model
 from fxls.features.values import values
 from fxls.features.wording import (
@@ -277,11 +277,11 @@ def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Spa
     if parameter is not None:
         return parameter
     point = _value_of_assignment(snapshot.index, point)
-    known = spans(snapshot)
-    smallest = min((span for span in known if contains(span, point)), key=extent, default=None)
+    places = Places.of(snapshot)
+    smallest = min((span for span in places.spans if contains(span, point)), key=extent, default=None)
     if smallest is None:
-        return left_out(snapshot, point, known)
-    found = list(sites_from(snapshot, known[smallest]))
+        return left_out(snapshot, point, places.spans)
+    found = places.at(smallest)
     direct = [site for site in found if site.innermost == smallest]
     text = _nodes(snapshot, direct) if direct else _inside(snapshot, found, smallest)
     return (text if snapshot.fresh else f"{text}  \n{_OLD}"), smallest

@@ -9,7 +9,7 @@ from typing import Final
 
 from fxls.discovery.ignores import end_of_joined, means
 from fxls.discovery.index import Ignore, IgnoredCode
-from fxls.features.places import PlacedProblem, sites
+from fxls.features.places import PlacedProblem, Places
 from fxls.rules import UNUSED_IGNORE, selects_something
 from fxls.snapshot import Snapshot
 from fxls.text.mapper import Mapper
@@ -119,7 +119,7 @@ def _knows_everything(snapshot: Snapshot) -> bool:
 
 def _ran(snapshot: Snapshot) -> list[tuple[int, int]]:
     """Return the first and last lines of the expressions that are known to have run."""
-    return list({(span.line, span.end_line) for site in sites(snapshot) for span in site.spans})
+    return list({(span.line, span.end_line) for site in Places.of(snapshot).sites for span in site.spans})
 
 
 def _mistake(

@@ -1,10 +1,12 @@
 """Which nodes and targets of a report lie where in the current text."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from fxls.snapshot import Snapshot
-from fxworker.wire import Location, NodeInfo, Origin, Problem, Span, TargetReport
+from fxworker.wire import NodeInfo, Problem, Span, TargetReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +37,44 @@ class PlacedProblem:
     found_here: bool = False
 
 
-def sites(snapshot: Snapshot) -> Iterator[Site]:
-    """Yield the nodes that come from expressions of this document; those that edits touched are left out."""
-    here = _Here(snapshot)
-    for target, node in _nodes(snapshot):
-        spans = here.spans(node.origin) if node.origin is not None else ()
-        if spans:
-            yield Site(target, node, spans)
+class Places:
+    """The nodes of a report that come from expressions of a document, those left out that edits touched.
 
-
-def spans(snapshot: Snapshot) -> dict[Span, list[Location]]:
-    """Return the expressions of this document that nodes come from, each with the places of the report that name it.
-
-    It is cheap beside `sites`: nodes that come from the same place share it.
+    Attributes:
+        sites: The nodes with their expressions, in the order of the report.
+        spans: The expressions. Equal ones are one object here and in the sites.
     """
-    frames = (frame for _, node in _nodes(snapshot) if node.origin is not None for frame in node.origin.frames)
-    found: dict[Span, list[Location]] = {}
-    for location in {id(frame.location): frame.location for frame in frames}.values():
-        span = snapshot.here(location)
-        if span is not None:
-            found.setdefault(span, []).append(location)
-    return found
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        nodes = [(target, node, node.origin) for target, node in _nodes(snapshot) if node.origin is not None]
+        # Places are shared and few beside the nodes.
+        locations = {id(frame.location): frame.location for _, _, origin in nodes for frame in origin.frames}
+        known: dict[Span, Span] = {}
+        here: dict[int, Span | None] = {}
+        for key, location in locations.items():
+            span = snapshot.here(location)
+            here[key] = known.setdefault(span, span) if span is not None else None
+        self.spans = known.keys()
+        self.sites: list[Site] = []
+        for target, node, origin in nodes:
+            spans = tuple([span for span in [here[id(frame.location)] for frame in origin.frames] if span is not None])
+            if spans:
+                self.sites.append(Site(target, node, spans))
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Places":
+        """Return those of a snapshot, which are found once."""
+        known = _KNOWN.get(snapshot)
+        if known is None:
+            known = _KNOWN[snapshot] = cls(snapshot)
+        return known
+
+    def at(self, span: Span) -> list[Site]:
+        """Return the nodes that come from one of the `spans`."""
+        return [site for site in self.sites if any(each is span for each in site.spans)]
 
 
-def sites_from(snapshot: Snapshot, locations: Iterable[Location]) -> Iterator[Site]:
-    """Yield the nodes that come from places of the report, which are told apart by identity."""
-    asked = {id(each) for each in locations}
-    here = _Here(snapshot)
-    for target, node in _nodes(snapshot):
-        if node.origin is not None and any(id(frame.location) in asked for frame in node.origin.frames):
-            yield Site(target, node, here.spans(node.origin))
+_KNOWN: Final[WeakKeyDictionary[Snapshot, Places]] = WeakKeyDictionary()
 
 
 def _nodes(snapshot: Snapshot) -> Iterator[tuple[TargetReport, NodeInfo]]:
@@ -90,26 +100,3 @@ def overlaps(one: Span, other: Span) -> bool:
         one.end_line,
         one.end_column,
     )
-
-
-class _Here:
-    """Maps the origins of a report to the document. They are shared and few beside the nodes, so answers are kept."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._origins: dict[int, tuple[Span, ...]] = {}
-        self._locations: dict[int, Span | None] = {}
-
-    def spans(self, origin: Origin) -> tuple[Span, ...]:
-        """Return the expressions of this document that an origin names, outermost first."""
-        known = self._origins.get(id(origin))
-        if known is None:
-            found = (self._span(frame.location) for frame in origin.frames)
-            known = self._origins[id(origin)] = tuple(span for span in found if span is not None)
-        return known
-
-    def _span(self, location: Location) -> Span | None:
-        key = id(location)
-        if key not in self._locations:
-            self._locations[key] = self._snapshot.here(location)
-        return self._locations[key]

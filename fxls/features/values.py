@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from fxls.features.places import Site, sites
+from fxls.features.places import Places, Site
 from fxls.snapshot import Snapshot
 from fxworker.wire import NodeInfo, Span
 
@@ -22,7 +22,7 @@ def values(snapshot: Snapshot, wanted: Container[Span]) -> dict[Span, list[NodeI
     """Return, for each wanted expression that made nodes, those that its values are, in the order of its runs."""
     regions: dict[Span, list[list[Site]]] = {}
     last: dict[Span, int] = {}
-    for position, site in enumerate(sites(snapshot)):
+    for position, site in enumerate(Places.of(snapshot).sites):
         for span in dict.fromkeys(site.spans):
             if span not in wanted:
                 continue

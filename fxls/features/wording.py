@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -107,6 +108,7 @@ def generalised(names: Sequence[str]) -> str:
     return names[0] if len(set(names)) == 1 else pattern(names[0])
 
 
+@lru_cache(4096)
 def pattern(name: str) -> str:
     """Return a name without the numbers that tell equal parts of a model apart: `blocks.*.fc1`, `relu`."""
     return _COPY.sub("", _NUMBER.sub("*", name))
