@@ -15,7 +15,8 @@ import inspect
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial  # Not by its module's name, which a tracer may have wrapped.
 from types import FunctionType, ModuleType
 from typing import Any, Final, cast
@@ -336,10 +337,7 @@ class Tracer(ModuleCalls):
         """
         token = running_tracer.set(self)
         try:
-            with Patches() as self._patches:
-                theirs = sys.modules.get("torch.fx._symbolic_trace")
-                if theirs is not None:
-                    self._patches.attribute(theirs, "_is_fx_tracing_flag", lambda _: True)
+            with Patches() as self._patches, _known_to_torch(self._patches):
                 self._trace(self._enter_root(root), isinstance(root, nn.Module), concrete_args)
             self.submodule_paths = None
         except RuntimeError as error:
@@ -504,6 +502,23 @@ _METHODS: Final = {name: getattr(Tracer, name) for name in (*_RECORDING, "getatt
 
 
 @functools.lru_cache(maxsize=64)
+@contextmanager
+def _known_to_torch(patches: Patches) -> Generator[None]:
+    """Tell torch for a while that a trace runs, as its own tracer does: by a flag, from 2.14 on by one per thread."""
+    theirs: Any = sys.modules.get("torch.fx._symbolic_trace")
+    if not hasattr(theirs, "_set_is_fx_tracing"):
+        if theirs is not None:
+            patches.attribute(theirs, "_is_fx_tracing_flag", lambda _: True)
+        yield
+        return
+    before = theirs._get_is_fx_tracing()
+    theirs._set_is_fx_tracing(True)
+    try:
+        yield
+    finally:
+        theirs._set_is_fx_tracing(before)
+
+
 def _takes_factory(create_proxy: Callable[..., Any]) -> bool:
     return "proxy_factory_fn" in inspect.signature(create_proxy).parameters
 
