@@ -160,8 +160,15 @@ class Finder:
             return None
 
     def _searched(self, graph: Graph) -> Arguments | None:
-        self.found = found = infer_inputs(self._sources.root, graph, budget_s=_SECONDS)
+        root = self._sources.root
+        found = infer_inputs(root, graph, budget_s=_SECONDS)
         self.in_vain = not found.usable
+        left_out = _used_by_default(graph) - found.recipes.keys() if found.usable else frozenset[str]()
+        if left_out:
+            # A symbolic input is never None, so what has been asked is whether there is one: it is given, too.
+            fuller = infer_inputs(root, graph, budget_s=_SECONDS / 2, wanted=left_out)
+            found = fuller if fuller.usable and left_out <= fuller.recipes.keys() else found
+        self.found = found
         return (found.args, found.kwargs) if found.usable else None
 
     def _made(self, expression: str) -> Arguments | None:
@@ -322,6 +329,12 @@ def _is_of_kinds(failure: ShapeFailure) -> bool:
     used = failure.node.all_input_nodes
     computed = bool(used) and all(each.op not in {"placeholder", "get_attr"} for each in used)
     return computed and isinstance(failure.error, TypeError) and not failure.needs_data
+
+
+def _used_by_default(graph: Graph) -> frozenset[str]:
+    """Return the inputs that a graph computes with, and in whose place a call without them has None."""
+    optional = (node for node in graph.nodes if node.op == "placeholder" and node.users and node.args[:1] == (None,))
+    return frozenset(str(node.target) for node in optional)
 
 
 def _absent_behind(module: GraphModule, values: Sequence[Any], report: ShapeReport) -> frozenset[str]:

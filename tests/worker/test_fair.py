@@ -94,6 +94,11 @@ MASKED = """class Net(nn.Module):
         return scores.softmax(-1) @ v
 """
 
+MASKED_BEFORE = MASKED.replace(
+    "        return scores",
+    "        if scores.shape[1] > 8:\n            scores = scores[:, :8]\n        return scores",
+)
+
 MASKED_LATE = MASKED.replace(
     "        if mask", "        if scores.max() > 10:\n            scores = scores / 2\n        if mask"
 )
@@ -177,6 +182,12 @@ def test_an_optional_input_that_the_graph_needs_behind_a_question_for_data_is_fe
     net = of(trace(MASKED_LATE), "Net")
     assert net.inputs.expression == "torch.randn(2, 8), torch.ones(2, 2, dtype=torch.bool)"
     assert all(node.tensor is not None for node in net.nodes if node.name in {"masked_fill", "softmax", "matmul_1"})
+
+
+def test_what_follows_from_an_optional_input_is_decided(trace):
+    net = of(trace(MASKED_BEFORE), "Net")
+    assert net.inputs.expression == "torch.randn(2, 8), torch.ones(2, 2, dtype=torch.bool)"
+    assert [(each.code, each.value, each.severity) for each in net.problems] == [("FX001", "False", "warning")]
 
 
 def test_a_number_is_called_by_what_it_counts_and_by_which_part_has_it(trace):
