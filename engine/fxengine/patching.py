@@ -157,7 +157,9 @@ class Patches:
         """Replace `owner.name`, a class's or a module's, by what `make` returns for the present value."""
         with _PLACES.lock:
             if not self._joins(owner, name):
-                original = getattr(owner, name)
+                # What binds to the class that is asked for it is put back as it stands in its own.
+                is_own = isinstance(owner, type) and name in vars(owner)
+                original = vars(owner)[name] if is_own else getattr(owner, name)
                 self._fill(_Place(owner, name, original), make(original))
 
     def code(self, function: FunctionType, code: CodeType) -> None:

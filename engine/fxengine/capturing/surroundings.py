@@ -61,8 +61,11 @@ def patch_surroundings(patches: Patches, *, compiling: bool) -> None:
     patches.attribute(_VMAP_API, "vmap_impl", _vmap)
     for function, shapes in _leaf_functions().items():
         patches.code(function, _leaf_code(function, _leaf, shapes))
-    apply: Any = vars(torch.autograd.Function)["apply"].__func__
-    patches.code(apply, _leaf_code(apply, _applied))
+    apply: Any = vars(torch.autograd.Function)["apply"]
+    if isinstance(apply, classmethod):
+        patches.code(apply.__func__, _leaf_code(apply.__func__, _applied))
+    else:  # Later versions of torch have it in C.
+        patches.attribute(torch.autograd.Function, "apply", _applying)
 
 
 def _leaf_functions() -> dict[FunctionType, Callable[..., Any] | None]:
@@ -101,6 +104,18 @@ def _applied(_function: Any, original: Any, _shapes: Any, args: Any, kwargs: Any
     if not recording.is_symbolic(given, kwargs):
         return original(*args, **kwargs)
     return recording.call_object(cls, original, given, kwargs, "apply")
+
+
+def _applying(descriptor: Any) -> Any:
+    """A class method in place of one in C."""
+
+    def original(cls: type, *args: Any, **kwargs: Any) -> Any:
+        return descriptor.__get__(None, cls)(*args, **kwargs)
+
+    def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
+        return _applied(None, original, None, (cls, *args), kwargs)
+
+    return classmethod(apply)
 
 
 def _stand_in(*args: Any, **kwargs: Any) -> Any:
