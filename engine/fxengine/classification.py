@@ -40,7 +40,7 @@ from fxengine.syntax import (
 )
 from fxengine.wrapping import find_proxy
 
-_MENTIONS_PROXY: Final = re.compile(r"\b\w*Proxy\b|(?:'|not |type |got \(?|proxy\.)Attribute\b")
+_MENTIONS_PROXY: Final = re.compile(r"\b\w*Proxy\b|(?:'|not |type |got \(?)Attribute\b")
 _WANTS_NUMBER: Final = re.compile(
     r"cannot be interpreted as an integer|^(?:int|float|complex)\(\) .*argument must be|must be real number"
     r"|indices must be integers|real number is required|doesn't define __\w+__ method|unsupported format string"
