@@ -427,7 +427,7 @@ class TargetReport:
     returned: tuple[Returned, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TraceReport:
     """The one answer to a `TraceRequest`. `digest` names the text that it was computed from.
 

@@ -282,7 +282,8 @@ def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Spa
     if smallest is None:
         return left_out(snapshot, point, places.spans)
     found = places.at(smallest)
-    direct = [site for site in found if site.innermost == smallest]
+    before = places.before(smallest)
+    direct = [site for site in found if site.innermost == before]
     text = _nodes(snapshot, direct) if direct else _inside(snapshot, found, smallest)
     return (text if snapshot.fresh else f"{text}  \n{_OLD}"), smallest
 
@@ -307,7 +308,7 @@ def _parameter_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Span
             report = reports[each.qualname]
             for node in report.nodes:
                 if node.op == "placeholder" and node.target.lstrip("*") == parameter.name:
-                    return _node([Site(report, node, (parameter.span,))], snapshot), parameter.span
+                    return _node([Site(report, node, parameter.span)], snapshot), parameter.span
     return None
 
 

@@ -119,7 +119,7 @@ def _knows_everything(snapshot: Snapshot) -> bool:
 
 def _ran(snapshot: Snapshot) -> list[tuple[int, int]]:
     """Return the first and last lines of the expressions that are known to have run."""
-    return list({(span.line, span.end_line) for site in Places.of(snapshot).sites for span in site.spans})
+    return list({(span.line, span.end_line) for span in Places.of(snapshot).spans})
 
 
 def _mistake(

@@ -1,26 +1,25 @@
 """Which nodes and targets of a report lie where in the current text."""
 
-from collections.abc import Iterator
+from collections.abc import KeysView
 from dataclasses import dataclass
 from typing import Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 from fxls.snapshot import Snapshot
-from fxworker.wire import NodeInfo, Problem, Span, TargetReport
+from fxworker.wire import NodeInfo, Problem, Span, TargetReport, TraceReport
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A node and the expressions of this document that it comes from, outermost call first."""
+    """A node that comes from expressions of the document, `number` among them, and the one that made it.
+
+    The span of that expression is in the text that the report is of.
+    """
 
     target: TargetReport
     node: NodeInfo
-    spans: tuple[Span, ...]
-
-    @property
-    def innermost(self) -> Span:
-        """The expression that made the node."""
-        return self.spans[-1]
+    innermost: Span
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +36,82 @@ class PlacedProblem:
     found_here: bool = False
 
 
-class Places:
-    """The nodes of a report that come from expressions of a document, those left out that edits touched.
+class Sites:
+    """The nodes of a report by the expressions of its document that they come from, in the text that it is of.
 
     Attributes:
-        sites: The nodes with their expressions, in the order of the report.
-        spans: The expressions. Equal ones are one object here and in the sites.
+        at: The expressions, each with its nodes in the order of the report.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        nodes = [(target, node, node.origin) for target, node in _nodes(snapshot) if node.origin is not None]
+    def __init__(self, report: TraceReport) -> None:
+        self.at: dict[Span, list[Site]] = {}
         # Places are shared and few beside the nodes.
-        locations = {id(frame.location): frame.location for _, _, origin in nodes for frame in origin.frames}
-        known: dict[Span, Span] = {}
-        here: dict[int, Span | None] = {}
-        for key, location in locations.items():
-            span = snapshot.here(location)
-            here[key] = known.setdefault(span, span) if span is not None else None
-        self.spans = known.keys()
-        self.sites: list[Site] = []
-        for target, node, origin in nodes:
-            spans = tuple([span for span in [here[id(frame.location)] for frame in origin.frames] if span is not None])
-            if spans:
-                self.sites.append(Site(target, node, spans))
+        known: dict[int, list[Site] | None] = {}
+        number = 0
+        for target in report.targets:
+            for node in target.nodes:
+                innermost: Span | None = None
+                found: list[list[Site]] = []
+                for frame in node.origin.frames if node.origin is not None else ():
+                    location = frame.location
+                    made = known.get(id(location), _UNKNOWN)
+                    if made is _UNKNOWN:
+                        here = location.path == report.path
+                        made = known[id(location)] = self.at.setdefault(location.span, []) if here else None
+                    if made is not None:
+                        innermost = location.span
+                        found.append(made)
+                if innermost is None:
+                    continue
+                site = Site(target, node, innermost, number)
+                number += 1
+                for made in found:
+                    if not made or made[-1] is not site:
+                        made.append(site)
+
+    @classmethod
+    def of(cls, report: TraceReport) -> "Sites":
+        """Return those of a report, which are found once."""
+        known = _OF_REPORTS.get(id(report))
+        if known is None:
+            known = _OF_REPORTS[id(report)] = cls(report)
+            finalize(report, _OF_REPORTS.pop, id(report)).atexit = False
+        return known
+
+
+class Places:
+    """Where the expressions that nodes come from are in the current text; those that edits touched are nowhere."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.sites: Final = Sites.of(snapshot.report) if snapshot.report is not None else None
+        expressions = self.sites.at if self.sites is not None else ()
+        self._before: Final = {now: span for span in expressions if (now := snapshot.located(span)) is not None}
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Places":
         """Return those of a snapshot, which are found once."""
-        known = _KNOWN.get(snapshot)
+        known = _OF_SNAPSHOTS.get(snapshot)
         if known is None:
-            known = _KNOWN[snapshot] = cls(snapshot)
+            known = _OF_SNAPSHOTS[snapshot] = cls(snapshot)
         return known
+
+    @property
+    def spans(self) -> KeysView[Span]:
+        """The expressions."""
+        return self._before.keys()
+
+    def before(self, span: Span) -> Span:
+        """Return where one of the `spans` lies in the text that the report is of."""
+        return self._before[span]
 
     def at(self, span: Span) -> list[Site]:
         """Return the nodes that come from one of the `spans`."""
-        return [site for site in self.sites if any(each is span for each in site.spans)]
+        return self.sites.at[self._before[span]] if self.sites is not None else []
 
 
-_KNOWN: Final[WeakKeyDictionary[Snapshot, Places]] = WeakKeyDictionary()
-
-
-def _nodes(snapshot: Snapshot) -> Iterator[tuple[TargetReport, NodeInfo]]:
-    for target in snapshot.report.targets if snapshot.report is not None else ():
-        for node in target.nodes:
-            yield target, node
+_UNKNOWN: Final[list[Site]] = []
+_OF_REPORTS: Final[dict[int, Sites]] = {}
+_OF_SNAPSHOTS: Final[WeakKeyDictionary[Snapshot, Places]] = WeakKeyDictionary()
 
 
 def target_reports(snapshot: Snapshot) -> dict[str, TargetReport]:

@@ -6,11 +6,12 @@ that leaves a doubt, nothing is said: no shape is better than a wrong one.
 """
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
+from weakref import WeakKeyDictionary
 
-from fxls.features.places import Places, Site
+from fxls.features.places import Places, Site, Sites
 from fxls.snapshot import Snapshot
 from fxworker.wire import NodeInfo, Span
 
@@ -18,29 +19,42 @@ _OWN_MODULE: Final = re.compile(r"self((?:\.\w+)+)\(")
 _OTHER_CALL: Final = re.compile(r"self(?:\.\w+)+\[|\w+\(|\w+\[")
 
 
-def values(snapshot: Snapshot, wanted: Container[Span]) -> dict[Span, list[NodeInfo]]:
+def values(snapshot: Snapshot, wanted: Iterable[Span]) -> dict[Span, list[NodeInfo]]:
     """Return, for each wanted expression that made nodes, those that its values are, in the order of its runs."""
-    regions: dict[Span, list[list[Site]]] = {}
-    last: dict[Span, int] = {}
-    for position, site in enumerate(Places.of(snapshot).sites):
-        for span in dict.fromkeys(site.spans):
-            if span not in wanted:
-                continue
-            known = regions.setdefault(span, [])
-            if last.get(span) == position - 1 and known[-1][0].target is site.target:
-                known[-1].append(site)
-            else:
-                known.append([site])
-            last[span] = position
-    return {
-        span: [
-            node
-            for region in found
-            for run in _runs(snapshot.mapper.source(span), region)
-            if (node := _value(run, span)) is not None
-        ]
-        for span, found in regions.items()
-    }
+    places = Places.of(snapshot)
+    if places.sites is None:
+        return {}
+    known = _KNOWN.setdefault(places.sites, {})
+    found: dict[Span, list[NodeInfo]] = {}
+    for span in wanted:
+        if span not in places.spans:
+            continue
+        before = places.before(span)
+        if before not in known:
+            # No edit touched it: its source is that of the report's text.
+            known[before] = _values(snapshot.mapper.source(span), before, places.at(span))
+        found[span] = known[before]
+    return found
+
+
+_KNOWN: Final[WeakKeyDictionary[Sites, dict[Span, list[NodeInfo]]]] = WeakKeyDictionary()
+
+
+def _values(source: str, span: Span, found: Sequence[Site]) -> list[NodeInfo]:
+    runs = (run for region in _regions(found) for run in _runs(source, region))
+    return [node for run in runs if (node := _value(run, span)) is not None]
+
+
+def _regions(found: Sequence[Site]) -> Iterator[list[Site]]:
+    """Yield the nodes of an expression that no other expression's nodes lie between."""
+    region: list[Site] = []
+    for site in found:
+        if region and (site.number != region[-1].number + 1 or site.target is not region[-1].target):
+            yield region
+            region = []
+        region.append(site)
+    if region:
+        yield region
 
 
 def _runs(source: str, region: list[Site]) -> Iterator[list[Site]]:

@@ -113,6 +113,9 @@ class Mapper:
 
     def source(self, span: Span) -> str:
         """Return the text of a span, its line ends as they are."""
+        if span.line == span.end_line:
+            first, last = self.code_point(span.line, span.column), self.code_point(span.line, span.end_column)
+            return self.line(span.line)[first - 1 : last - 1]
         return self.text[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
 
     def _row(self, line: int) -> tuple[int, str]:
