@@ -17,7 +17,7 @@ from fxls.snapshot import Snapshot
 from fxls.text.edits import Carry, Change, apply_changes
 from fxls.text.mapper import Mapper
 from fxls.text.uris import names_file, to_path
-from fxls.trivia import Layout, layout_changes
+from fxls.trivia import Layout
 from fxworker.wire import (
     LATER,
     EnvironmentReport,
@@ -110,18 +110,17 @@ class Document:
 
     def change(self, version: int | None, events: Sequence[lsp.TextDocumentContentChangeEvent]) -> Effect:
         """Apply the client's edits."""
-        text, changes = apply_changes(self.text, events, self._encoding, self.mapper)
+        old, (self.mapper, changes) = self.mapper, apply_changes(self.mapper, events)
         self.version = version
-        if text == self.text:
+        if self.mapper.text == self.text:
             return Effect.NONE
-        old, self.text = self.mapper, text
-        self.digest = digest(text)
-        self.mapper = Mapper(text, self._encoding)
-        is_layout = self._found.parsed and not self._failed and self._layout.same_code(old, self.mapper)
-        self._move(layout_changes(old, self.mapper) if is_layout else changes)
-        if is_layout:
-            if mentions(old.text) != mentions(text):
-                self._take(with_ignores(self.index, text))
+        self.text = self.mapper.text
+        self.digest = digest(self.text)
+        layout = self._layout.changes(old, self.mapper) if self._found.parsed and not self._failed else None
+        self._move(changes if layout is None else layout)
+        if layout is not None:
+            if any(mentions(old.source(each.span)) or mentions(each.text) for each in layout):
+                self._take(with_ignores(self.index, self.text))
             return Effect.LAYOUT
         self._layout = Layout()
         self.current = False

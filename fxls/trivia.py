@@ -25,41 +25,33 @@ class Layout:
     def __init__(self) -> None:
         self._strings: list[tuple[int, int]] | None = None
 
-    def same_code(self, old: Mapper, new: Mapper) -> bool:
-        """Whether two texts, the first of which parses, differ in comments, blank lines and trailing space alone.
+    def changes(self, old: Mapper, new: Mapper) -> tuple[Change, ...] | None:
+        """Return the changes between two texts that differ in comments, blank lines and trailing space alone.
 
-        Comments that say how a model is built or fed count as code.
+        Comments that say how a model is built or fed count as code. The changes touch nothing of the code, the last one
+        comes first: an editor may send the whole text for them, or all from the first to the last.
 
         Args:
-            old: The text that this knows, or the first one that it is asked about.
-            new: The text that it knows from now on, if the answer is yes.
+            old: A text that parses: the one that this knows, or the first one that it is asked about.
+            new: The text that it knows from now on, unless the answer is None: that other code may have changed.
         """
         first, old_last, new_last = _changed(old, new)
         before, after = old.lines(first, old_last), new.lines(first, new_last)
         if _beside_directive(old, first, old_last) or _is_joined(old, first):
-            return False
+            return None
         old_code, new_code = _code(before), _code(after)
         if old_code is None or old_code != new_code:
-            return False
+            return None
         if self._strings is None:
             self._strings = list(_long_strings(old))
         if any(begin <= old_last and end >= first for begin, end in self._strings):
-            return False
+            return None
         grown = new_last - old_last
         self._strings = [
             (begin + grown, end + grown) if begin > old_last else (begin, end) for begin, end in self._strings
         ]
-        return True
-
-
-def layout_changes(old: Mapper, new: Mapper) -> tuple[Change, ...]:
-    """Return the changes between two texts of the same code, which touch nothing of that; the last one comes first.
-
-    An editor may send the whole text for it, or all from the first change to the last, or change the line ends.
-    """
-    first, old_last, new_last = _changed(old, new)
-    gaps = zip(_gaps(old, first, old_last), _gaps(new, first, new_last), strict=True)
-    return tuple(change for before, after in gaps if (change := _change(old, before, new, after)))[::-1]
+        gaps = zip(_gaps(old, first, old_last), _gaps(new, first, new_last), strict=True)
+        return tuple(change for before, after in gaps if (change := _change(old, before, new, after)))[::-1]
 
 
 def _gaps(mapper: Mapper, first: int, last: int) -> Iterator[Span]:

@@ -35,27 +35,22 @@ class Change:
 
 
 def apply_changes(
-    text: str,
-    changes: Iterable[lsp.TextDocumentContentChangeEvent],
-    encoding: str = "utf-16",
-    mapper: Mapper | None = None,
-) -> tuple[str, tuple[Change, ...]]:
-    """Return the edited text and its changes in CPython's coordinates, each relative to the text before it.
+    mapper: Mapper, changes: Iterable[lsp.TextDocumentContentChangeEvent]
+) -> tuple[Mapper, tuple[Change, ...]]:
+    """Return the mapper of the edited text, and the changes in CPython's coordinates, each relative to the text before.
 
     A change without a range replaces the whole text; the lines that stay the same at both ends are no part of it.
-    Who has the `mapper` of the text spares it to be made again.
     """
     applied: list[Change] = []
     for event in changes:
         if isinstance(event, lsp.TextDocumentContentChangeWholeDocument):
-            new, change = event.text, difference(text, event.text)
+            old, mapper = mapper, Mapper(event.text, mapper.encoding)
+            change = difference(old.text, mapper.text)
         else:
-            known = mapper if mapper is not None and mapper.text is text else Mapper(text, encoding)
-            new, change = _applied(known, event)
-        text = new
+            mapper, change = _applied(mapper, event)
         if change is not None:
             applied.append(change)
-    return text, tuple(applied)
+    return mapper, tuple(applied)
 
 
 def difference(old: str, new: str) -> Change | None:
@@ -71,16 +66,16 @@ def difference(old: str, new: str) -> Change | None:
     return Change(span, "".join(after[head : len(after) - tail]), at_line_end=mapper.line(span.line) == "")
 
 
-def _applied(mapper: Mapper, event: lsp.TextDocumentContentChangePartial) -> tuple[str, Change | None]:
-    """Return the text after one incremental change of that of a mapper, and that change."""
-    text = mapper.text
+def _applied(mapper: Mapper, event: lsp.TextDocumentContentChangePartial) -> tuple[Mapper, Change | None]:
+    """Return the mapper of the text after one incremental change of another mapper's, and that change."""
     span = mapper.span(event.range)
-    start, end = mapper.offset(span.line, span.column), mapper.offset(span.end_line, span.end_column)
-    new = text[:start] + event.text + text[end:]
-    joined = (new[start - 1 : start + 1], new[start + len(event.text) - 1 : start + len(event.text) + 1])
-    if "\r\n" in joined:
-        # A lone carriage return and a line feed became one line end: the lines around do not count as they did.
-        return new, difference(text, new)
+    new = mapper.edited(span, event.text)
+    if "\r" in new.text:
+        start = mapper.offset(span.line, span.column)
+        joined = (new.text[at - 1 : at + 1] for at in (start, start + len(event.text)))
+        if "\r\n" in joined:
+            # A lone carriage return and a line feed became one line end: the lines around do not count as they did.
+            return new, difference(mapper.text, new.text)
     at_line_end = mapper.position(span.line, span.column) == mapper.end_of_line(span.line)
     return new, Change(span, event.text, at_line_end)
 

@@ -31,11 +31,23 @@ class Mapper:
 
     __slots__ = ("_lines", "_starts", "encoding", "text")
 
-    def __init__(self, text: str, encoding: str = "utf-16") -> None:
+    def __init__(self, text: str, encoding: str = "utf-16", lines: list[str] | None = None) -> None:
         self.text: Final = text
         self.encoding: Final = str(getattr(encoding, "value", encoding))
-        self._lines: Final = _LINE_END.split(text) if "\r" in text else text.split("\n")
+        if lines is None:
+            lines = _LINE_END.split(text) if "\r" in text else text.split("\n")
+        self._lines: Final = lines
         self._starts: list[int] | None = None
+
+    def edited(self, span: Span, text: str) -> "Mapper":
+        """Return the coordinates of this text with another one in the place of a span."""
+        if "\r" in self.text or "\r" in text:
+            start, end = self.offset(span.line, span.column), self.offset(span.end_line, span.end_column)
+            return Mapper(self.text[:start] + text + self.text[end:], self.encoding)
+        before = self.line(span.line)[: self.code_point(span.line, span.column) - 1]
+        after = self.line(span.end_line)[self.code_point(span.end_line, span.end_column) - 1 :]
+        lines = [*self._lines[: span.line - 1], *(before + text + after).split("\n"), *self._lines[span.end_line :]]
+        return Mapper("\n".join(lines), self.encoding, lines)
 
     @property
     def line_count(self) -> int:

@@ -404,11 +404,11 @@ def test_an_index_is_carried_to_an_edited_text():
     mapper = Mapper(text)
     start = text.index("return x")
     edited, changes = apply_changes(
-        text, [partial(mapper, 0, 0, "\n\n"), partial(Mapper("\n\n" + text), start + 2, start + 8, "retur")]
+        mapper, [partial(mapper, 0, 0, "\n\n"), partial(Mapper("\n\n" + text), start + 2, start + 8, "retur")]
     )
     carried = index.carried(Carry().then(changes))
     assert carried.targets[0].name.line == index.targets[0].name.line + 2
-    assert Mapper(edited).source(carried.targets[0].name) == "Net"
+    assert edited.source(carried.targets[0].name) == "Net"
     assert [each.name_span.line for each in carried.classes] == [each.name_span.line + 2 for each in index.classes]
     assert len(carried.assignments) == len(index.assignments) - 1
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fxls.text.edits import Carry
 from fxls.text.mapper import Mapper
-from fxls.trivia import Layout, layout_changes
+from fxls.trivia import Layout
 from fxworker.wire import Span
 
 SAME = [
@@ -46,7 +46,7 @@ OTHER = [
 
 
 def same_code(old, new):
-    return Layout().same_code(old, new)
+    return Layout().changes(old, new) is not None
 
 
 @pytest.mark.parametrize(("old", "new"), SAME)
@@ -127,7 +127,7 @@ def test_what_is_known_of_one_text_is_moved_to_the_next(lines, edits):
             ast.parse(old)
         except SyntaxError:
             return
-        if not layout.same_code(Mapper(old), Mapper(new)):
+        if layout.changes(Mapper(old), Mapper(new)) is None:
             assert not same_code(Mapper(old), Mapper(new))
             layout = Layout()
         else:
@@ -163,6 +163,7 @@ def test_all_code_is_found_again_wherever_the_layout_changed(lines, edits, end, 
         ast.parse(old)
     except SyntaxError:
         return
-    if same_code(Mapper(old), Mapper(new)):
-        carry = Carry.identity().then(layout_changes(Mapper(old), Mapper(new)))
+    changes = Layout().changes(Mapper(old), Mapper(new))
+    if changes is not None:
+        carry = Carry.identity().then(changes)
         assert [carry.span(each) for each in spans(old)] == spans(new)

@@ -8,7 +8,7 @@ from fxls.text.edits import Carry, Change, apply_changes, difference
 from fxls.text.mapper import Mapper
 from fxworker.wire import Span
 
-TEXTS = st.text(alphabet="ab é\U0001f600\t\n\r", max_size=40)
+TEXTS = st.text(alphabet="ab é\U0001f600\t\n\r", max_size=40) | st.text(alphabet="ab é\U0001f600\n", max_size=40)
 ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
 
 
@@ -17,12 +17,21 @@ def partial(mapper: Mapper, start: int, end: int, text: str) -> lsp.TextDocument
     return lsp.TextDocumentContentChangePartial(lsp.Range(mapper.position(*first), mapper.position(*last)), text)
 
 
+def edit(text: str, events, encoding: str = "utf-16") -> tuple[str, tuple[Change, ...]]:
+    """The text after changes, and the changes; its mapper is as one that is made of it."""
+    mapper, changes = apply_changes(Mapper(text, encoding), events)
+    new = Mapper(mapper.text, encoding)
+    assert mapper.encoding == new.encoding
+    assert mapper.lines(1, mapper.line_count) == new.lines(1, new.line_count)
+    return mapper.text, changes
+
+
 def edited(text: str, *edits: tuple[str, str]) -> tuple[str, Carry]:
     """Replace the first occurrence of each old piece by the new one."""
     carry = Carry.identity()
     for old, new in edits:
         start = text.index(old)
-        text, changes = apply_changes(text, [partial(Mapper(text), start, start + len(old), new)])
+        text, changes = edit(text, [partial(Mapper(text), start, start + len(old), new)])
         carry = carry.then(changes)
     return text, carry
 
@@ -58,7 +67,7 @@ def test_a_carried_span_holds_the_same_characters(sequence, start, length):
         here = Mapper(current, encoding)
         first = here.offset(*here.at_offset(at))
         last = max(first, here.offset(*here.at_offset(at + count)))
-        current, changes = apply_changes(current, [partial(here, first, last, inserted)], encoding)
+        current, changes = edit(current, [partial(here, first, last, inserted)], encoding)
         identities[first:last] = [(-1, character) for character in inserted]
         carry = carry.then(changes)
         assert "".join(character for _, character in identities) == current
@@ -81,7 +90,7 @@ def test_replacements_stay_ordered_and_apart(sequence):
     for at, count, inserted in steps:
         here = Mapper(current, encoding)
         first, last = sorted((here.offset(*here.at_offset(at)), here.offset(*here.at_offset(at + count))))
-        current, changes = apply_changes(current, [partial(here, first, last, inserted)], encoding)
+        current, changes = edit(current, [partial(here, first, last, inserted)], encoding)
         carry = carry.then(changes)
     for one, next_ in zip(carry.replacements, carry.replacements[1:], strict=False):
         assert one.old_start <= one.old_end < next_.old_start
@@ -116,27 +125,27 @@ def test_a_character_that_joins_an_expression_touches_it():
     old = "if x:\n"
     assert edited(old, ("x:", "x.y:"))[1].span(span_of(old, "x")) is None
     mapper = Mapper(old)
-    _, changes = apply_changes(old, [partial(mapper, 4, 4, "y")])
+    _, changes = edit(old, [partial(mapper, 4, 4, "y")])
     assert Carry().then(changes).span(span_of(old, "x")) is None
-    _, changes = apply_changes(old, [partial(mapper, 3, 3, "y")])
+    _, changes = edit(old, [partial(mapper, 3, 3, "y")])
     assert Carry().then(changes).span(span_of(old, "x")) is None
 
 
 def test_a_space_beside_an_expression_does_not_touch_it():
     old = "if x:\n"
     mapper = Mapper(old)
-    _, changes = apply_changes(old, [partial(mapper, 3, 3, " ")])
+    _, changes = edit(old, [partial(mapper, 3, 3, " ")])
     assert Carry().then(changes).span(span_of(old, "x")) == Span(1, 4, 1, 5)
-    _, changes = apply_changes(old, [partial(mapper, 4, 4, " > 1")])
+    _, changes = edit(old, [partial(mapper, 4, 4, " > 1")])
     assert Carry().then(changes).span(span_of(old, "x")) == Span(1, 3, 1, 4)
 
 
 def test_what_is_typed_and_deleted_again_leaves_nothing():
     old = "if x:\n    y\n"
     carry = Carry.identity()
-    text, changes = apply_changes(old, [partial(Mapper(old), 2, 2, "z")])
+    text, changes = edit(old, [partial(Mapper(old), 2, 2, "z")])
     carry = carry.then(changes)
-    text, changes = apply_changes(text, [partial(Mapper(text), 2, 3, "")])
+    text, changes = edit(text, [partial(Mapper(text), 2, 3, "")])
     assert text == old
     assert carry.then(changes) == Carry.identity()
 
@@ -144,7 +153,7 @@ def test_what_is_typed_and_deleted_again_leaves_nothing():
 def test_typing_in_one_place_is_one_replacement():
     text, carry = "if x:\n    y\n", Carry.identity()
     for index, character in enumerate("# a long comment"):
-        text, changes = apply_changes(text, [partial(Mapper(text), 5 + index, 5 + index, character)])
+        text, changes = edit(text, [partial(Mapper(text), 5 + index, 5 + index, character)])
         carry = carry.then(changes)
     assert text == "if x:# a long comment\n    y\n"
     assert len(carry.replacements) == 1
@@ -155,17 +164,17 @@ def test_lines_move_and_are_touched():
     new, carry = edited(old, ("one", "zero\none"), ("two", "two\n\n"))
     assert new == "zero\none\ntwo\n\n\nthree\n"
     assert carry.line(3) == 6
-    _, changes = apply_changes(old, [partial(Mapper(old), 7, 7, "\n")])
+    _, changes = edit(old, [partial(Mapper(old), 7, 7, "\n")])
     assert [Carry().then(changes).line(number) for number in (1, 2, 3)] == [1, 2, 4]
-    _, changes = apply_changes(old, [partial(Mapper(old), 7, 8, "")])
+    _, changes = edit(old, [partial(Mapper(old), 7, 8, "")])
     assert [Carry().then(changes).line(number) for number in (1, 2, 3)] == [1, None, None]
-    _, changes = apply_changes(old, [partial(Mapper(old), 5, 5, "\n")])
+    _, changes = edit(old, [partial(Mapper(old), 5, 5, "\n")])
     assert [Carry().then(changes).line(number) for number in (1, 2, 3)] == [1, None, 4]
 
 
 def test_a_whole_new_text_keeps_what_did_not_change():
     old = "a\nb\nc\n"
-    new, changes = apply_changes(old, [lsp.TextDocumentContentChangeWholeDocument("a\nx\ny\nc\n")])
+    new, changes = edit(old, [lsp.TextDocumentContentChangeWholeDocument("a\nx\ny\nc\n")])
     assert new == "a\nx\ny\nc\n"
     assert changes == (Change(Span(2, 0, 3, 0), "x\ny\n"),)
     assert Carry().then(changes).line(3) == 4
@@ -191,7 +200,7 @@ def test_what_is_carried_whole_is_also_carried_around(sequence, start, length):
     for at, count, inserted in steps:
         here = Mapper(current, encoding)
         first, last = sorted((here.offset(*here.at_offset(at)), here.offset(*here.at_offset(at + count))))
-        current, changes = apply_changes(current, [partial(here, first, last, inserted)], encoding)
+        current, changes = edit(current, [partial(here, first, last, inserted)], encoding)
         carry = carry.then(changes)
     moved = carry.span(span)
     if moved is not None and (span.line, span.column) != (span.end_line, span.end_column):

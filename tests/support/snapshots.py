@@ -90,13 +90,13 @@ def edited(before: Snapshot, old: str, new: str) -> Snapshot:
     mapper = before.mapper
     first, last = mapper.at_offset(start), mapper.at_offset(start + len(old))
     event = lsp.TextDocumentContentChangePartial(lsp.Range(mapper.position(*first), mapper.position(*last)), new)
-    text, changes = apply_changes(before.text, [event], mapper.encoding)
+    mapper, changes = apply_changes(mapper, [event])
     return replace(
         before,
-        text=text,
-        digest=digest(text),
-        mapper=Mapper(text, mapper.encoding),
-        index=discover(PATH, text),
+        text=mapper.text,
+        digest=digest(mapper.text),
+        mapper=mapper,
+        index=discover(PATH, mapper.text),
         carry=before.carry.then(changes),
         current=False,
         version=4,
