@@ -125,10 +125,13 @@ class Mapper:
 
     def source(self, span: Span) -> str:
         """Return the text of a span, its line ends as they are."""
-        if span.line == span.end_line:
-            first, last = self.code_point(span.line, span.column), self.code_point(span.line, span.end_column)
-            return self.line(span.line)[first - 1 : last - 1]
-        return self.text[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
+        lines = self._lines[max(span.line - 1, 0) : span.end_line]
+        if "\r" in self.text or not lines or len(lines) != span.end_line - span.line + 1:
+            return self.text[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
+        # The last line first: it may be the first one, too.
+        lines[-1] = lines[-1][: self.code_point(span.end_line, span.end_column) - 1]
+        lines[0] = lines[0][self.code_point(span.line, span.column) - 1 :]
+        return "\n".join(lines)
 
     def _row(self, line: int) -> tuple[int, str]:
         """Return the 0-based index of the nearest existing line, and its text."""

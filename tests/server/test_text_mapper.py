@@ -54,6 +54,15 @@ def test_no_place_is_too_far(text, encoding, line, column):
     mapper.code_point(line, column)
 
 
+PLACES = st.tuples(st.integers(-2, 9), st.integers(-2, 30))
+
+
+@given(TEXTS | st.text(alphabet="ab é\n", max_size=40), PLACES, PLACES)
+def test_a_source_is_what_lies_between_two_places(text, start, end):
+    mapper = Mapper(text)
+    assert mapper.source(Span(*start, *end)) == text[mapper.offset(*start) : mapper.offset(*end)]
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_lines_are_those_of_the_parser(end):
     text = end.join(["x = 'a\x0cb\x85c\u2028d'", "\x0cy = 'é' + z", "", "t = 1"])
