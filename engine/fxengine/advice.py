@@ -41,6 +41,8 @@ class Case:
         known: Whether example inputs have answered the question.
         counted: Whether the value is a size that follows from what tensors hold, as that of `x[x > 0]`.
         inside: Whether what is asked is asked in code that the expression calls, and that is none of the user's.
+        module: The name of the class of a module that is passed where a value is meant; the provenance has what made
+            it, if the function that passes it on did.
     """
 
     rule: type[Rule]
@@ -54,6 +56,7 @@ class Case:
     known: bool = False
     counted: bool = False
     inside: bool = False
+    module: str = ""
 
     @property
     def variadic(self) -> str:
@@ -168,6 +171,11 @@ def _foreign_module(case: Case) -> str:
 
 
 def _unsupported_argument(case: Case) -> str:
+    if case.module:
+        made = case.provenance[0].text if case.provenance else ""
+        what = f"the module that `{made}` makes" if made else f"a module, `{case.module}`"
+        passes = "the model returns" if case.expression.startswith("return") else f"`{case.expression}` is given"
+        return f"{passes} {what}, not what a module makes of a value"
     if case.expression.startswith("return"):
         return f"the model returns something that a graph cannot hold: {_first_line(case.error)}"
     return f"`{case.expression}` passes something that a graph cannot hold: {_first_line(case.error)}"
@@ -354,6 +362,13 @@ def _for_module(_case: Case) -> list[str]:
 
 
 def _for_argument(case: Case) -> list[str]:
+    if case.module and case.provenance:
+        return [
+            f"make the `{case.module}` in `__init__`, and call it here",
+            "call the function of `torch.nn.functional` that does the same",
+        ]
+    if case.module:
+        return [f"call the `{case.module}`, and pass what it returns"]
     return ["pass its parts, or a tuple, dict or named tuple of them", *_keep_out(case)]
 
 

@@ -1,5 +1,6 @@
 """From an exception to the problem that it is: where it is, how the value in question came to be, what mends it."""
 
+import ast
 import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from fxengine.errors import (
     text_of,
 )
 from fxengine.graph import Graph
-from fxengine.provenance import Kind, is_size_of_data, kind_of, kind_of_length, way_to
+from fxengine.provenance import Kind, Step, is_size_of_data, kind_of, kind_of_length, way_to
 from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file
 from fxengine.syntax import definition_of, nodes_around, purpose_of, returns_of, span_of
 from fxengine.tracer import Tracer
@@ -133,6 +134,11 @@ class Describer:
         shown = place.shown
         within = bool(shown) and shown[-1] != place.inside[-1]
         case = replace(_case(trouble, verdict, place.site, shown, known=bool(value)), inside=within)
+        module = _module_passed(trouble)
+        if module is not None:
+            maker = self._maker(type(module), place)
+            steps = () if maker is None else (Step(None, maker, on_one_line(maker.text)),)
+            case = replace(case, module=type(module).__name__, provenance=steps)
         return TracingProblem(
             rule=verdict.rule,
             message=text_of(error),
@@ -170,6 +176,21 @@ class Describer:
             return site
         return next((frame for frame in reversed(frames) if frame.path in self.user_paths), None)
 
+    def _maker(self, cls: type[nn.Module], place: Place) -> SourceFrame | None:
+        """The call that has made a module of a class, if the function that passes it on has one; the last before it."""
+        if place.shown:
+            code, value_of = place.shown[-1].frame.f_code, place.shown[-1].value_of
+        else:
+            code = traced_code(self.root, self.method)
+            value_of = {"self": self.root}.get
+        definition = None if code is None else definition_of(code.co_filename, code.co_firstlineno, code.co_name)
+        if code is None or definition is None or place.site is None:
+            return None
+        calls = [each for each in ast.walk(definition) if isinstance(each, ast.Call)]
+        makers = [each for each in calls if _looked_up(each.func, value_of) is cls and each.lineno <= place.site.line]
+        span = span_of(max(makers, key=lambda each: (each.lineno, each.col_offset))) if makers else None
+        return None if span is None else SourceFrame(code.co_filename, code.co_qualname, *span)
+
     def definition(self, rule: type[Rule]) -> tuple[SourceFrame, ...]:
         """Where a problem is shown that no line of the user's raised.
 
@@ -183,6 +204,25 @@ class Describer:
         returns = returns_of(definition) if definition is not None and rule is UnsupportedArgument else []
         span = span_of(returns[0]) if len(returns) == 1 else None
         return (head if span is None else SourceFrame(head.path, head.function, *span),)
+
+
+def _module_passed(trouble: Trouble) -> nn.Module | None:
+    """The module that the tracer has refused as an argument, if that is what it has refused."""
+    refused = next((each for each in trouble.refusals if each.error is trouble.error), None)
+    if refused is None or refused.rule is not UnsupportedArgument:
+        return None
+    return refused.subject if isinstance(refused.subject, nn.Module) else None
+
+
+def _looked_up(expression: ast.expr, value_of: Callable[[str], Any]) -> Any:
+    """What names and attributes of them mean; None for what is nothing else, or is not there. Runs no code."""
+    match expression:
+        case ast.Name(id=name):
+            return value_of(name)
+        case ast.Attribute(value=owner, attr=name):
+            return inspect.getattr_static(_looked_up(owner, value_of), name, None)
+        case _:
+            return None
 
 
 def traced_code(root: nn.Module | Callable[..., Any], method: str) -> CodeType | None:
