@@ -60,3 +60,38 @@ def test_several_problems_are_reported_each_with_what_is_known_of_it(worker, mod
         ("helpers_of_net.py", "called here, in `outer`"),
         ("helpers_of_net.py", "it happens here, in `inner`"),
     ]
+
+
+MANY = """\
+def limited(x, low, high):
+    if low:
+        x = x.clamp_min(0)
+    if high:
+        x = x.clamp_max(1)
+    return x
+
+
+def scaled(x, low):
+    return x * 2 if low else x
+"""
+CALLS = """\
+from torch import nn
+from many_questions import limited, scaled
+
+
+class Net(nn.Module):
+    def forward(self, x, low=False):
+        return limited(scaled(x, low), low, low)
+"""
+
+
+def test_what_one_call_meets_in_one_function_is_one_problem(worker, model):
+    model(MANY, "many_questions.py")
+    first, second = of(worker.trace(model(CALLS)), "Net").problems
+    assert [marked(CALLS, each.location) for each in (first, second)] == [
+        "scaled(x, low)",
+        "limited(scaled(x, low), low, low)",
+    ]
+    assert first.message.endswith("in `scaled` (many_questions.py:10)")
+    assert second.message.endswith("in `limited` (many_questions.py:2, 4)")
+    assert [each.location.span.line for each in second.related if each.message.startswith("it happens")] == [2, 4]
