@@ -38,6 +38,7 @@ from fxworker.loading import Loaded
 from fxworker.makers import functions_making, made_in, methods_making, scope_with, settings_of, with_configurations
 from fxworker.meta import OnMeta, speaks_of_meta
 from fxworker.offline import without_weights
+from fxworker.own_calls import is_refused_by
 from fxworker.packages import with_packages
 from fxworker.slicing import names_in
 from fxworker.wholes import part_of, scope_with_wholes
@@ -273,6 +274,8 @@ def _unaided(
         heir = _by_heirs(cls, loaded, scope) if may_search else None
         nothing = failed or Unbuilt(None, None, other=True)
         return _made(heir, loaded, scope, make) if heir is not None else nothing
+    if failed is not None and is_refused_by(cls, failed.construct, failed.error, loaded):
+        return failed
     required = required_parameters(cls)
     bare = _evaluate(Construct(f"{target.callee}()", "no arguments"), scope, make) if not required else None
     if isinstance(bare, Built):

@@ -186,7 +186,7 @@ def idle_initialisation() -> None:
 def _idle_on_meta(function: _F) -> _F:
     @functools.wraps(function)
     def initialise(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if getattr(tensor, "is_meta", False):
+        if isinstance(tensor, torch.Tensor) and tensor.is_meta:
             return tensor
         return function(tensor, *args, **kwargs)
 

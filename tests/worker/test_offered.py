@@ -137,3 +137,36 @@ def test_what_is_said_of_a_stand_in_is_no_problem_of_the_model(worker: Worker, m
     said = UNKNOWN_PART.replace("class Loss", "# fx: Loss(nn.Identity())\nclass Loss")
     (problem,) = of(worker.trace(model(said)), "Loss").problems
     assert (problem.code, problem.severity) == ("FX009", "error")
+
+
+HEADS = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width, heads=5):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, heads)
+
+    def forward(self, x):
+        return self.attention(x, x, x)[0]
+
+
+if __name__ == "__main__":
+    Net(64)
+"""
+
+
+def test_a_call_of_the_file_that_the_constructor_refuses_is_an_error(worker: Worker, model: Write) -> None:
+    (problem,) = of(worker.trace(model(HEADS)), "Net").problems
+    assert (problem.code, problem.severity) == ("FX102", "error")
+    assert problem.message.startswith("`Net(64)` cannot be built: AssertionError")
+    assert marked(HEADS, problem.location) == "nn.MultiheadAttention(width, heads)"
+
+
+def test_a_call_that_is_to_fail_or_that_others_decide_is_none(worker: Worker, model: Write) -> None:
+    awaited = HEADS.replace("    Net(64)\n", "    try:\n        Net(64)\n    except AssertionError:\n        pass\n")
+    told = HEADS.replace(
+        "class Net(nn.Module):\n", 'class Net(nn.Module):\n    """Made as `Net(64)`.\n\n    >>> Net(64)\n    """\n\n'
+    )
+    for text in (awaited, told.partition("\n\nif __name__")[0] + "\n"):
+        assert not of(worker.trace(model(text)), "Net").problems

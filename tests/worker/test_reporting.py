@@ -1,6 +1,9 @@
 """What a report says of several problems: places, what inputs decide, who meets them, the way into other files."""
 
-from tests.worker.harness import marked, of
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.worker.harness import Worker, marked, of
 
 HELPERS = """\
 def inner(x):
@@ -42,7 +45,9 @@ Net()(torch.randn(2, 8))
 """
 
 
-def test_several_problems_are_reported_each_with_what_is_known_of_it(worker, model):
+def test_several_problems_are_reported_each_with_what_is_known_of_it(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
     model(HELPERS, "helpers_of_net.py")
     net = of(worker.trace(model(NET)), "Net")
     static, branch, inside = net.problems
@@ -85,7 +90,7 @@ class Net(nn.Module):
 """
 
 
-def test_what_one_call_meets_in_one_function_is_one_problem(worker, model):
+def test_what_one_call_meets_in_one_function_is_one_problem(worker: Worker, model: Callable[..., Path]) -> None:
     model(MANY, "many_questions.py")
     first, second = of(worker.trace(model(CALLS)), "Net").problems
     assert [marked(CALLS, each.location) for each in (first, second)] == [

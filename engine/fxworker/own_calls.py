@@ -1,0 +1,49 @@
+"""Calls that a file makes of its own classes, and that their constructors refuse: they fail as the file stands.
+
+Where there is such a call no other arguments are looked for. It has to be one that nothing but its own text decides:
+with literals alone, and where nobody waits for it to fail.
+"""
+
+import ast
+from typing import Any, Final
+
+from fxengine.classification import moments_of
+from fxengine.syntax import Span, nodes_around
+from fxworker.loading import Loaded
+from fxworker.meta import speaks_of_meta
+from fxworker.wire import Construct
+
+_OF_ARGUMENTS: Final = (AssertionError, RuntimeError, TypeError, ValueError)
+"""What a constructor raises that is given what it cannot take."""
+
+
+def is_refused_by(cls: Any, construct: Construct | None, error: BaseException | None, loaded: Loaded) -> bool:
+    """Return whether a way to build a class is such a call, and its constructor has raised the error."""
+    if construct is None or construct.source != "call" or not isinstance(error, _OF_ARGUMENTS) or loaded.missing:
+        return False
+    moments = moments_of(error.__traceback__)
+    within = any(each.frame.f_code.co_name == "__init__" and type(each.value_of("self")) is cls for each in moments)
+    return within and not speaks_of_meta(error) and _is_made_here(construct) and _has_literals_alone(construct)
+
+
+def _is_made_here(construct: Construct) -> bool:
+    """Whether a call stands in the code, not in a text, and where what it raises is neither handled nor expected."""
+    if construct.location is None:
+        return False
+    span = construct.location.span
+    around = nodes_around(construct.location.path, Span(span.line, span.column, span.end_line, span.end_column))
+    return any(isinstance(each, ast.Call) for each in around) and not any(
+        isinstance(each, ast.With | ast.Try | ast.Constant) for each in around
+    )
+
+
+def _has_literals_alone(construct: Construct) -> bool:
+    call = ast.parse(construct.expression.strip(), mode="eval").body
+    if not isinstance(call, ast.Call):
+        return False
+    try:
+        for value in (*call.args, *(each.value for each in call.keywords)):
+            ast.literal_eval(value)
+    except ValueError:
+        return False
+    return True
