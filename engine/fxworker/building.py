@@ -171,6 +171,13 @@ def with_values(built: Built, target: TraceTarget, loaded: Loaded) -> Built | No
     return replace(found, inputs=built.inputs) if isinstance(found, Built) else None
 
 
+def built_as(expression: str, target: TraceTarget, loaded: Loaded) -> Built | None:
+    """Return a model of a target that a construction makes, without values; None where it does not make one."""
+    scope = scope_with(names_in(expression), loaded, scope_of(loaded, target.qualname))
+    found = _evaluate(Construct(expression, "inferred"), scope, partial(attempt, real=False))
+    return found if isinstance(found, Built) else None
+
+
 def _valued(build_it: Callable[[], Any]) -> Any:
     """Return what a callable builds on the processor, as it would be without us."""
     with without_devices(), arrays_are_made(is_array):

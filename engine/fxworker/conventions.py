@@ -52,20 +52,9 @@ def usual_values(name: str) -> tuple[str, ...]:
     return ()
 
 
-_OF_DEVICES: Final = (
-    r"cuda|(multi_?|data_?)?gpus?|xpu|mps|tpu|hpu|(fast_)?flash(_?att(entio)?n)?(_?2)?|triton|xformers|apex"
-)
-"""What flags are about that ask for an accelerator, or for kernels that need one."""
-
 _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
     (re.compile(pattern), values)
     for pattern, values in (
-        # What a machine may lack, or what numbers of half the size need, is asked for by those who have it.
-        (rf"((use|is|has|with|enable|to)_?)?({_OF_DEVICES})(_available)?", ("False", "True")),
-        (
-            r"((use|is|has|with|enable)_?)?(\w+_)?(fp16|bf16|amp|half_precision|mixed_precision)(_\w+)?",
-            ("False", "True"),
-        ),
         (r"(use|is|has|with|enable|return|apply|share)_\w+", ("True", "False")),
         (r"no_(blocks|heads|layers|transitions|recycles)\w*", ("2", "4", "1")),
         (r"no_(\w+_)?(bins|channels|angles|points|classes)", ("8", "64", "4")),

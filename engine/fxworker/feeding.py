@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from torch import nn
@@ -26,7 +26,8 @@ from fxworker.fitting import NOT_OF_INPUTS, Fitted, fit
 from fxworker.loading import Loaded
 from fxworker.patience import OutOfPatience, patience
 from fxworker.printing import detail, shortened
-from fxworker.wire import Inputs, Provenance, TraceTarget
+from fxworker.scaling import differ_with_others
+from fxworker.wire import Construct, Inputs, Provenance, TraceTarget
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -54,11 +55,13 @@ class Unknown:
         parameters: Those for which nothing fits.
         guess: The inputs with which the model came furthest, as an argument list.
         complaint: What it said then.
+        never: Whether no others would fit either: two layers do not go together.
     """
 
     parameters: tuple[str, ...]
     guess: str
     complaint: str
+    never: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ class Sources:
         on_guess: Is told before inputs are tried that nobody wrote down, and may forbid it by returning False.
         search: Whether to search at all.
         unknown: What an earlier search in vain found out, for a model that has not changed since.
+        construct: How the model was built with arguments that nobody wrote down; None where somebody did.
     """
 
     target: TraceTarget
@@ -105,6 +109,7 @@ class Sources:
     on_guess: Callable[[], bool]
     search: bool
     unknown: Unknown | None = None
+    construct: Construct | None = None
 
     def arguments(self, expression: str) -> Arguments:
         """Return the real arguments that an argument list makes.
@@ -230,7 +235,7 @@ class Feeder:
     def _guessed(self, module: GraphModule) -> Fed:
         hint = self.sources.hint
         if not (hint or self.sources.search):
-            return Fed(searched=True, unknown=self.sources.unknown)
+            return self._told_before(module)
         if not self.sources.on_guess():
             return Fed(feared=True)
         try:
@@ -243,15 +248,25 @@ class Feeder:
     def _searched(self, module: GraphModule) -> Fed:
         found = self.finder.found
         if not self.sources.search or (self.finder.in_vain and found is None):
-            return Fed(searched=True, unknown=self.sources.unknown)
+            return self._told_before(module)
         found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.usable:
-            failures = self._with_any_inputs(module, found)
-            return Fed(searched=True, unknown=_unknown(found), in_vain=found, failures=failures)
+            failures, unknown = self._with_any_inputs(module, found), _unknown(found)
+            unknown = replace(unknown, never=bool(failures)) if unknown is not None else None
+            return Fed(searched=True, unknown=unknown, in_vain=found, failures=failures)
         left_out = self._left_out(module, found)
         if left_out:
             found = self._fuller(module, found, left_out)
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
+
+    def _told_before(self, module: GraphModule) -> Fed:
+        """Return what an earlier search came to, with the node that fails with any inputs, if that found one."""
+        unknown = self.sources.unknown
+        if unknown is None or not unknown.never:
+            return Fed(searched=True, unknown=unknown)
+        args, kwargs = self.sources.arguments(unknown.guess)
+        report, _ = shapes_and_costs(module, bind_placeholders(module, args, kwargs, self.sources.root))
+        return Fed(searched=True, unknown=unknown, failures=report.failures[:1])
 
     def _with_any_inputs(self, module: GraphModule, found: InferredInputs) -> tuple[ShapeFailure, ...]:
         """Return the node that fails with any inputs, if that is what the trials met.
@@ -265,12 +280,16 @@ class Feeder:
         failures = report.failures[:1]
         if not failures:
             return ()
+        made_up = self.sources.construct
         if _is_of_kinds(failures[0]) and trials[0].error == f"{TypeError.__name__}: {detail(failures[0].error)}":
-            return failures
+            return failures if made_up is None else ()
         if len({(each.calls, _NUMBER.sub("#", each.error)) for each in trials}) > 1:
             return ()
         sizes = misfit(failures[0].node, root)
-        return failures if len(sizes) == 2 and all(each.of_layer for each in sizes) else ()
+        if len(sizes) != 2 or not all(each.of_layer for each in sizes):
+            return ()
+        is_so = made_up is None or differ_with_others(sizes, made_up, self.sources.target, self.sources.loaded)
+        return failures if is_so else ()
 
     def _left_out(self, module: GraphModule, found: InferredInputs) -> frozenset[str]:
         """Note the shapes for some inputs, and return the optional ones that are left out and that the graph needs.

@@ -61,6 +61,7 @@ class Hint:
         doubtful: The parameters that no inputs were found for, separated by commas.
         guess: The inputs with which the model came furthest.
         complaint: What it said then.
+        never: Whether no others would fit either.
         foreign: The functions that could not take symbolic values, as `module:name`, separated by commas.
     """
 
@@ -74,6 +75,7 @@ class Hint:
     doubtful: str = ""
     guess: str = ""
     complaint: str = ""
+    never: bool = False
     foreign: str = ""
 
     @property

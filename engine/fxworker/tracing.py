@@ -456,10 +456,13 @@ class _Session:
         """Return where inputs of a model may come from."""
         hint = self._hint(target)
         search = not hint.unfed or hint.unfed != self.loaded.dependence(target.qualname)
-        known = None if search else Unknown(tuple(filter(None, hint.doubtful.split(","))), hint.guess, hint.complaint)
+        doubtful = tuple(filter(None, hint.doubtful.split(",")))
+        known = None if search else Unknown(doubtful, hint.guess, hint.complaint, hint.never)
+        made_up = built.construct if built.is_made_up else None
         # Inputs that were found for a model with other arguments need not fit this one.
         inputs = built.inputs or (hint.inputs if _made_up(built.construct) == hint.construct else "")
-        return Sources(target, built.root, self.loaded, inputs, partial(self._may_guess, target), search, known)
+        may_guess = partial(self._may_guess, target)
+        return Sources(target, built.root, self.loaded, inputs, may_guess, search, known, made_up)
 
     def _fed(self, target: TraceTarget, built: Built, feeder: Feeder, diagnosis: Diagnosis) -> Fed:
         """Feed a traced model, and note what the next trace may begin with."""
@@ -478,6 +481,7 @@ class _Session:
             doubtful=",".join(unknown.parameters),
             guess=unknown.guess,
             complaint=unknown.complaint,
+            never=unknown.never,
             foreign=",".join(":".join(each) for each in diagnosis.foreign),
         )
         return fed
@@ -550,7 +554,7 @@ class _Session:
         asks = all(issubclass(each.rule, _ASK_SHAPES) for each in diagnosis.problems)
         if fed.inputs is None and not asks:
             return ()
-        if fed.inputs is None and fed.failures and fed.unknown is not None and not traced.built.is_made_up:
+        if fed.inputs is None and fed.failures and fed.unknown is not None:
             guess = Inputs(fed.unknown.guess, "inferred")
             found = [self.reporter.shape_problem(each, guess, target.qualname, root) for each in fed.failures]
             return tuple(replace(each, severity="warning") for each in found)

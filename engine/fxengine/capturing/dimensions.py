@@ -7,6 +7,7 @@ through everything that keeps it, to the layer, the input or the operation that 
 import ast
 import math
 import operator
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +18,7 @@ from fxengine.node import Node
 from fxengine.source import SourceFrame, is_user_file
 from fxengine.syntax import definition_of, span_of
 
-__all__ = ["Dimension", "misfit"]
+__all__ = ["Dimension", "misfit", "of_other_layers"]
 
 _MOST_STEPS: Final = 500
 _CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -36,13 +37,15 @@ class Dimension:
         size: The size.
         meaning: What it is, to go on after `64 is …`.
         frame: Where that was decided, None where no source is known.
-        of_layer: Whether a layer is built with it, so that no input could change it.
+        of_layer: Whether a layer is built with it, or the code asks for it, so that no input could change it.
+        layer: The path of that layer; "" if it is none.
     """
 
     size: int
     meaning: str
     frame: SourceFrame | None
     of_layer: bool = False
+    layer: str = ""
 
     def __str__(self) -> str:
         line = f" (line {self.frame.line})" if self.frame is not None else ""
@@ -73,6 +76,26 @@ def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
     return ()
 
 
+def of_other_layers(sizes: tuple[Dimension, ...], root: nn.Module) -> tuple[int, ...]:
+    """Return what sizes that two layers are built with are in another model of the same class; () if it lacks them.
+
+    The first is one that is made, and the second one that is wanted, as `misfit` gives them.
+    """
+    found: list[int] = []
+    modules = dict(root.named_modules())
+    for each, of_module in zip(sizes, (_made, _wanted_size), strict=True):
+        size = of_module(modules[each.layer]) if each.layer in modules else None
+        if each.layer and size is None:
+            return ()
+        found.append(each.size if size is None else size[0])
+    return tuple(found)
+
+
+def _wanted_size(module: nn.Module) -> tuple[int, int] | None:
+    wanted = _wanted(module)
+    return None if wanted is None else wanted[1:]
+
+
 def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...]]]) -> tuple[Dimension, ...]:
     path = str(node.target)
     module = root.get_submodule(path)
@@ -86,7 +109,7 @@ def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, 
     dim = dim if dim >= 0 else len(shape) + dim
     if not 0 <= dim < len(shape) or shape[dim] == size:
         return ()
-    made = Dimension(size, f"{name} of `{_named(root, path)}`", _definition(root, path), of_layer=True)
+    made = Dimension(size, f"{name} of `{_named(root, path)}`", _definition(root, path), True, path)
     return _origin(value, dim, root), made
 
 
@@ -177,7 +200,7 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
         made = _made(module)
         here = len(_shape(node) or ()) - 1 if made is not None and made[1] < 0 else 1
         if made is not None and dim == here:
-            return Dimension(size, f"the output of `{_named(root, path)}`", _definition(root, path), of_layer=True)
+            return Dimension(size, f"the output of `{_named(root, path)}`", _definition(root, path), True, path)
         source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
         if source is not None and len(source) == len(_shape(node) or ()) and source[dim] != size:
             return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", _definition(root, path))
@@ -185,8 +208,17 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
     name = getattr(node.target, "__name__", path)
     source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
     if name in _FLATTENING and source is not None and size not in source:
-        return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", _frame(node))
+        written = name in _RESHAPING and _is_written(node, dim, size)
+        return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", _frame(node), written)
     return None
+
+
+def _is_written(node: Node, dim: int, size: int) -> bool:
+    """Whether the code asks for a size with a number: `x.view(-1, 784)`."""
+    sizes: Any = node.args[1] if len(node.args) == 2 and isinstance(node.args[1], tuple | list) else node.args[1:]
+    frame = _frame(node)
+    asked = len(sizes) > dim and type(sizes[dim]) is int and sizes[dim] == size
+    return asked and frame is not None and re.search(rf"\b{size}\b", frame.text) is not None
 
 
 def _layer(node: Node, root: nn.Module) -> tuple[str, nn.Module] | None:

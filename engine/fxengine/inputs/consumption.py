@@ -48,12 +48,6 @@ _DEEPEST: Final = 10
 _SIZING: Final = frozenset({"view", "reshape", "expand", "zeros", "ones", "randn", "rand", "new_zeros", "new_ones"})
 """Functions and methods of which the arguments are sizes."""
 
-_COUNTING: Final = frozenset({"range", "arange"})
-"""What counts up to its arguments."""
-
-_ORDERS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-"""How numbers are compared."""
-
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
@@ -295,7 +289,6 @@ class _Body:
             case ast.Raise():
                 return True
             case ast.If(test=test, body=body, orelse=orelse):
-                self._compared_in(test)
                 return self._branch(test, body, orelse)
             case ast.For(target=target, iter=items, body=body):
                 for each in rounds(self.value(items)):
@@ -308,19 +301,6 @@ class _Body:
             case _:
                 pass
         return False
-
-    def _compared_in(self, test: ast.expr) -> None:
-        """Note what a decision compares with a number: it is one, too."""
-        match test:
-            case ast.BoolOp(values=parts):
-                for part in parts:
-                    self._compared_in(part)
-            case ast.Compare(left=ast.Name() | ast.Attribute() as left, ops=[kind], comparators=[right]):
-                if isinstance(kind, _ORDERS) and isinstance(right, ast.Name | ast.Attribute | ast.Constant):
-                    sides = self.value(left), self.value(right)
-                    self.reader.measure(sides if any(type(each) in {int, float} for each in sides) else ())
-            case _:
-                pass
 
     def _branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> bool:
         decided = truth(self.value(test))
@@ -374,9 +354,6 @@ class _Body:
                 return self._attribute(self.value(base), name)
             case ast.Subscript(value=base, slice=index):
                 return self._item(self.value(base), self.value(index))
-            case ast.Slice(lower=lower, upper=upper):
-                self.reader.measure([self.value(each) for each in (lower, upper) if each is not None])
-                return UNKNOWN
             case ast.Call():
                 return self._call(expression)
             case ast.Tuple(elts=items) | ast.List(elts=items):
@@ -480,8 +457,6 @@ class _Body:
     def _call(self, call: ast.Call) -> Any:
         args = [each for argument in call.args for each in self._arguments(argument)]
         kwargs = {each.arg: self.value(each.value) for each in call.keywords if each.arg is not None}
-        if getattr(call.func, "attr", getattr(call.func, "id", "")) in _COUNTING:
-            self.reader.measure(args)
         if isinstance(call.func, ast.Attribute):
             owner = self.value(call.func.value)
             if call.func.attr in _SIZING:

@@ -300,9 +300,7 @@ class Proposer:
         if whole is not None and not is_tensor_type(without_none(parameter.annotation)):
             yield whole
         if parameter.name in self.numbers:
-            named = (each for each in self.by_name(parameter.name) if isinstance(each, Constant))
-            known = next((each for each in named if isinstance(each.value, float)), None)
-            yield known or Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
+            yield Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
         if parameter.name in self.lengths:
             because = f"steps are compared with `{parameter.name}`"
             yield TensorRecipe((BATCH,), "full", torch.int64, self.clues.lengths[0], because)

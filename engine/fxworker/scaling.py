@@ -1,0 +1,46 @@
+"""A model built once more with other numbers, to see whether sizes that do not go together ever would.
+
+Numbers that were made up for a constructor may be what is wrong with a model. Each of them is multiplied by a prime of
+its own: sizes that keep their ratio then follow from the same of them, or from none, and differ whatever these are.
+"""
+
+import ast
+from itertools import chain
+from typing import Final, TypeGuard
+
+from fxengine.capturing.dimensions import Dimension, of_other_layers
+from fxworker.building import Built, built_as
+from fxworker.loading import Loaded
+from fxworker.wire import Construct, TraceTarget
+
+_PRIMES: Final = (2, 3, 5, 7, 11, 13)
+"""What the numbers are multiplied by; with more of them a model is not built."""
+
+
+def differ_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
+    """Return whether two sizes that do not go together differ with other numbers than those of a construction, too."""
+    expression = _multiplied(construct.expression)
+    built = built_as(expression, target, loaded) if expression else None
+    if not isinstance(built, Built):
+        return False
+    others = of_other_layers(sizes, built.root)
+    one, other = (each.size for each in sizes)
+    return len(others) == 2 and one != other and one * others[1] == other * others[0]
+
+
+def _multiplied(expression: str) -> str:
+    """Return a construction with each number in it multiplied; "" if there are too many."""
+    call = ast.parse(expression.strip(), mode="eval").body
+    if not isinstance(call, ast.Call):
+        return ""
+    given = chain(call.args, (each.value for each in call.keywords))
+    numbers = [each for value in given for each in ast.walk(value) if _is_number(each)]
+    if len(numbers) > len(_PRIMES):
+        return ""
+    for number, prime in zip(numbers, _PRIMES, strict=False):
+        number.value = ast.literal_eval(number) * prime
+    return ast.unparse(call)
+
+
+def _is_number(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and type(node.value) is int

@@ -1,0 +1,57 @@
+"""Layers that do not go together whatever the inputs, and whatever numbers the model is built with."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from fxengine.capturing.dimensions import Dimension, of_other_layers
+from tests.worker.harness import Worker, marked, of
+
+TEXT = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(32, 128)
+        self.second = nn.Linear(256, 4)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        TEXT.replace("__init__(self)", "__init__(self, size)", 1).replace("32", "size"),
+        TEXT.replace("__init__(self)", "__init__(self, width)", 1).replace("128", "width").replace("256", "2 * width"),
+        TEXT.replace("self.first(x)", "self.first(x).view(-1, 64)"),
+    ],
+    ids=["literals", "beside a number", "of a number", "as the code asks for it"],
+)
+def test_what_never_fits_is_told_where_it_is_each_time(text: str, worker: Worker, model: Callable[..., Path]) -> None:
+    path = model(text)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert (problem.code, problem.severity) == ("FX201", "warning")
+        assert marked(text, problem.location).startswith("self.second(")
+
+
+@pytest.mark.parametrize("size", ["size", "size + 64", "size // 2"])
+def test_what_fits_with_another_number_is_not(size: str, worker: Worker, model: Callable[..., Path]) -> None:
+    text = TEXT.replace("__init__(self)", "__init__(self, size)", 1).replace("128", size)
+    assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
+
+
+def test_sizes_of_another_model_are_those_of_the_same_layers() -> None:
+    other = nn.Sequential(nn.Linear(6, 10), nn.Linear(20, 4))
+    made = Dimension(5, "the output", None, of_layer=True, layer="0")
+    wanted = Dimension(10, "what is wanted", None, of_layer=True, layer="1")
+    written = Dimension(784, "what the code asks for", None, of_layer=True)
+    assert of_other_layers((made, wanted), other) == (10, 20)
+    assert of_other_layers((written, wanted), other) == (784, 20)
+    assert of_other_layers((made, Dimension(10, "", None, of_layer=True, layer="2.x")), other) == ()
