@@ -240,10 +240,9 @@ def _for_bool(case: Case) -> list[str]:
         return ["`torch.sort`, `torch.argsort` and `torch.topk` order tensors in the graph", *_keep_out(case)]
     if case.purpose in {"call", "membership"}:
         return ["`torch.maximum`, `torch.minimum` or `torch.where` work on tensors", *_keep_out(case)]
-    return [
-        f"`torch.where({case.expression}, a, b)` computes both and picks",
-        *_keep_out(case),
-    ]
+    if case.purpose == "guard":
+        return [f"`torch._assert(torch.logical_not({case.expression}), message)` is in the graph", *_keep_out(case)]
+    return [f"`torch.where({case.expression}, a, b)` computes both and picks", *_keep_out(case)]
 
 
 def _for_inside(case: Case) -> list[str]:

@@ -187,6 +187,8 @@ def truth_operands(around: list[ast.AST]) -> list[ast.expr]:
 def purpose_of(around: list[ast.AST], operand: Span, opname: str) -> str:
     """What an operand is wanted for: `branch`, `loop`, `assert`, `choice`, `membership`, or `call` of something.
 
+    A branch that does nothing but raise is a `guard`, where the operand alone decides.
+
     Args:
         around: Nested syntax nodes, of which the innermost is the instruction's.
         operand: The span of the expression that gave the value.
@@ -206,6 +208,8 @@ def purpose_of(around: list[ast.AST], operand: Span, opname: str) -> str:
                 outer = [n for n in around if isinstance(n, ast.If | ast.While | ast.Assert | ast.IfExp)]
                 if not any(_is_in(operand, n.test) for n in outer):
                     return "choice"
+            case ast.If(body=[ast.Raise()], orelse=[]) if span_of(node.test) == operand:
+                return "guard"
             case ast.stmt():
                 return "branch"
             case _:

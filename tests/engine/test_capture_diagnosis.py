@@ -223,6 +223,8 @@ def test_headline(source: str, headline: str) -> None:
         ("assert x.ndim == 3", "torch._assert(x.ndim == 3, message)"),
         ("if flag: pass", 'concrete_args={"flag": …}'),
         ("if x.sum() > 0: pass", "torch.where(x.sum() > 0, a, b)"),
+        ("if x.sum() > 0: raise ValueError", "torch._assert(torch.logical_not(x.sum() > 0), message)"),
+        ("if x.sum() > 0 or flag: raise ValueError", "torch.where(x.sum() > 0, a, b)"),
         ("y = len(x)", "`x.shape[0]`"),
         ("for a in args: pass", "in place of `*args`"),
         ("for a in x: pass", "index: `x[i]`"),
