@@ -52,9 +52,20 @@ def usual_values(name: str) -> tuple[str, ...]:
     return ()
 
 
+_OF_DEVICES: Final = (
+    r"cuda|(multi_?|data_?)?gpus?|xpu|mps|tpu|hpu|(fast_)?flash(_?att(entio)?n)?(_?2)?|triton|xformers|apex"
+)
+"""What flags are about that ask for an accelerator, or for kernels that need one."""
+
 _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
     (re.compile(pattern), values)
     for pattern, values in (
+        # What a machine may lack, or what numbers of half the size need, is asked for by those who have it.
+        (rf"((use|is|has|with|enable|to)_?)?({_OF_DEVICES})(_available)?", ("False", "True")),
+        (
+            r"((use|is|has|with|enable)_?)?(\w+_)?(fp16|bf16|amp|half_precision|mixed_precision)(_\w+)?",
+            ("False", "True"),
+        ),
         (r"(use|is|has|with|enable|return|apply|share)_\w+", ("True", "False")),
         (r"no_(blocks|heads|layers|transitions|recycles)\w*", ("2", "4", "1")),
         (r"no_(\w+_)?(bins|channels|angles|points|classes)", ("8", "64", "4")),
@@ -161,6 +172,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
             r".*act(ivation)?(_layer|_fn|_cls|_func)?|non_?linearity",
             ("torch.nn.GELU", "torch.nn.GELU()", "torch.nn.functional.gelu", "'relu'"),
         ),
+        (r"(\w+_)?rnn_?(cls|class)", ("torch.nn.LSTM", "torch.nn.GRU")),
         (r"conv_?(op|layer|cls|class)", ("torch.nn.Conv2d", "torch.nn.Identity")),
         (
             r".*(fn|func|layer|module|block|net|model|encoder|decoder|backbone|head|proj|submodule|inner|stem|body|neck|conv)",

@@ -247,3 +247,84 @@ def test_layers_of_a_list_may_have_names():
     inferred = infer_inputs(OfNamedLayers(), budget_s=10.0)
     assert inferred.complete
     assert len(inferred.args[0]) == 2
+
+
+class Positions(nn.Module):
+    """Keeps a table, and makes a longer one where more of it is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.most = 32
+        self.table = torch.randn(32, 8)
+
+    def forward(self, x, seq_len=None):
+        if seq_len > self.most:
+            self.most = seq_len
+            self.table = torch.randn(seq_len, 8)
+        return self.table[:seq_len].to(x.dtype)
+
+
+class Beginnings(nn.Module):
+    def forward(self, x, count, steps):
+        return [x[:, step] for step in range(steps)], x[:, :count]
+
+
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x, drop_prob):
+        return nn.functional.dropout(self.fc(x), drop_prob) if drop_prob > 0 else self.fc(x)
+
+
+@pytest.mark.parametrize(("cls", "names"), [(Positions, ["seq_len"]), (Beginnings, ["count", "steps"])])
+def test_what_sizes_and_bounds_are_made_of_is_a_number(cls, names):
+    found = infer_inputs(cls())
+    assert found.complete
+    values = {**dict(zip(found.recipes, found.args, strict=False)), **found.kwargs}
+    assert all(type(values[name]) is int for name in names)
+
+
+def test_what_is_compared_with_a_number_is_the_share_that_its_name_tells():
+    found = infer_inputs(Gated())
+    assert found.args[1] == pytest.approx(0.5)
+
+
+class Enhancer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.decode = nn.LSTM(12, 12, batch_first=True)
+
+    def forward(self, mixture, enc_states, image_sizes):
+        return mixture.abs(), self.decode(enc_states), [size.tolist() for size in image_sizes]
+
+
+def test_names_of_speech_and_of_sizes():
+    mixture, states, sizes = infer_inputs(Enhancer()).args
+    assert mixture.shape == (2, 16000)
+    assert states.shape == (2, 16, 12)
+    assert (sizes.shape, sizes.dtype) == ((2, 2), torch.int64)
+
+
+class Prompted(nn.Module):
+    """Asks mappings for what they may have."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, images, prompts, options):
+        found = [self.conv(image[None]) for image in images]
+        for index, prompt in enumerate(prompts):
+            hint = prompt.get("hint")
+            found[index] = found[index] if hint is None else found[index] + hint(index)
+        return found, options.get("scale", 1.0)
+
+
+def test_what_is_asked_as_mappings_are_is_one():
+    found = infer_inputs(Prompted())
+    assert found.complete
+    _, prompts, options = found.args
+    assert prompts == [{}, {}]
+    assert options == {}

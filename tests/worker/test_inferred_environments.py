@@ -191,3 +191,36 @@ def test_spaces_of_functions_are_none_of_environments():
     expression, root = search.run()
     assert (root.fc.in_features, root.fc.out_features) == (64, 64)
     assert "Box" not in expression
+
+
+class OnDevices(nn.Module):
+    def __init__(self, width, use_cuda, use_fp16_backbone, use_norm):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+        self.table = torch.ones(width)
+        self.table = self.table.cuda() if use_cuda else self.table
+        self.kind = torch.float16 if use_fp16_backbone else torch.float32
+        self.norm = nn.LayerNorm(width) if use_norm else nn.Identity()
+
+
+def test_devices_and_small_numbers_are_asked_for_by_those_who_have_them():
+    scope = {"OnDevices": OnDevices}
+    expression, root = Search("OnDevices", OnDevices, scope, attempt).run()
+    assert "use_cuda=False" in expression
+    assert root.kind is torch.float32
+    assert isinstance(root.norm, nn.LayerNorm)
+
+
+class OverSteps(nn.Module):
+    def __init__(self, width, rnn_class="lstm"):
+        super().__init__()
+        self.rnn = rnn_class(width, width, batch_first=True)
+
+    def forward(self, x):
+        found, _ = self.rnn(x)
+        return found
+
+
+def test_classes_of_recurrent_layers_are_such():
+    _, root = Search("OverSteps", OverSteps, {"OverSteps": OverSteps}, attempt).run()
+    assert isinstance(root.rnn, nn.LSTM)

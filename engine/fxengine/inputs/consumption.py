@@ -17,7 +17,10 @@ from torch import Tensor, nn
 
 from fxengine.inputs.clues import Clues, LayerWish
 from fxengine.inputs.symbols import (
+    COUNTING,
     KEEPS_SHAPE,
+    OF_MAPPINGS,
+    SIZING,
     UNKNOWN,
     Absent,
     Given,
@@ -29,6 +32,7 @@ from fxengine.inputs.symbols import (
     is_plain,
     merged,
     of_python,
+    ordered,
     rounds,
     still,
     truth,
@@ -43,10 +47,6 @@ _MOST_FUNCTIONS: Final = 150
 
 _DEEPEST: Final = 10
 """How deep they may be nested."""
-
-
-_SIZING: Final = frozenset({"view", "reshape", "expand", "zeros", "ones", "randn", "rand", "new_zeros", "new_ones"})
-"""Functions and methods of which the arguments are sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +193,11 @@ class _Reader:
             known.setdefault(owner, {}).setdefault(name)
         return Given(f"{owner}.{name}")
 
+    def look_up(self, whole: Given | Part) -> None:
+        """Note that a parameter is a mapping, or each of its items."""
+        if not self._doubts:
+            self.keys.setdefault(whole.name if isinstance(whole, Given) else f"{whole.name}[]", {})
+
     def measure(self, sizes: Iterable[Any]) -> None:
         """Note that a tensor gets these sizes."""
         for size in sizes:
@@ -289,6 +294,9 @@ class _Body:
             case ast.Raise():
                 return True
             case ast.If(test=test, body=body, orelse=orelse):
+                for sides in ordered(test):
+                    values = [self.value(each) for each in sides]
+                    self.reader.measure(values if any(type(each) in {int, float} for each in values) else ())
                 return self._branch(test, body, orelse)
             case ast.For(target=target, iter=items, body=body):
                 for each in rounds(self.value(items)):
@@ -354,6 +362,9 @@ class _Body:
                 return self._attribute(self.value(base), name)
             case ast.Subscript(value=base, slice=index):
                 return self._item(self.value(base), self.value(index))
+            case ast.Slice(lower=lower, upper=upper):
+                self.reader.measure([self.value(each) for each in (lower, upper) if each is not None])
+                return UNKNOWN
             case ast.Call():
                 return self._call(expression)
             case ast.Tuple(elts=items) | ast.List(elts=items):
@@ -402,6 +413,9 @@ class _Body:
 
     def _attribute(self, base: Any, name: str) -> Any:
         self.reader.need(base)
+        if isinstance(base, Given | Part) and name in OF_MAPPINGS:
+            self.reader.look_up(base)
+            return UNKNOWN
         if isinstance(base, Given | Part) and not hasattr(Tensor, name):
             return self.reader.read_of(self.reader.attributes, base, name)
         if base is UNKNOWN or isinstance(base, Given | Part | Raised | Absent | Tensor):
@@ -457,9 +471,11 @@ class _Body:
     def _call(self, call: ast.Call) -> Any:
         args = [each for argument in call.args for each in self._arguments(argument)]
         kwargs = {each.arg: self.value(each.value) for each in call.keywords if each.arg is not None}
+        if getattr(call.func, "attr", getattr(call.func, "id", "")) in COUNTING:
+            self.reader.measure(args)
         if isinstance(call.func, ast.Attribute):
             owner = self.value(call.func.value)
-            if call.func.attr in _SIZING:
+            if call.func.attr in SIZING:
                 sizes = args[1:] if isinstance(owner, ModuleType) and call.func.attr == "reshape" else args
                 self.reader.measure(sizes if len(sizes) > 1 else [each for each in sizes if isinstance(each, tuple)])
             if isinstance(owner, Given):

@@ -203,9 +203,9 @@ class Proposer:
         """Return an object or a dictionary with what is read of a parameter, or several such, None where nothing is."""
         for owner in (name, f"{name}[]"):
             read, looked_up = self.attributes.get(owner, ()), self.keys.get(owner, ())
-            if read or looked_up:
+            if read or owner in self.keys:
                 parts = self.parts(owner, read or looked_up)
-                because = f"{', '.join(read or looked_up)} of `{name}`"
+                because = f"{', '.join(read or looked_up) or 'names'} of `{name}`"
                 if owner == name:
                     return Structure(parts, because) if read else Record(parts, because)
                 ones = tuple((key, of_one(part)) for key, part in parts)
@@ -300,7 +300,9 @@ class Proposer:
         if whole is not None and not is_tensor_type(without_none(parameter.annotation)):
             yield whole
         if parameter.name in self.numbers:
-            yield Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
+            named = (each for each in self.by_name(parameter.name) if isinstance(each, Constant))
+            known = next((each for each in named if isinstance(each.value, float)), None)
+            yield known or Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
         if parameter.name in self.lengths:
             because = f"steps are compared with `{parameter.name}`"
             yield TensorRecipe((BATCH,), "full", torch.int64, self.clues.lengths[0], because)

@@ -15,7 +15,10 @@ from fxengine.proxy import Proxy
 from fxengine.syntax import COMPARISONS
 
 __all__ = [
+    "COUNTING",
     "KEEPS_SHAPE",
+    "OF_MAPPINGS",
+    "SIZING",
     "UNKNOWN",
     "Absent",
     "Given",
@@ -27,6 +30,7 @@ __all__ = [
     "is_plain",
     "merged",
     "of_python",
+    "ordered",
     "rounds",
     "still",
     "truth",
@@ -40,6 +44,18 @@ KEEPS_SHAPE: Final = frozenset({
     "cpu", "relu", "gelu", "sigmoid", "tanh", "dropout", "silu", "softmax", "normalize", "requires_grad_",
 })  # fmt: skip
 """Functions and methods behind which a tensor has the shape that it had before."""
+
+SIZING: Final = frozenset({"view", "reshape", "expand", "zeros", "ones", "randn", "rand", "new_zeros", "new_ones"})
+"""Functions and methods of which the arguments are sizes."""
+
+COUNTING: Final = frozenset({"range", "arange"})
+"""What counts up to its arguments."""
+
+OF_MAPPINGS: Final = frozenset({"get", "items", "keys", "setdefault", "update"})
+"""What mappings can be asked, and tensors cannot."""
+
+_ORDERS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+"""How numbers are compared."""
 
 _ON_PLAIN: Final = frozenset[Any]({getattr, hasattr, isinstance, len, callable, int, bool, float, max, min, type})
 """What is simply called with what is known."""
@@ -170,6 +186,19 @@ def compared(kind: type[ast.cmpop], left: Any, right: Any) -> Any:
     if all(is_plain(each) for each in (left, right)):
         return _tried(_COMPARISONS[kind], [left, right], {})
     return UNKNOWN
+
+
+def ordered(test: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what a decision compares by size, where both sides are called by a name or are constants."""
+    match test:
+        case ast.BoolOp(values=parts):
+            for part in parts:
+                yield from ordered(part)
+        case ast.Compare(left=ast.Name() | ast.Attribute() as left, ops=[kind], comparators=[right]):
+            if isinstance(kind, _ORDERS) and isinstance(right, ast.Name | ast.Attribute | ast.Constant):
+                yield left, right
+        case _:
+            pass
 
 
 def _tried(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
