@@ -630,3 +630,17 @@ def test_what_is_as_large_as_another_is_made_of_its_sizes():
         return made + x.new(2, 4).fill_(1)
 
     assert captured(reversed_rows, X).problems == ()
+
+
+@pytest.mark.parametrize("same", [torch.equal, torch.Tensor.equal])
+def test_tensors_of_different_shapes_are_not_equal_whatever_they_hold(same):
+    def attend(query, key):
+        return query @ query.T if query is key or same(query, key) else query @ key.T
+
+    found = fxengine.capture(attend, (torch.randn(3, 4), torch.randn(5, 4)))
+    assert found.problems == ()
+    query, key = torch.randn(3, 4), torch.randn(5, 4)
+    torch.testing.assert_close(found.graph_module(query, key), attend(query, key))
+    assert found.check_guards((torch.randn(3, 4), torch.randn(3, 4))) != []
+    alike = fxengine.capture(attend, (torch.randn(3, 4), torch.randn(3, 4)))
+    assert [each.exception for each in alike.problems if isinstance(each.exception, fxengine.capturing.DataDependent)]

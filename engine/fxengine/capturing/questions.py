@@ -12,6 +12,7 @@ from torch import Tensor
 __all__ = [
     "DATA",
     "DETACHED",
+    "EQUAL",
     "GRADIENTS",
     "METADATA",
     "PIECES",
@@ -64,6 +65,9 @@ GRADIENTS: Final[dict[Callable[..., Any], str]] = dict(
 
 SHAPE: Final = functions("shape", Tensor)[0]
 """The question for all sizes, of which the code may then read one."""
+
+EQUAL: Final = frozenset(functions("equal", torch, Tensor))
+"""The question whether all numbers of two tensors are the same."""
 
 PIECES: Final[Mapping[Callable[..., Any], int]] = {
     **dict.fromkeys(functions("unbind", Tensor, torch), 1),

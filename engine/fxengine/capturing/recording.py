@@ -25,7 +25,17 @@ from fxengine.capturing.held import Place
 from fxengine.capturing.known import computed
 from fxengine.capturing.modules import MODULE_RULES
 from fxengine.capturing.objects import with_tensors
-from fxengine.capturing.questions import DATA, DETACHED, GRADIENTS, METADATA, PIECES, PLACES, SHAPE, asked_of_shape
+from fxengine.capturing.questions import (
+    DATA,
+    DETACHED,
+    EQUAL,
+    GRADIENTS,
+    METADATA,
+    PIECES,
+    PLACES,
+    SHAPE,
+    asked_of_shape,
+)
 from fxengine.capturing.refusals import Refusals
 from fxengine.capturing.spelling import spelled
 from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number, is_loaded
@@ -179,7 +189,9 @@ class Recording(TorchFunctionMode):
         return answer(self._device) if tensor.is_meta else func(*args)
 
     def _data(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The answer to a question about data, where the data are at hand."""
+        """The answer to a question about data, where the data are at hand, or shapes tell it."""
+        if func in EQUAL and self._differ(func, *args, *kwargs.values()):
+            return False
 
         def known(tensor: Tensor) -> Tensor:
             held = self.values.held.get(id(tensor))
@@ -207,6 +219,15 @@ class Recording(TorchFunctionMode):
             return self._asserted(args[0], passing)
         self.values.read(args)
         return func(*args, **kwargs)
+
+    def _differ(self, func: Callable[..., Any], *tensors: Tensor) -> bool:
+        """Whether tensors are of different shapes, so that they are not equal, whatever they hold."""
+        are_known = all(type(size) is int for tensor in tensors for size in tensor.shape)
+        are_alike = len({tensor.dtype for tensor in tensors}) == 1  # Others are refused.
+        differ = are_known and are_alike and len({tensor.shape for tensor in tensors}) > 1
+        for tensor in tensors if differ else ():
+            self._note("shape", func, (tensor,), _NO_KWARGS)
+        return differ
 
     def _computed_data(self, tensor: Tensor) -> Tensor | None:
         """The data of a tensor, as far as they follow from the model's own tensors, or from shapes, alone."""
