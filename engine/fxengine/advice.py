@@ -80,7 +80,8 @@ class Case:
     @property
     def metadata(self) -> str:
         """Which metadata decides: `shapes`, `dtypes` or `devices`."""
-        words = {"dtype": "dtypes", "device": "devices", "is_cuda": "devices", "is_cpu": "devices"}
+        words = {"device": "devices", "is_cuda": "devices", "is_cpu": "devices"}
+        words |= {"dtype": "dtypes", "is_complex": "dtypes", "is_floating_point": "dtypes"}
         for step in reversed(self.provenance):
             for attribute in reversed(step.text.split(".")):
                 if attribute in METADATA_ATTRIBUTES:
@@ -283,6 +284,8 @@ def _for_iteration(case: Case) -> list[str]:
         return [f"give `forward` fixed parameters in place of `{case.variadic}`", *_keep_out(case)]
     expression = operand(case.expression)
     if case.kind == "metadata":
+        if expression.endswith((".items()", ".keys()", ".values()")):
+            return ["go through keys that are known in `__init__`, and look each of them up", *_keep_out(case)]
         sizes = expression.endswith((".shape", ".size()", "]"))
         reshaped = "`x.flatten(…)` and `x.unflatten(…)` reshape without all sizes"
         whole = "compute on the whole tensor, not item by item: with a batch dimension, a mask, or `torch.vmap`"

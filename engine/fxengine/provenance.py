@@ -27,8 +27,10 @@ METADATA_ATTRIBUTES: Final = frozenset(
     {
         "device",
         "dtype",
+        "is_complex",
         "is_cpu",
         "is_cuda",
+        "is_floating_point",
         "is_meta",
         "is_nested",
         "is_quantized",

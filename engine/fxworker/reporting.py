@@ -5,6 +5,7 @@ in the edited file wherever a user frame of it exists, and its message is one li
 """
 
 import ast
+import difflib
 import inspect
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from torch.nn import Module
 
 from fxengine.capturing.dimensions import misfit
 from fxengine.classification import moments_of
-from fxengine.errors import RULES, DynamicIteration, DynamicLength, Rule
+from fxengine.errors import RULES, Rule
 from fxengine.exploration import Guard as EngineGuard
 from fxengine.exploration import TracingProblem
 from fxengine.graph import Graph
@@ -435,27 +436,21 @@ class Reporter:
             hint="make it a method, `def forward(self, …)`, to trace it by itself",
         )
 
-    def merged(self, problems: Sequence[Problem]) -> tuple[Problem, ...]:
-        """Return problems with those of the same site, reached by several instances, as one that names them.
-
-        What is asked for its length and then for its items by one expression is one problem, and so is what one
-        call asks at several places of one function of another file.
-        """
-        found: dict[tuple[str, Location, str], Problem] = {}
-        measured = {each.location for each in problems if each.code == DynamicLength.code}
-        for problem in problems:
-            if problem.code == DynamicIteration.code and problem.location in measured:
+    def without_forward(self, problem: Problem, cls: type[Module]) -> Problem:
+        """Return what is told of a model that has no `forward`, at the method that is probably meant to be it."""
+        functions = {name: each for name, each in vars(cls).items() if inspect.isfunction(each)}
+        for name in difflib.get_close_matches("forward", functions, n=1):
+            code = functions[name].__code__
+            definition = definition_of(code.co_filename, code.co_firstlineno, name)
+            if code.co_filename != self.path or not isinstance(definition, ast.FunctionDef):
                 continue
-            key = (problem.code, problem.location, problem.message)
-            first = found.get(key)
-            instances = problem.instances if first is None else (*first.instances, *problem.instances)
-            found[key] = replace(first or problem, instances=tuple(dict.fromkeys(instances)))
-        calls: dict[tuple[object, ...], list[Problem]] = {}
-        for number, problem in enumerate(found.values()):
-            site = _site_elsewhere(problem)
-            where = (site.location.path, site.function) if site is not None else (number,)
-            calls.setdefault((problem.code, problem.severity, problem.location, *where), []).append(problem)
-        return tuple(_as_one(each) for each in calls.values())
+            head = self.lines[definition.lineno - 1].encode()
+            column = head.find(name.encode(), definition.col_offset + len("def"))
+            place = Location(self.path, Span(definition.lineno, column, definition.lineno, column + len(name.encode())))
+            fix = Fix("Call it `forward`", (Edit(place, "forward"),), verified=False)
+            message = f"`{cls.__name__}` has no `forward`, and nothing calls `{name}`: is that what it is meant to be?"
+            return replace(problem, message=message, location=place, fixes=(fix,))
+        return problem
 
     def profile_rows(self, result: ProfileResult) -> tuple[ProfileRow, ...]:
         """Return the measured nodes."""
@@ -503,27 +498,6 @@ class Reporter:
     def untraced(self, target: TraceTarget, problems: Iterable[Problem] = ()) -> TargetReport:
         """Return the report of a target without a graph."""
         return TargetReport(target.qualname, target.kind, target.name, "not traced", problems=tuple(problems))
-
-
-def _site_elsewhere(problem: Problem) -> Frame | None:
-    """Return where a problem lies in truth, if that is in another file than the one in which it is shown."""
-    site = problem.origin.frames[-1] if problem.origin is not None and problem.origin.frames else None
-    return site if site is not None and site.location.path != problem.location.path else None
-
-
-def _as_one(problems: Sequence[Problem]) -> Problem:
-    """Return problems of one call that lie in one function of another file as the first of them, with all places."""
-    first, *others = problems
-    sites = [each for each in map(_site_elsewhere, problems) if each is not None]
-    if not others or not sites:
-        return first
-    lines = [str(each.location.span.line) for each in sites]
-    own = f":{lines[0]})"
-    told = f":{', '.join(dict.fromkeys(lines))})"
-    related = dict.fromkeys(step for each in problems for step in each.related)
-    instances = dict.fromkeys(path for each in problems for path in each.instances)
-    message = f"{first.message.removesuffix(own)}{told}" if first.message.endswith(own) else first.message
-    return replace(first, message=message, instances=tuple(instances), related=tuple(related))
 
 
 def user_frames(error: BaseException) -> list[SourceFrame]:

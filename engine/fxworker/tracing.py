@@ -34,6 +34,7 @@ from fxworker.dependence import Dependence
 from fxworker.doubts import doubted
 from fxworker.executing import Failure
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
+from fxworker.folding import merged
 from fxworker.inner import mentions_of
 from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.meta import idle_initialisation
@@ -544,9 +545,11 @@ class _Session:
                 if unbuilt is not None
                 else doubted(self.reporter.tracing_problem(each, target), each.exception, built, guesses)
             )
+        if found and isinstance(built.root, nn.Module) and type(built.root).forward is nn.Module.forward:
+            return (self.reporter.without_forward(found[0], type(built.root)),)
         if found and isinstance(inspect.getattr_static(type(built.root), "forward", None), staticmethod):
             return (self.reporter.of_static(found[0]),)
-        return self.reporter.merged(found)
+        return merged(found)
 
     def _misfits(self, traced: _Traced, diagnosis: Diagnosis, fed: Fed) -> tuple[Problem, ...]:
         target, root = traced.target, diagnosis.root
@@ -562,9 +565,7 @@ class _Session:
             return self._unfed(target, traced.built.root, fed.unknown)
         inputs = fed.inputs
         failures = (each for each in fed.failures if not self._is_told(each.error))
-        return self.reporter.merged(
-            [self.reporter.shape_problem(each, inputs, target.qualname, root) for each in failures]
-        )
+        return merged([self.reporter.shape_problem(each, inputs, target.qualname, root) for each in failures])
 
     def _guards(self, report: TargetReport, captured: Capture | None) -> tuple[Guard, ...]:
         """Return what a graph holds for: what was decided on the way, and then what was asked of the inputs."""

@@ -1,6 +1,7 @@
 """Which classes of a file are modules, as far as its syntax shows."""
 
 import ast
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,6 +28,9 @@ _NO_MODULES: Final = re.compile(
     r"^(?:torch\.autograd|torch\.utils\.data|torch\.optim|torch\.Tensor|typing|abc|enum|collections|dataclasses|unittest)\b"
     r"|(?:^|\.)(?:Function|Dataset|Optimizer|Scheduler|Config|Exception|Error|Enum|ModelOutput|TestCase)$|^pydantic\b"
 )
+_CLOSE: Final = 0.85
+"""How alike `forward` a name is that is a slip of the keys."""
+
 _LIKE_A_MODULE: Final = re.compile(
     r"(?:Module|Model|Net|Network|Layer|Block|Encoder|Decoder|Backbone|Head|Transformer|Attention|Embeddings?|ViT|Norm)"
     r"(?:V\d+|\d*[dD])?$"
@@ -71,12 +75,13 @@ def module_classes(tree: ast.Module, names: Names, lines: list[str]) -> list[Fou
         lineage = list(_lineage(qualname, candidates))
         inherits_forward = any(_gives_forward(base, names) for each in lineage for base in each.bases)
         own = _first(each.forward for each in lineage)
+        own = own or _misspelt_forward(lineage, names, tree)
         template = candidate.forward is None and qualname in parents and not _is_torch_nn(candidate, names)
         found.append(
             FoundClass(
                 model=_model_class(candidate, lineage, names, lines),
                 node=candidate.node,
-                traceable=(own is not None or inherits_forward) and not candidate.abstract and not template,
+                traceable=(bool(own) or inherits_forward) and not candidate.abstract and not template,
             )
         )
     return found
@@ -205,6 +210,21 @@ def _gives_forward(base: str, names: Names) -> bool:
     return (
         names.imported(base) and bool(_LIKE_A_MODULE.search(full)) and not full.endswith(("PreTrainedModel", "Module"))
     )
+
+
+def _misspelt_forward(lineage: list[_Candidate], names: Names, tree: ast.Module) -> str:
+    """Return the method that is probably meant to be the forward of a class that has none; "" where none is.
+
+    What is called by that name anywhere in the file is meant to be called so.
+    """
+    bases = {base for each in lineage for base in each.bases} - {each.qualname for each in lineage}
+    if any(names.expand(base) not in _NO_FORWARD for base in bases):
+        return ""
+    methods = [each.name for each in lineage[0].node.body if isinstance(each, ast.FunctionDef) and "_" not in each.name]
+    for name in difflib.get_close_matches("forward", methods, n=1, cutoff=_CLOSE):
+        if not any(isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(tree)):
+            return name
+    return ""
 
 
 def _is_torch_nn(candidate: _Candidate, names: Names) -> bool:

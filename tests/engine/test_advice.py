@@ -19,3 +19,14 @@ def test_an_entry_of_a_dictionary_is_returned_in_one_of_its_own():
         == 'return it in a dictionary of its own, `{"embedding": …}`, for the caller to put into `features`'
     )
     assert not any("torch.where" in each or "index_put" in each for each in problem.hints)
+
+
+class Table(nn.Module):
+    def forward(self, table):
+        return sum(value for _, value in table.items())
+
+
+def test_entries_of_a_dictionary_are_not_numbered():
+    (problem,) = diagnose(Table()).problems
+    assert (problem.code, problem.kind) == ("FX003", "metadata")
+    assert problem.hints[0] == "go through keys that are known in `__init__`, and look each of them up"
