@@ -40,14 +40,21 @@ _absent: Final[set[str]] = set()
 
 
 class AbsentWeights(dict[Any, Any]):
-    """Weights that were not downloaded: what is looked up in them is absent too, and loading them changes nothing."""
+    """Weights that were not downloaded: what is looked up in them is absent too, and loading them changes nothing.
+
+    What has been read from a file that is not there says so where code asks it for what no table has.
+    """
+
+    def __init__(self, file: Any = "") -> None:
+        super().__init__()
+        self._file = os.path.basename(os.fspath(file))
 
     def __missing__(self, key: Any) -> "AbsentWeights":
         return self
 
-
-# What Python calls them where code asks for what they have not.
-AbsentWeights.__name__ = "weights that are absent"
+    def __getattr__(self, name: str) -> Any:
+        what = f"the file {self._file!r}" if self._file else "what would be downloaded"
+        raise AttributeError(f"{what} is not there, so nothing is known of its {name!r}", name=name, obj=self)
 
 
 @functools.cache
@@ -66,7 +73,7 @@ def go_offline() -> None:
 
     @functools.wraps(read)
     def load_file(f: Any, *args: Any, **kwargs: Any) -> Any:
-        return AbsentWeights() if _is_absent(f) else read(f, *args, **kwargs)
+        return AbsentWeights(f) if _is_absent(f) else read(f, *args, **kwargs)
 
     nn.Module.load_state_dict = load_state_dict
     torch.load = load_file
@@ -177,7 +184,7 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that reads a file of weights, none where it is absent."""
 
     def loaded(filename: Any, *args: Any, **kwargs: Any) -> Any:
-        return AbsentWeights() if _is_absent(filename) else read(filename, *args, **kwargs)
+        return AbsentWeights(filename) if _is_absent(filename) else read(filename, *args, **kwargs)
 
     return loaded
 

@@ -130,3 +130,26 @@ def test_packages_that_fetch_files_fetch_no_weights(monkeypatch, package, argume
     assert without_weights(lambda: sys.modules[package].download(*arguments, target)) == target
     with pytest.raises(ConnectionError):
         without_weights(lambda: sys.modules[package].download(*arguments, "vocab.txt"))
+
+
+READ = """
+import torch
+from torch import nn
+
+data = torch.load("/tmp/no-such-folder/data.pt")
+
+
+class Net(nn.Module):
+    def __init__(self, width=data.shape[1]):
+        super().__init__()
+        self.fc = nn.Linear(width, 4)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+def test_a_file_that_is_not_there_is_named_where_its_content_decides(worker, model):
+    (problem,) = worker.trace(model(READ)).problems
+    assert problem.code == "FX101"
+    assert "the file 'data.pt' is not there" in problem.message
