@@ -54,7 +54,12 @@ class AbsentWeights(dict[Any, Any]):
 
     def __getattr__(self, name: str) -> Any:
         what = f"the file {self._file!r}" if self._file else "what would be downloaded"
-        raise AttributeError(f"{what} is not there, so nothing is known of its {name!r}", name=name, obj=self)
+        text = f"{type(self).__name__!r} object has no attribute {name!r}: {what} is not there"
+        raise AttributeError(text, name=name, obj=self)
+
+
+# What Python calls them where code asks for what they have not.
+AbsentWeights.__name__ = "weights that are absent"
 
 
 @functools.cache
