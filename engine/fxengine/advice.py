@@ -18,6 +18,7 @@ from fxengine.errors import (
     ItemAssignment,
     Rule,
     UnsupportedArgument,
+    said_by_torch_fx,
     text_of,
 )
 from fxengine.provenance import METADATA_ATTRIBUTES, Kind, Step, operand
@@ -191,7 +192,7 @@ def _raised(case: Case) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return next(iter(text_of(error).strip().splitlines()), "")
+    return next(iter(said_by_torch_fx(error).strip().splitlines()), "")
 
 
 def _hides_parameters(error: BaseException) -> bool:

@@ -228,3 +228,8 @@ def text_of(error: BaseException) -> str:
         return text if len(text) <= _READABLE else f"{text[: _READABLE // 2]} … {text[-_READABLE // 2 :]}"
     except BaseException as second:  # noqa: BLE001 — It is the user's code that runs here.
         return f"<its text cannot be had: {type(second).__name__}>"
+
+
+def said_by_torch_fx(error: BaseException) -> str:
+    """Return an exception's message as it reads under torch.fx, whose symbolic values are of classes of its own."""
+    return text_of(error).replace("fxengine.proxy.", "torch.fx.proxy.")

@@ -30,3 +30,13 @@ def test_entries_of_a_dictionary_are_not_numbered():
     (problem,) = diagnose(Table()).problems
     assert (problem.code, problem.kind) == ("FX003", "metadata")
     assert problem.hints[0] == "go through keys that are known in `__init__`, and look each of them up"
+
+
+def test_what_is_said_of_a_symbolic_value_is_said_in_torch_fx_s_words():
+    (problem,) = diagnose(_refused).problems
+    assert problem.message == "cannot take <class 'torch.fx.proxy.Proxy'>"
+    assert problem.message in problem.headline
+
+
+def _refused(x):
+    raise TypeError(f"cannot take {type(x)}")

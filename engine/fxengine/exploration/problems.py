@@ -22,7 +22,7 @@ from fxengine.errors import (
     Rule,
     SwallowedError,
     UnsupportedArgument,
-    text_of,
+    said_by_torch_fx,
 )
 from fxengine.graph import Graph
 from fxengine.provenance import Kind, Step, is_size_of_data, kind_of, kind_of_length, way_to
@@ -141,7 +141,7 @@ class Describer:
             case = replace(case, module=type(module).__name__, provenance=steps)
         return TracingProblem(
             rule=verdict.rule,
-            message=text_of(error),
+            message=said_by_torch_fx(error),
             headline=headline(case),
             exception=error,
             frames=place.frames,
