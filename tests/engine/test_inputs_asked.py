@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from fxengine.inputs import infer_inputs
 from tests.support.feeding import fed
 
 
@@ -150,3 +151,21 @@ class Doubled(nn.Module):
 
 def test_a_change_of_all_pictures_is_not_lost_behind_changes_of_single_ones():
     assert {each.shape for each in fed(Doubled()).args} == {(2, 3, 48, 48)}
+
+
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(20, 8)
+
+    def forward(self, x, cached=False, rounds=2, extra=None):
+        held = {"extra": extra}
+        found = self.table(x) + torch.cat([held["extra"], held["extra"]], 1)[:, : x.shape[1]]
+        return found if cached is False else found[..., rounds]
+
+
+def test_what_is_none_is_no_setting():
+    found = infer_inputs(Cached())
+    assert found.complete
+    assert found.recipes.keys() == {"x", "extra"}
+    assert not any("cached" in each.expression or "rounds" in each.expression for each in found.failures)

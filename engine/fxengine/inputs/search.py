@@ -406,7 +406,7 @@ class _Search:
             return [each for each in absent if takes_keys(each.annotation)]
         if named or "None" not in message:
             return named
-        return [parameter for parameter in absent if not parameter.variadic][:4]
+        return [parameter for parameter in absent if not (parameter.variadic or parameter.setting)][:4]
 
     def _take_by_name(self, names: Iterable[str]) -> None:
         """Count names that code further in asks for among the parameters: `**kwargs` takes them."""
