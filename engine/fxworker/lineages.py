@@ -30,7 +30,8 @@ def is_template(cls: type) -> bool:
         return True
     if not issubclass(cls, nn.Module) or issubclass(cls, _HOLDING):
         return False
-    return cls.forward is nn.Module.forward or _is_left_out(attribute_of(cls.forward, "__code__"))
+    forward = getattr(cls, "forward", None)
+    return forward is nn.Module.forward or _is_left_out(attribute_of(forward, "__code__"))
 
 
 def standing_for(cls: type, *, but: Any = None) -> list[type]:

@@ -545,9 +545,11 @@ class _Session:
                 if unbuilt is not None
                 else doubted(self.reporter.tracing_problem(each, target), each.exception, built, guesses)
             )
-        if found and isinstance(built.root, nn.Module) and type(built.root).forward is nn.Module.forward:
+        # What is on a class may be made when it is asked for, as that of a `ScriptModule` is, and not for the class.
+        forward = inspect.getattr_static(type(built.root), "forward", None)
+        if found and isinstance(built.root, nn.Module) and forward is nn.Module.forward:
             return (self.reporter.without_forward(found[0], type(built.root)),)
-        if found and isinstance(inspect.getattr_static(type(built.root), "forward", None), staticmethod):
+        if found and isinstance(forward, staticmethod):
             return (self.reporter.of_static(found[0]),)
         return merged(found)
 
