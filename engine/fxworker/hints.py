@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from torch import Tensor, nn
 from torch.distributions import Distribution
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from fxworker.absent import is_stand_in, path_of
 from fxworker.choices import Group, Value, every_parameter_of, literal, written_tuple
@@ -64,6 +66,14 @@ _HOLDING: Final[dict[type, str]] = {
     nn.ModuleDict: "torch.nn.ModuleDict({'a': torch.nn.Identity()})",
 }
 """Modules that hold others, with something in them."""
+
+_OPTIMIZER: Final = "torch.optim.Adam([torch.nn.Parameter(torch.ones(1))])"
+_OF_TORCH: Final[dict[type, str]] = {
+    Distribution: "torch.distributions.Normal(0.0, 1.0)",
+    Optimizer: _OPTIMIZER,
+    LRScheduler: f"torch.optim.lr_scheduler.ConstantLR({_OPTIMIZER})",
+}
+"""Instances of what torch has to be inherited from."""
 
 _SEQUENCES: Final = frozenset({tuple, list, set, frozenset, Sequence, Iterable, Collection})
 
@@ -140,6 +150,7 @@ class Hints:
         """Yield the names of classes that are of a kind, torch's for two dimensions first."""
         if bound is nn.Module or not _is_module(bound):
             yield from (["torch.nn.Identity"] if bound is nn.Module else [])
+            yield from (["torch.optim.Adam"] if bound is Optimizer else [])
             return
         own = [name for name, cls in vars(nn).items() if _is_module(cls) and issubclass(cls, bound)]
         own.sort(key=lambda name: ("Lazy" in name, not name.endswith("2d"), name))
@@ -160,6 +171,7 @@ class Hints:
             return
         fitting = _fitting(usual_values(name), arguments[0]) or PLAIN.get(arguments[0], ())[:1]
         inner = [*(fitting or self.values(arguments[0], name))]
+        inner = inner or (["torch.nn.Identity()"] if arguments[0] in (typing.Callable, Callable) else [])
         count = len(arguments) if origin is tuple and Ellipsis not in arguments else 2
         plain = [each for each in inner if isinstance(each, str)]
         if plain:
@@ -233,8 +245,8 @@ class Hints:
                 yield f"{name}.{member.name}"
         elif hint is argparse.Namespace:
             yield ARGUMENTS
-        elif hint is Distribution:
-            yield "torch.distributions.Normal(0.0, 1.0)"
+        elif of_torch := _of_torch(hint):
+            yield of_torch
         elif hint in _HOLDING:
             yield _HOLDING[hint]
         elif hint is nn.Module:
@@ -256,6 +268,12 @@ class Hints:
         if name or top in sys.stdlib_module_names or top in {"torch", "numpy"} or top in self._scope:
             return name
         return full_name(cls)
+
+
+def _of_torch(hint: type) -> str:
+    """Return an instance of what torch has to be inherited from, also by another name that it has; "" for the rest."""
+    named = {each for each, value in vars(hint).items() if callable(value)}
+    return next((text for cls, text in _OF_TORCH.items() if hint is cls or (hint.__base__ is cls and not named)), "")
 
 
 def made(name: str, cls: type) -> Group:

@@ -9,7 +9,7 @@ import enum
 import inspect
 import re
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_lowercase
 from typing import Any, Final
@@ -96,6 +96,8 @@ class Slot:
         if self.use.kind == "sequence" and self.hint in {int, float}:
             # Some layers take a size as well as several.
             return "number"
+        if self.use.kind is None and self.hint in (typing.Callable, Callable):
+            return "callable"
         is_mapping = self.use.kind == "sequence" and (
             self.hint is dict or typing.get_origin(self.hint) in MAPPINGS or is_table_called(self.name)
         )

@@ -2,6 +2,7 @@
 
 import abc
 import importlib
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -262,6 +263,22 @@ class Dropped(nn.Module):
         self.drops = nn.ModuleList([nn.Dropout(each) for each in eval(args.dropout)])
 
 
+class Trained(nn.Module):
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        scheduler: torch.optim.lr_scheduler._LRScheduler,
+        kind: type[torch.optim.Optimizer],
+        loss: Callable,
+        metrics: list[Callable],
+    ):
+        super().__init__()
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise TypeError(optimizer)
+        self.optimizer, self.scheduler, self.loss, self.metrics = optimizer, scheduler, loss, metrics
+        self.last = kind([nn.Parameter(torch.ones(1))], lr=0.1)
+
+
 SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
 
 
@@ -306,6 +323,14 @@ SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
         (Streaming, "Streaming(encoder='narrow', encoder_conf={'widths': [64, 64]})"),
         (Discrete, "Discrete(space=type('Finite', (SimpleNamespace,), {})(n=64))"),
         (Clamped, "Clamped(base=PlainScoring())"),
+        (
+            Trained,
+            (
+                "Trained(optimizer=torch.optim.Adam([torch.nn.Parameter(torch.ones(1))]), scheduler=torch.optim."
+                "lr_scheduler.ConstantLR(torch.optim.Adam([torch.nn.Parameter(torch.ones(1))])), "
+                "kind=torch.optim.Adam, loss=torch.nn.Identity(), metrics=[torch.nn.Identity(), torch.nn.Identity()])"
+            ),
+        ),
         (Agents, "Agents(agents={'a': Agent(width=64), 'b': Agent(width=64)})"),
         (Spherical, "Spherical(lmax=2)"),
         (Dropped, "Dropped(args=SimpleNamespace(dropout='[0.1, 0.1]'))"),
