@@ -41,6 +41,7 @@ from fxworker.lacking import (
     table_asked,
     texts_of,
     unmade,
+    value_in,
     words_around,
 )
 from fxworker.patience import OutOfPatience
@@ -387,14 +388,17 @@ def _about_kind(
 
 
 def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
-    """Return the constants that the innermost line compares something with, which did not fit, or that of a raise."""
+    """Return the constants that the innermost line compares something with, which did not fit, or that of a raise.
+
+    Of whole numbers that it compares with each other, each may be what the others are.
+    """
     if not moments:
         return []
     condition = re.sub(r"^(?:el)?if |^assert |:\s*(?:#.*)?$", "", moments[0][2].strip())
     trees: list[ast.AST] = [*tests[:_MOST_TESTS]]
     with contextlib.suppress(SyntaxError, ValueError):
         trees.append(ast.parse(condition))
-    found: list[str] = []
+    found, numbers = list[str](), list[str]()
     for node in (each for tree in trees for each in ast.walk(tree)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             found += ["64", "4", "1", "8", "7"]
@@ -405,7 +409,9 @@ def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
                 items = each.elts if isinstance(each, ast.Tuple | ast.List | ast.Set) else [each]
                 found += [text for item in items if (text := _constant(item, moments[0][1]))]
                 found += listed_in(each, moments[0][1])
-    return list(dict.fromkeys(found))[:MOST_VALUES]
+            values = [value_in(each, moments[0][1]) for each in (node.left, *node.comparators)]
+            numbers += [repr(each) for each in values if all(type(other) is int for other in values)]
+    return list(dict.fromkeys([*found, *numbers]))[:MOST_VALUES]
 
 
 def _length_in(tests: list[ast.expr]) -> int:

@@ -126,7 +126,7 @@ def table_asked(moments: Moments, key: str) -> dict[Any, Any] | None:
     """Return the mapping that a line asked for this key, None where there is none."""
     for _, frame, line in moments:
         for node in _expressions(line):
-            table = _looked_up(node, frame)
+            table = value_in(node, frame)
             if type(table) is dict and key not in table:
                 return table
     return None
@@ -355,17 +355,17 @@ def _expressions(line: str) -> Iterator[ast.expr]:
     yield from map(ast.Name, dict.fromkeys(WORD.findall(line)))
 
 
-def _looked_up(node: ast.expr, frame: FrameType) -> Any:
+def value_in(node: ast.expr, frame: FrameType) -> Any:
     """Return what an expression of names, attributes and items stands for, None where that is not known."""
     match node:
         case ast.Name(id=name):
             return frame.f_locals.get(name)
         case ast.Attribute(value=value, attr=name):
-            owner = _looked_up(value, frame)
+            owner = value_in(value, frame)
             return vars(owner).get(name) if isinstance(owner, SimpleNamespace | nn.Module) else None
         case ast.Subscript(value=value, slice=index):
-            table = _looked_up(value, frame)
-            key = index.value if isinstance(index, ast.Constant) else _looked_up(index, frame)
+            table = value_in(value, frame)
+            key = index.value if isinstance(index, ast.Constant) else value_in(index, frame)
             return table.get(key) if type(table) is dict and isinstance(key, str) else None
         case _:
             return None

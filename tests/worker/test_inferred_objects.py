@@ -279,6 +279,15 @@ class Trained(nn.Module):
         self.last = kind([nn.Parameter(torch.ones(1))], lr=0.1)
 
 
+class Whitening(nn.Module):
+    def __init__(self, *, slice_size: int, batch_size: int = 2):
+        super().__init__()
+        self.slice_size = slice_size
+        self.batch_size = batch_size
+        assert self.slice_size <= self.batch_size
+        self.fc = nn.Linear(8, 8)
+
+
 SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
 
 
@@ -323,6 +332,7 @@ SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
         (Streaming, "Streaming(encoder='narrow', encoder_conf={'widths': [64, 64]})"),
         (Discrete, "Discrete(space=type('Finite', (SimpleNamespace,), {})(n=64))"),
         (Clamped, "Clamped(base=PlainScoring())"),
+        (Whitening, "Whitening(slice_size=2)"),
         (
             Trained,
             (
