@@ -280,11 +280,11 @@ class Trained(nn.Module):
 
 
 class Whitening(nn.Module):
-    def __init__(self, *, slice_size: int, batch_size: int = 2):
+    def __init__(self, *, slice_size: int, batch_size: int = 48):
         super().__init__()
         self.slice_size = slice_size
         self.batch_size = batch_size
-        assert self.slice_size <= self.batch_size
+        assert self.slice_size == self.batch_size
         self.fc = nn.Linear(8, 8)
 
 
@@ -332,7 +332,7 @@ SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
         (Streaming, "Streaming(encoder='narrow', encoder_conf={'widths': [64, 64]})"),
         (Discrete, "Discrete(space=type('Finite', (SimpleNamespace,), {})(n=64))"),
         (Clamped, "Clamped(base=PlainScoring())"),
-        (Whitening, "Whitening(slice_size=2)"),
+        (Whitening, "Whitening(slice_size=48)"),
         (
             Trained,
             (
