@@ -390,7 +390,7 @@ def _about_kind(
 def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
     """Return the constants that the innermost line compares something with, which did not fit, or that of a raise.
 
-    Of whole numbers that it compares with each other, each may be what the others are.
+    Of whole numbers that it compares with each other, each may be what the largest is.
     """
     if not moments:
         return []
@@ -410,7 +410,7 @@ def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
                 found += [text for item in items if (text := _constant(item, moments[0][1]))]
                 found += listed_in(each, moments[0][1])
             values = [value_in(each, moments[0][1]) for each in (node.left, *node.comparators)]
-            numbers += [repr(each) for each in values if all(type(other) is int for other in values)]
+            numbers += [repr(max(values))] if all(type(each) is int for each in values) else []
     return list(dict.fromkeys([*found, *numbers]))[:MOST_VALUES]
 
 

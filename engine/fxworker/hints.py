@@ -115,7 +115,7 @@ class Hints:
             yield from self._of_generic(hint, origin, arguments, name)
         elif hint is type:
             yield "torch.nn.Identity"
-        elif is_stand_in(hint) or isinstance(hint, type):
+        elif hint is not Any and (is_stand_in(hint) or isinstance(hint, type)):
             yield from self._of_absent(hint) if is_stand_in(hint) else self._of_space(hint) or self._of_class(hint)
 
     def _of_absent(self, hint: Any) -> Iterator[str]:
@@ -138,7 +138,8 @@ class Hints:
             keys = self._keys_of(arguments[0])
             entries = [*self._of_entries(keys, arguments[1], name)]
             # What has no expression of its own is made of parts.
-            made = [] if entries or not isinstance(arguments[1], type) else [*self.values(arguments[1], name)][:1]
+            is_class = isinstance(arguments[1], type) and arguments[1] is not Any
+            made = [] if entries or not is_class else [*self.values(arguments[1], name)][:1]
             size = len(keys) or _PAIR
             yield from entries or [Group("mapping", cls=arguments[1], size=size, keys=tuple(keys)) for _ in made]
         elif origin in _SEQUENCES:

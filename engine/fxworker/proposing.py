@@ -185,7 +185,7 @@ class Proposals:
         lists = lists_of(self._usage_around(choice, slot.path), slot.name) if kind == "sequence" else []
         # What it is unpacked into says more than what is plainly annotated.
         found += lists[:1] if slot.use.count else []
-        found += plain
+        found += plain or (PLAIN[dict] if typing.get_origin(slot.hint) in MAPPINGS else ())
         if kind == "sequence":
             first, *others = lists or ["[]"]
             found += [first, *self._of_objects(choice, slot), *others]

@@ -4,6 +4,7 @@ import abc
 import importlib
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch import nn
 
 from fxworker.arguments import Search
 from fxworker.building import attempt
+from fxworker.complaints import complaint_of
 from fxworker.conventions import holds_configuration, is_configuration, usual_values
 from fxworker.packages import with_packages
 from fxworker.wording import quoted, told_missing
@@ -280,12 +282,19 @@ class Trained(nn.Module):
 
 
 class Whitening(nn.Module):
-    def __init__(self, *, slice_size: int, batch_size: int = 48):
+    def __init__(self, batch_size: int, slice_size: int = 1000):
         super().__init__()
         self.slice_size = slice_size
         self.batch_size = batch_size
-        assert self.slice_size == self.batch_size
+        assert self.slice_size <= self.batch_size
         self.fc = nn.Linear(8, 8)
+
+
+class Planned(nn.Module):
+    def __init__(self, width: int, plan: dict[str, Any]):
+        super().__init__()
+        self.fc = nn.Linear(width, 8)
+        self.plan = plan
 
 
 SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
@@ -332,7 +341,7 @@ SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
         (Streaming, "Streaming(encoder='narrow', encoder_conf={'widths': [64, 64]})"),
         (Discrete, "Discrete(space=type('Finite', (SimpleNamespace,), {})(n=64))"),
         (Clamped, "Clamped(base=PlainScoring())"),
-        (Whitening, "Whitening(slice_size=48)"),
+        (Planned, "Planned(width=64, plan={})"),
         (
             Trained,
             (
@@ -353,6 +362,12 @@ def test_they_are_found(cls, expression):
     result = search.run()
     assert result is not None, (search.tried, search.error)
     assert result[0] == expression
+
+
+def test_of_numbers_that_are_compared_each_may_be_what_the_largest_is():
+    with pytest.raises(AssertionError) as raised:
+        Whitening(2)
+    assert "1000" in complaint_of(raised.value).values
 
 
 def test_a_member_of_an_enumeration_has_its_full_name_where_the_file_has_none_for_it(tmp_path, monkeypatch):
