@@ -7,7 +7,7 @@ import os
 import traceback
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from fxengine.errors import text_of
 from fxengine.source import is_user_file
@@ -123,7 +123,7 @@ def pack_hints(hints: dict[str, Hint]) -> bytes:
 
 def unpack_hints(payload: bytes) -> dict[str, Hint]:
     """Return the hints of a frame."""
-    found: dict[str, dict[str, str]] = json.loads(payload)
+    found: dict[str, dict[str, Any]] = json.loads(payload)
     return {name: Hint(**values) for name, values in found.items()}
 
 
