@@ -501,7 +501,6 @@ _METHODS: Final = {name: getattr(Tracer, name) for name in (*_RECORDING, "getatt
 """Our own methods that others may replace, as they were defined."""
 
 
-@functools.lru_cache(maxsize=64)
 @contextmanager
 def _known_to_torch(patches: Patches) -> Generator[None]:
     """Tell torch for a while that a trace runs, as its own tracer does: by a flag, from 2.14 on by one per thread."""
@@ -519,6 +518,7 @@ def _known_to_torch(patches: Patches) -> Generator[None]:
         theirs._set_is_fx_tracing(before)
 
 
+@functools.lru_cache(maxsize=64)
 def _takes_factory(create_proxy: Callable[..., Any]) -> bool:
     return "proxy_factory_fn" in inspect.signature(create_proxy).parameters
 
