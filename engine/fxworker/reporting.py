@@ -5,7 +5,6 @@ in the edited file wherever a user frame of it exists, and its message is one li
 """
 
 import ast
-import difflib
 import inspect
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +30,7 @@ from fxengine.syntax import definition_of, nodes_around, parameter_span
 from fxworker import sandbox, spans
 from fxworker.building import Unbuilt
 from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedError
+from fxworker.misspelling import meant_as_forward
 from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
 from fxworker.printing import contents, described, detail, one_line, shortened, tensor_info, value_of
@@ -439,18 +439,19 @@ class Reporter:
     def without_forward(self, problem: Problem, cls: type[Module]) -> Problem:
         """Return what is told of a model that has no `forward`, at the method that is probably meant to be it."""
         functions = {name: each for name, each in vars(cls).items() if inspect.isfunction(each)}
-        for name in difflib.get_close_matches("forward", functions, n=1):
-            code = functions[name].__code__
-            definition = definition_of(code.co_filename, code.co_firstlineno, name)
-            if code.co_filename != self.path or not isinstance(definition, ast.FunctionDef):
-                continue
-            head = self.lines[definition.lineno - 1].encode()
-            column = head.find(name.encode(), definition.col_offset + len("def"))
-            place = Location(self.path, Span(definition.lineno, column, definition.lineno, column + len(name.encode())))
-            fix = Fix("Call it `forward`", (Edit(place, "forward"),), verified=False)
-            message = f"`{cls.__name__}` has no `forward`, and nothing calls `{name}`: is that what it is meant to be?"
-            return replace(problem, message=message, location=place, fixes=(fix,))
-        return problem
+        name = meant_as_forward(functions)
+        code = functions[name].__code__ if name else None
+        if code is None or code.co_filename != self.path:
+            return problem
+        definition = definition_of(code.co_filename, code.co_firstlineno, name)
+        if not isinstance(definition, ast.FunctionDef):
+            return problem
+        head = self.lines[definition.lineno - 1].encode()
+        column = head.find(name.encode(), definition.col_offset + len("def"))
+        place = Location(self.path, Span(definition.lineno, column, definition.lineno, column + len(name.encode())))
+        fix = Fix("Call it `forward`", (Edit(place, "forward"),), verified=False)
+        message = f"`{cls.__name__}` has no `forward`, and nothing calls `{name}`: is that what it is meant to be?"
+        return replace(problem, message=message, location=place, fixes=(fix,))
 
     def profile_rows(self, result: ProfileResult) -> tuple[ProfileRow, ...]:
         """Return the measured nodes."""

@@ -1,7 +1,6 @@
 """Which classes of a file are modules, as far as its syntax shows."""
 
 import ast
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from typing import Final
 from fxls.discovery.index import Function, ModelClass
 from fxls.discovery.names import Names, blocks_of, every_statement, names_of
 from fxls.discovery.syntax import FunctionNode, dotted, first_line, function_of, is_main_guard, name_span, span_of
+from fxworker.misspelling import meant_as_forward
 from fxworker.wire import LOCALS
 
 _NO_FORWARD: Final = frozenset(
@@ -28,9 +28,6 @@ _NO_MODULES: Final = re.compile(
     r"^(?:torch\.autograd|torch\.utils\.data|torch\.optim|torch\.Tensor|typing|abc|enum|collections|dataclasses|unittest)\b"
     r"|(?:^|\.)(?:Function|Dataset|Optimizer|Scheduler|Config|Exception|Error|Enum|ModelOutput|TestCase)$|^pydantic\b"
 )
-_CLOSE: Final = 0.85
-"""How alike `forward` a name is that is a slip of the keys."""
-
 _LIKE_A_MODULE: Final = re.compile(
     r"(?:Module|Model|Net|Network|Layer|Block|Encoder|Decoder|Backbone|Head|Transformer|Attention|Embeddings?|ViT|Norm)"
     r"(?:V\d+|\d*[dD])?$"
@@ -220,11 +217,9 @@ def _misspelt_forward(lineage: list[_Candidate], names: Names, tree: ast.Module)
     bases = {base for each in lineage for base in each.bases} - {each.qualname for each in lineage}
     if any(names.expand(base) not in _NO_FORWARD for base in bases):
         return ""
-    methods = [each.name for each in lineage[0].node.body if isinstance(each, ast.FunctionDef) and "_" not in each.name]
-    for name in difflib.get_close_matches("forward", methods, n=1, cutoff=_CLOSE):
-        if not any(isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(tree)):
-            return name
-    return ""
+    name = meant_as_forward(each.name for each in lineage[0].node.body if isinstance(each, ast.FunctionDef))
+    is_called = any(isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(tree)) if name else False
+    return "" if is_called else name
 
 
 def _is_torch_nn(candidate: _Candidate, names: Names) -> bool:
