@@ -1,6 +1,7 @@
 """Installed packages that cannot be imported: what they want themselves is missing, or is of another version.
 
-Such a package is as good as one that is not installed: it gets a stand-in, and the person is told what it raised.
+Such a package is as good as one that is not installed: it gets a stand-in, and the person is told what it raised. So
+does what a module reads of a package, while it is imported, that the installed version of it has not.
 """
 
 import contextlib
@@ -10,13 +11,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Final
 
 from fxworker.absences import ABSENCES
+from fxworker.absent import AbsentModule
 
-_MOST: Final = 6
-"""How many packages may be found broken by one import."""
+_MOST: Final = 16
+"""How many packages, or things in them, may be found wanting by one import."""
 
 _NEEDED: Final = frozenset({"numpy", "torch"}) | sys.stdlib_module_names
 """Without these there is nothing to be seen of any model."""
@@ -32,10 +34,12 @@ def without_broken(work: Callable[[], None]) -> None:
         try:
             work()
         except Exception as error:
-            name = _failing(error)
-            if not name:
+            if lacked := _lacked(error):
+                _supply(*lacked, error)
+            elif name := _failing(error):
+                _give_up(name, error)
+            else:
                 raise
-            _give_up(name, error)
         else:
             return
     work()
@@ -70,6 +74,34 @@ def _importing(way: TracebackType | None) -> list[str]:
     return found
 
 
+def _lacked(error: Exception) -> tuple[ModuleType, str] | None:
+    """Return the module of another package, and the name, that a module read in vain while it was imported; else None.
+
+    What the file itself reads in vain that is open is its own mistake.
+    """
+    module, name = (error.obj, error.name) if isinstance(error, AttributeError) else (None, None)
+    if name is None or not isinstance(module, ModuleType) or isinstance(module, AbsentModule):
+        return None
+    package = module.__name__.partition(".")[0]
+    way, is_imported = error.__traceback__, False
+    while way is not None and way.tb_next is not None:
+        is_imported |= way.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+        way = way.tb_next
+    is_read = is_imported and way is not None and way.tb_frame.f_code.co_name == "<module>"
+    is_foreign = is_read and _importing(way) != [package]
+    return (module, name) if is_foreign and package not in _NEEDED and is_installed(package) else None
+
+
+def _supply(module: ModuleType, name: str, error: Exception) -> None:
+    """Let something in a module be stood in for from now on."""
+    path = f"{module.__name__}.{name}"
+    setattr(module, name, getattr(AbsentModule(module.__name__), name))
+    ABSENCES.broken[path] = _stamp(path)
+    ABSENCES.names.add(path)
+    text = f"'{module.__name__}' is installed and has no attribute '{name}'"
+    ABSENCES.found.append(ModuleNotFoundError(text, name=path).with_traceback(error.__traceback__))
+
+
 def _give_up(name: str, error: Exception) -> None:
     """Let a package be stood in for from now on."""
     ABSENCES.broken[name] = _stamp(name)
@@ -94,9 +126,9 @@ def _folder_of(name: str) -> str:
 
 
 def _stamp(name: str) -> int:
-    """Return when something was installed last where a package lies, 0 where there is nothing."""
+    """Return when something was installed last where the package of a name lies, 0 where there is nothing."""
     try:
-        return os.stat(_folder_of(name)).st_mtime_ns
+        return os.stat(_folder_of(name.partition(".")[0])).st_mtime_ns
     except OSError:
         return 0
 

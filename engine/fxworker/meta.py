@@ -114,13 +114,14 @@ class OnMeta(TorchFunctionMode):
     ) -> Any:
         """Call `func` with the device replaced."""
         kwargs = dict(kwargs or {})
-        if func in self._to_meta:
+        made = None if _draws_around(func, args, kwargs) else func
+        if made in self._to_meta:
             kwargs["device"] = "meta"
             # What is filled has floats, unless it is said otherwise.
             said = "dtype" in kwargs or func is torch.full
             if said and func in self._may_count and _counts(func(*args, **kwargs)):
                 kwargs["device"] = "cpu"
-        elif func in self._to_cpu:
+        elif made in self._to_cpu:
             kwargs["device"] = "cpu"
         elif func in _MOVING or (func in _UNCHANGING and args and args[0].is_meta):
             return args[0]
@@ -137,6 +138,11 @@ class OnMeta(TorchFunctionMode):
         except RuntimeError as error:
             self.has_refused |= speaks_of_meta(error)
             raise
+
+
+def _draws_around(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a function draws numbers around those of tensors: where these are, and it takes no device then."""
+    return func is torch.normal and any(isinstance(each, torch.Tensor) for each in (*args, *kwargs.values()))
 
 
 def speaks_of_meta(error: BaseException) -> bool:

@@ -562,6 +562,17 @@ def test_what_cannot_be_imported_says_why(tmp_path):
     assert str(error) == "'plots' is installed and cannot be imported: KeyError: 'axes'"
 
 
+def test_what_a_package_of_another_version_has_not_is_stood_in_for(tmp_path):
+    installed(tmp_path, "signals", "hann = 1\n")
+    text = "import signals\nHANN, HAMMING = signals.hann, signals.hamming.__name__\nFLAT = signals.flat\n"
+    module, missing = imported(tmp_path, f"{text}class Net:\n    width = 3\n")
+    assert (module.Net.width, module.HANN, missing) == (3, 1, ["signals.hamming", "signals.flat"])
+    with pytest.raises(ModuleNotFoundError, match=r"signals\.flat"):
+        module.FLAT(3)
+    with pytest.raises(AttributeError, match="humming"):
+        importing(lambda: exec("import signals\nHUMMING = signals.humming", {"__name__": "project_file"}))
+
+
 @pytest.mark.parametrize("text", ["raise KeyError('axes')\n", "import plots\nplots.draw(None)\n"])
 def test_what_the_project_does_wrong_is_its_own_mistake(tmp_path, text):
     installed(tmp_path, "plots", "def draw(what): return what.width\n")

@@ -124,3 +124,9 @@ def test_what_is_annotated_with_a_class_of_an_absent_package_stands_for_one(tmp_
     expression, net = Search("Net", scope["Net"], scope, attempt).run()
     assert expression == "Net(irreps_in=o3.Irreps(), inner=Linear(), num_steps=2)"
     assert type(net.inner).__name__ == "Linear"
+
+
+def test_numbers_are_drawn_around_those_of_tensors_without_values(tmp_path):
+    lines = ["around = torch.normal(torch.ones(1, 8), torch.ones(1, 8) / 10)", "self.start = nn.Parameter(around)"]
+    start = built(tmp_path, [*lines, "self.noise = torch.normal(0.0, 1.0, (2, 3))"]).start
+    assert (start.shape, start.device.type) == ((1, 8), "meta")
