@@ -19,7 +19,7 @@ class Absences:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self.found: list[ModuleNotFoundError] = []
+        self.found: list[ImportError] = []
         self.permissive = 0
         self.starred: set[str] = set()
         self.version = NEWEST

@@ -1,17 +1,18 @@
 """Installed packages that cannot be imported: what they want themselves is missing, or is of another version.
 
 Such a package is as good as one that is not installed: it gets a stand-in, and the person is told what it raised. So
-does what a module reads of a package, while it is imported, that the installed version of it has not.
+does what code imports of a package, or reads of it while it is imported itself, that the installed version has not.
 """
 
 import contextlib
+import dis
 import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import FrameType, ModuleType, TracebackType
 from typing import Final
 
 from fxworker.absences import ABSENCES
@@ -75,21 +76,63 @@ def _importing(way: TracebackType | None) -> list[str]:
 
 
 def _lacked(error: Exception) -> tuple[ModuleType, str] | None:
-    """Return the module of another package, and the name, that a module read in vain while it was imported; else None.
+    """Return the module of another package, and the name of what it has not, that something wanted of it; else None."""
+    way = error.__traceback__
+    while way is not None and way.tb_next is not None:
+        way = way.tb_next
+    module = _read_by(way, error) or _imported_from_by(way, error)
+    if way is None or module is None or isinstance(module[0], AbsentModule):
+        return None
+    package = module[0].__name__.partition(".")[0]
+    asking = package_of(way.tb_frame)
+    return module if asking != package and package not in _NEEDED and is_installed(package) else None
+
+
+def _read_by(way: TracebackType | None, error: Exception) -> tuple[ModuleType, str] | None:
+    """Return the module, and the name, that another module read in vain while it was imported; None for others.
 
     What the file itself reads in vain that is open is its own mistake.
     """
     module, name = (error.obj, error.name) if isinstance(error, AttributeError) else (None, None)
-    if name is None or not isinstance(module, ModuleType) or isinstance(module, AbsentModule):
+    is_read = way is not None and way.tb_frame.f_code.co_name == "<module>" and name is not None
+    if not is_read or not isinstance(module, ModuleType):
         return None
-    package = module.__name__.partition(".")[0]
-    way, is_imported = error.__traceback__, False
-    while way is not None and way.tb_next is not None:
-        is_imported |= way.tb_frame.f_code.co_filename.startswith("<frozen importlib")
-        way = way.tb_next
-    is_read = is_imported and way is not None and way.tb_frame.f_code.co_name == "<module>"
-    is_foreign = is_read and _importing(way) != [package]
-    return (module, name) if is_foreign and package not in _NEEDED and is_installed(package) else None
+    outer, is_imported = error.__traceback__, False
+    while outer is not None and not is_imported:
+        is_imported = outer.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+        outer = outer.tb_next
+    return (module, str(name)) if is_imported else None
+
+
+def _imported_from_by(way: TracebackType | None, error: Exception) -> tuple[ModuleType, str] | None:
+    """Return the module, and the name, that an import wanted out of it in vain; None for what was raised otherwise."""
+    module = sys.modules.get(str(error.name)) if type(error) is ImportError else None
+    is_whole = module is not None and not getattr(module.__spec__, "_initializing", False)
+    if way is None or module is None or not is_whole:
+        return None
+    names = (
+        str(each.argval)
+        for each in dis.get_instructions(way.tb_frame.f_code)
+        if each.offset == way.tb_lasti and each.opname == "IMPORT_FROM"
+    )
+    name = next(names, "")
+    return (module, name) if name else None
+
+
+def package_of(frame: FrameType) -> str:
+    """Return the package that a frame's code belongs to, "" where it says none."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def may_lack(name: str, asking: str) -> bool:
+    """Whether an installed package may be of a version that has not, or no longer, a module that another asks for.
+
+    Of torch and numpy this is so for what is not meant for others.
+    """
+    package, _, rest = name.partition(".")
+    is_private = any(each.startswith("_") for each in rest.split("."))
+    is_known = package in sys.stdlib_module_names or (package in _NEEDED and not is_private)
+    return asking != package and not is_known
 
 
 def _supply(module: ModuleType, name: str, error: Exception) -> None:
@@ -98,8 +141,7 @@ def _supply(module: ModuleType, name: str, error: Exception) -> None:
     setattr(module, name, getattr(AbsentModule(module.__name__), name))
     ABSENCES.broken[path] = _stamp(path)
     ABSENCES.names.add(path)
-    text = f"'{module.__name__}' is installed and has no attribute '{name}'"
-    ABSENCES.found.append(ModuleNotFoundError(text, name=path).with_traceback(error.__traceback__))
+    ABSENCES.found.append(ImportError(str(error), name=path).with_traceback(error.__traceback__))
 
 
 def _give_up(name: str, error: Exception) -> None:

@@ -25,7 +25,7 @@ from fxworker.meta import OnMeta
 from fxworker.slicing import Refused, Slice, consequences
 from fxworker.statements import Definition, Statement
 
-_Run: TypeAlias = Callable[[Statement, int, dict[str, Any]], list[ModuleNotFoundError]]
+_Run: TypeAlias = Callable[[Statement, int, dict[str, Any]], list[ImportError]]
 _Branching: Final = ast.If | ast.For | ast.While | ast.Try | ast.With | ast.Match
 
 
@@ -68,7 +68,7 @@ class Missing:
 
     node: ast.stmt
     name: str
-    error: ModuleNotFoundError | None = None
+    error: ImportError | None = None
 
     @property
     def needed(self) -> bool:
@@ -178,7 +178,7 @@ def _refusals(slice_: Slice, path: str, namespace: dict[str, Any]) -> Iterator[F
         yield Failure(failure.error, None, assumed=_assume([refused], path, namespace))
 
 
-def _asked_before(statement: Statement, slice_: Slice, missing: list[Missing]) -> list[ModuleNotFoundError]:
+def _asked_before(statement: Statement, slice_: Slice, missing: list[Missing]) -> list[ImportError]:
     """Return the packages that an import is the first to need, though an import that nothing needs asked before it.
 
     What is told of that one is taken back.
@@ -194,7 +194,7 @@ def _asked_before(statement: Statement, slice_: Slice, missing: list[Missing]) -
 
 def _asked_elsewhere(
     statement: Statement, namespace: Mapping[str, Any], told: Collection[str | None]
-) -> list[ModuleNotFoundError]:
+) -> list[ImportError]:
     """Return the packages of which an import gives something, though another file was the first to ask for them."""
     if not statement.is_import:
         return []

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 from fxworker.absences import ABSENCES, NOWHERE, STAR, not_found
 from fxworker.absent import AbsentModule, beside, is_stand_in
-from fxworker.broken import are_still_broken, is_broken, is_installed, without_broken
+from fxworker.broken import are_still_broken, is_broken, is_installed, may_lack, package_of, without_broken
 from fxworker.callers import is_constructing
 from fxworker.compiling import leave_unscripted
 from fxworker.guarded import unguarded
@@ -128,7 +128,7 @@ _STAND_INS: Final = StandIns()
 _BROKEN_FIRST: Final = _BrokenFirst()
 
 
-def importing(work: Callable[[], object]) -> list[ModuleNotFoundError]:
+def importing(work: Callable[[], object]) -> list[ImportError]:
     """Do what imports something, with stand-ins for packages that are missing, and return what was missing.
 
     Raises:
@@ -246,22 +246,26 @@ def is_still_absent() -> bool:
 
 
 def _is_lost(name: str) -> bool:
-    """Whether a module would be in a package that several distributions fill, or in one of the project's.
+    """Whether a module would be in a package that several distributions fill, of another version, or the project's.
 
     What is imported out of a package of the project may be anything that this has not, or not yet, and no module.
     """
     around = sys.modules.get(name.rpartition(".")[0])
     if getattr(around, "__file__", None) is None:
         return around is not None
-    is_project = any(str(each).startswith(os.getcwd()) for each in getattr(around, "__path__", ()))
-    if not is_project and is_installed(name.partition(".")[0]):
-        return False
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
         if frame.f_code.co_name == "_handle_fromlist":
             return False
         frame = frame.f_back
-    return True
+    is_own = any(map(_is_open, getattr(around, "__path__", ()))) or not is_installed(name.partition(".")[0])
+    return is_own or (frame is not None and may_lack(name, package_of(frame)))
+
+
+def _is_open(folder: str) -> bool:
+    """Whether a folder lies in the one that is open, and not in an environment in there."""
+    below = str(folder).removeprefix(os.getcwd())
+    return below != str(folder) and "site-packages" not in below
 
 
 def _place_of(name: str) -> Sequence[str] | None:

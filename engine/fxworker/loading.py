@@ -184,7 +184,7 @@ class Document:
     _finder: OverlayFinder = field(default_factory=OverlayFinder)
     hints: dict[str, Hint] = field(default_factory=dict)
     _stamps: dict[str, str] = field(default_factory=dict)
-    _absent: dict[str, list[ModuleNotFoundError]] = field(default_factory=dict)
+    _absent: dict[str, list[ImportError]] = field(default_factory=dict)
     _last: str = ""
     _imported_before: bool = False
     _parsed: Parsed | None = None
@@ -322,7 +322,7 @@ class Document:
         """Return a name for what was imported: equal as long as it is what an import would give."""
         return digest(repr((self.roots, sorted(self._stamps.items()))))
 
-    def run(self, statement: Statement, flags: int, namespace: dict[str, Any]) -> list[ModuleNotFoundError]:
+    def run(self, statement: Statement, flags: int, namespace: dict[str, Any]) -> list[ImportError]:
         """Execute a statement of the file, and return what it wants that is not installed.
 
         Raises:

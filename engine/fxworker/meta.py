@@ -114,14 +114,13 @@ class OnMeta(TorchFunctionMode):
     ) -> Any:
         """Call `func` with the device replaced."""
         kwargs = dict(kwargs or {})
-        made = None if _draws_around(func, args, kwargs) else func
-        if made in self._to_meta:
+        if func in self._to_meta and not _draws_around(func, args, kwargs):
             kwargs["device"] = "meta"
             # What is filled has floats, unless it is said otherwise.
             said = "dtype" in kwargs or func is torch.full
             if said and func in self._may_count and _counts(func(*args, **kwargs)):
                 kwargs["device"] = "cpu"
-        elif made in self._to_cpu:
+        elif func in self._to_cpu and not _draws_around(func, args, kwargs):
             kwargs["device"] = "cpu"
         elif func in _MOVING or (func in _UNCHANGING and args and args[0].is_meta):
             return args[0]

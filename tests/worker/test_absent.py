@@ -78,8 +78,6 @@ def test_so_is_one_that_a_published_package_lacks_where_it_is_the_project(tmp_pa
     (tmp_path / "published" / "__init__.py").write_text("")
     (tmp_path / "published-1.0.dist-info").mkdir()
     (tmp_path / "published-1.0.dist-info" / "RECORD").write_text("published/__init__.py,,\n")
-    with pytest.raises(ModuleNotFoundError, match=r"published\.lost"):
-        imported(tmp_path, "import published.lost\n", name="from_elsewhere")
     monkeypatch.chdir(tmp_path)
     _, missing = imported(tmp_path, "import published.lost\n", name="from_inside")
     assert missing == ["published.lost"]
@@ -169,6 +167,41 @@ def test_another_try_around_it_prepares_for_nothing(tmp_path):
 def test_a_module_that_an_installed_package_lacks_is_a_mistake(tmp_path):
     with pytest.raises(ModuleNotFoundError, match="no_such_part"):
         imported(tmp_path, "import json.no_such_part\n")
+
+
+def test_a_module_that_another_version_of_a_package_had_is_stood_in_for(tmp_path):
+    installed(tmp_path, "signals", "hann = 1\n")
+    (tmp_path / "older.py").write_text("from signals.windows import hamming\nfrom torch._six import inf\n")
+    module, missing = imported(tmp_path, "from older import hamming, inf\nimport signals.windows.flat\n")
+    assert missing == ["signals.windows", "torch._six"]
+    assert is_stand_in(module.hamming)
+    assert is_still_absent()
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'torch\.fashion'"):
+        imported(tmp_path, "import torch.fashion\n", name="mistaken")
+    _, missing = imported(tmp_path, "try:\n    import signals.new\nexcept ImportError: pass\n", name="prepared")
+    assert missing == []
+
+
+def test_what_is_imported_of_a_package_that_had_it_in_another_version_is_stood_in_for(tmp_path):
+    installed(tmp_path, "signals", "hann = 1\nfrom signals import windows\n")
+    (tmp_path / "signals" / "windows.py").write_text("import signals\n")
+    installed(tmp_path, "filters", "from signals import hamming\nimport numpy as np\nWIDTH = 3\n")
+    text = "from filters import WIDTH, hamming\nfrom signals.windows import flat\nfrom signals import hann\n"
+    module, missing = imported(tmp_path, f"{text}class Net(flat):\n    width = WIDTH + hann\n")
+    assert (module.Net.width, missing) == (4, ["signals.hamming", "signals.windows.flat"])
+    (error,) = importing(lambda: exec("from signals import hamming, blackman", {"__name__": "project_file"}))
+    assert str(error).startswith("cannot import name 'blackman' from 'signals'")
+    with pytest.raises(ImportError, match="cannot import name 'Linaer'"):
+        imported(tmp_path, "from torch.nn import Linaer\n", name="mistaken")
+
+
+@pytest.mark.parametrize("text", ["from torn.inner import lost", "import torn.lost"])
+def test_what_a_package_has_not_that_it_asks_itself_for_makes_it_a_broken_one(tmp_path, text):
+    installed(tmp_path, "torn", f"{text}\n")
+    (tmp_path / "torn" / "inner.py").write_text("")
+    (error,) = importing(lambda: importlib.import_module("torn"))
+    assert str(error).startswith("'torn' is installed and cannot be imported: ")
+    assert error.name == "torn"
 
 
 def test_the_way_to_the_import_is_known(tmp_path):
