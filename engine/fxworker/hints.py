@@ -266,7 +266,8 @@ class Hints:
         if not name and vars(nn).get(cls.__name__) is cls:
             return f"torch.nn.{cls.__name__}"
         top = cls.__module__.partition(".")[0]
-        if name or top in sys.stdlib_module_names or top in {"torch", "numpy"} or top in self._scope:
+        is_other = top in self._scope and self._scope[top] is not sys.modules.get(top)
+        if name or top in sys.stdlib_module_names or top in {"torch", "numpy"} or is_other:
             return name
         return full_name(cls)
 

@@ -114,13 +114,15 @@ class OnMeta(TorchFunctionMode):
     ) -> Any:
         """Call `func` with the device replaced."""
         kwargs = dict(kwargs or {})
-        if func in self._to_meta and not _draws_around(func, args, kwargs):
+        if func is torch.normal and (drawn := _drawn_around(*args, **kwargs)) is not None:
+            return drawn
+        if func in self._to_meta:
             kwargs["device"] = "meta"
             # What is filled has floats, unless it is said otherwise.
             said = "dtype" in kwargs or func is torch.full
             if said and func in self._may_count and _counts(func(*args, **kwargs)):
                 kwargs["device"] = "cpu"
-        elif func in self._to_cpu and not _draws_around(func, args, kwargs):
+        elif func in self._to_cpu:
             kwargs["device"] = "cpu"
         elif func in _MOVING or (func in _UNCHANGING and args and args[0].is_meta):
             return args[0]
@@ -139,9 +141,16 @@ class OnMeta(TorchFunctionMode):
             raise
 
 
-def _draws_around(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a function draws numbers around those of tensors: where these are, and it takes no device then."""
-    return func is torch.normal and any(isinstance(each, torch.Tensor) for each in (*args, *kwargs.values()))
+def _drawn_around(mean: Any = 0.0, std: Any = 1.0, *_size: Any, **_options: Any) -> Any:
+    """Return what numbers drawn around those of tensors are where these have no values; None for other numbers.
+
+    What torch does in its place imports a thousand modules first.
+    """
+    around = [each for each in (mean, std) if isinstance(each, torch.Tensor)]
+    if not any(each.is_meta for each in around):
+        return None
+    shape = torch.broadcast_shapes(*(each.shape for each in around))
+    return torch.empty(shape, dtype=around[0].dtype, device="meta")
 
 
 def speaks_of_meta(error: BaseException) -> bool:

@@ -106,3 +106,26 @@ def test_a_function_that_lacks_a_name_is_called_once():
     search = Search("made_by_another", made_by_another, scope, partial(attempt, real=False))
     assert search.run() is None
     assert search.trials == 1
+
+
+@pytest.mark.usefixtures("imports_undone")
+def test_what_the_package_has_that_the_file_names_is_reached_through_it(tmp_path):
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text("import shop.parts\n")
+    (tmp_path / "shop" / "parts.py").write_text(
+        "from torch import nn\n"
+        "class Part(nn.Module):\n    pass\n"
+        "class Wheel(Part):\n    def forward(self, x): return x\n"
+    )
+    text = (
+        "import shop\nfrom torch import nn\n"
+        "class Wrapper(nn.Module):\n"
+        "    def __init__(self, part: nn.Module):\n        super().__init__()\n"
+        "        if not isinstance(part, shop.parts.Part):\n            raise ValueError(part)\n"
+        "        self.part = part\n"
+    )
+    scope = {"__name__": "assembling"}
+    exec(text, scope)
+    (expression, _), other = Search("Wrapper", scope["Wrapper"], scope, attempt).run(), {**scope, "shop": 3}
+    assert expression == "Wrapper(part=shop.parts.Wheel())"
+    assert Search("Wrapper", scope["Wrapper"], other, attempt).run() is None
