@@ -69,6 +69,7 @@ class Use:
         defaults: What those have as default.
         optional: It may be None.
         textual: It may be a string, whatever else it may be.
+        numeric: Likewise a number.
         counts: It says how many parts are made.
         computed: It is computed with as numbers are, and lists are not.
         turned: It is a record, and what it has in a place stands in a list with that of the others.
@@ -88,6 +89,7 @@ class Use:
     defaults: list[str] = field(default_factory=list[str])
     optional: bool = False
     textual: bool = False
+    numeric: bool = False
     counts: bool = False
     computed: bool = False
     turned: bool = False
@@ -130,6 +132,7 @@ class Use:
         self.defaults += other.defaults
         self.optional = self.optional or other.optional
         self.textual = self.textual or other.textual
+        self.numeric = self.numeric or other.numeric
         self.counts = self.counts or other.counts
         self.computed = self.computed or other.computed
         self.turned = self.turned or other.turned

@@ -114,8 +114,6 @@ class OnMeta(TorchFunctionMode):
     ) -> Any:
         """Call `func` with the device replaced."""
         kwargs = dict(kwargs or {})
-        if func is torch.normal and (drawn := _drawn_around(*args, **kwargs)) is not None:
-            return drawn
         if func in self._to_meta:
             kwargs["device"] = "meta"
             # What is filled has floats, unless it is said otherwise.
@@ -141,14 +139,15 @@ class OnMeta(TorchFunctionMode):
             raise
 
 
-def _drawn_around(mean: Any = 0.0, std: Any = 1.0, *_size: Any, **_options: Any) -> Any:
-    """Return what numbers drawn around those of tensors are where these have no values; None for other numbers.
+def _drawn_around(mean: Any = 0.0, std: Any = 1.0, *_size: Any, device: Any = None, **options: Any) -> Any:
+    """Return the numbers that are drawn around those of tensors, where these are; None for others.
 
-    What torch does in its place imports a thousand modules first.
+    What torch does for tensors without values imports a thousand modules first.
     """
+    del device  # It takes none then.
     around = [each for each in (mean, std) if isinstance(each, torch.Tensor)]
     if not any(each.is_meta for each in around):
-        return None
+        return torch.normal(mean, std, **options) if around else None
     shape = torch.broadcast_shapes(*(each.shape for each in around))
     return torch.empty(shape, dtype=around[0].dtype, device="meta")
 
@@ -160,6 +159,8 @@ def speaks_of_meta(error: BaseException) -> bool:
 
 def _called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what a function gives; without values where only some of what it is given has any."""
+    if func is torch.normal and (drawn := _drawn_around(*args, **kwargs)) is not None:
+        return drawn
     try:
         return func(*args, **kwargs)
     except RuntimeError:

@@ -188,13 +188,13 @@ class Proposals:
         found += plain or (PLAIN[dict] if typing.get_origin(slot.hint) in MAPPINGS else ())
         if kind == "sequence":
             first, *others = lists or ["[]"]
-            found += [first, *self._of_objects(choice, slot), *others]
+            found += [first, *_one_for_all(slot, known), *self._of_objects(choice, slot), *others]
         if kind is not None:
             found += OF_KIND[kind]
         found += [*known, *UNKNOWN, *OF_KIND["object"]]
         if kind == "sequence":
             # A model without layers is built, and says nothing; what the annotation allows may be no sequence at all.
-            found.sort(key=lambda each: 2 * (each in _EMPTY) + is_other_literal(each, kind))
+            found.sort(key=lambda each: 2 * (each in _EMPTY) + _is_other(each, slot, known))
         usual = repr(slot.default)
         return [each for each in dict.fromkeys(found) if each != usual and not (known[:1] == [FILE] and _is_open(each))]
 
@@ -427,6 +427,16 @@ class Proposals:
             return Group("mapping", size=_ITEMS)
         value = {"callable": "torch.nn.Identity()", "class": "torch.nn.Identity", "string": "'a'"}.get(item or "", "64")
         return f"{{'a': {value}, 'b': {value}}}"
+
+
+def _one_for_all(slot: Slot, known: Sequence[str]) -> list[str]:
+    """Return the number that may stand for several, where it is asked whether there is only one."""
+    return [*filter(is_number, known), *OF_KIND["number"]][: slot.use.numeric]
+
+
+def _is_other(value: Value, slot: Slot, known: Sequence[str]) -> bool:
+    """Whether a value is a literal of another kind than a place must hold."""
+    return is_other_literal(value, slot.kind) and value not in _one_for_all(slot, known)
 
 
 def _may_hold(slot: Slot, expression: str) -> bool:

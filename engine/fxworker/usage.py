@@ -253,8 +253,11 @@ class _Reader(ast.NodeVisitor):
                 self._names.use(self._names.path(key)).note("string")
             case ast.Call(func=ast.Name(id="map" | "filter"), args=[ast.Lambda() as function, values]):
                 self._gone_over(ast.Name(next((each.arg for each in function.args.args), "")), values)
-            case ast.Call(func=ast.Name(id="isinstance"), args=[value, ast.Name(id="str")]) if self._names.path(value):
-                self._names.use(self._names.path(value)).textual = True
+            case ast.Call(func=ast.Name(id="isinstance"), args=[value, ast.Name(id="str" | "int" as kind)]) if (
+                self._names.path(value)
+            ):
+                use = self._names.use(self._names.path(value))
+                use.textual, use.numeric = use.textual or kind == "str", use.numeric or kind == "int"
             case ast.Call(func=ast.Name(id="isinstance" | "callable" | "hasattr" | "exists" | "type" | "default")):
                 pass
             case _:

@@ -127,6 +127,14 @@ def test_what_is_annotated_with_a_class_of_an_absent_package_stands_for_one(tmp_
 
 
 def test_numbers_are_drawn_around_those_of_tensors_without_values(tmp_path):
-    lines = ["around = torch.normal(torch.ones(1, 8), std=torch.full((2, 1), 0.1))", "self.start = nn.Parameter(around)"]
-    start = built(tmp_path, [*lines, "self.noise = torch.normal(0.0, 1.0, (2, 3))"]).start
+    lines = ["around = torch.normal(torch.ones(1, 8), std=torch.full((2, 1), 0.1))"]
+    start = built(
+        tmp_path,
+        [
+            *lines,
+            "self.start = nn.Parameter(around)",
+            "self.noise = torch.normal(0.0, 1.0, (2, 3))",
+            "torch.normal(torch.tensor([1.0]), 0.1)",
+        ],
+    ).start
     assert (start.shape, start.device.type) == ((2, 8), "meta")

@@ -1,6 +1,7 @@
 """Arguments of models as people publish them, with what their files have besides: values, texts, missing packages."""
 
 import enum
+import importlib
 from functools import partial
 from types import SimpleNamespace
 
@@ -56,6 +57,22 @@ class Probe(nn.Module):
         self.backbone = backbone
 
 
+class Sized(nn.Module):
+    def __init__(self, input_size):
+        super().__init__()
+        self.input_size = input_size
+        self.fc = nn.Linear(self.count(), 4)
+        self.mask = torch.eye(input_size)
+
+    def count(self):
+        if isinstance(self.input_size, int):
+            return self.input_size
+        product = 1
+        for each in self.input_size:
+            product *= each
+        return product
+
+
 KINDS = enum.Enum("Kind", ["SOFT", "HARD"])  # Nothing leads to it by the name that it has.
 
 
@@ -81,6 +98,7 @@ class Words(nn.Module):
         (Words, "Words(width=64, vocab_size=1000)"),
         (Masked, "Masked(cfg=SimpleNamespace(mask_type='chunk', feature_dim=64))"),
         (Probe, "Probe(backbone=Own())"),
+        (Sized, "Sized(input_size=32)"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
@@ -124,8 +142,9 @@ def test_what_the_package_has_that_the_file_names_is_reached_through_it(tmp_path
         "        if not isinstance(part, shop.parts.Part):\n            raise ValueError(part)\n"
         "        self.part = part\n"
     )
-    scope = {"__name__": "assembling"}
-    exec(text, scope)
-    (expression, _), other = Search("Wrapper", scope["Wrapper"], scope, attempt).run(), {**scope, "shop": 3}
-    assert expression == "Wrapper(part=shop.parts.Wheel())"
-    assert Search("Wrapper", scope["Wrapper"], other, attempt).run() is None
+    (tmp_path / "assembling.py").write_text(text)
+    scope = vars(importlib.import_module("assembling"))
+    result = Search("Wrapper", scope["Wrapper"], scope, attempt).run()
+    assert result is not None
+    assert result[0] == "Wrapper(part=shop.parts.Wheel())"
+    assert Search("Wrapper", scope["Wrapper"], {**scope, "shop": 3}, attempt).run() is None
