@@ -61,11 +61,13 @@ def raising_at(frame: FrameType, at: int) -> int:
 
 def unpack_count(frame: FrameType) -> int | None:
     """How many targets the unpacking in execution in `frame` has; None if it unpacks nothing or by a star."""
-    bytecode = frame.f_code.co_code
-    at = frame.f_lasti
-    if bytecode[at] != _UNPACK_SEQUENCE:
-        return None
-    return _argument(bytecode, at)
+    return unpacked_at(frame.f_code, frame.f_lasti)
+
+
+def unpacked_at(code: CodeType, at: int) -> int | None:
+    """How many targets the unpacking at an offset has; None if that unpacks nothing or by a star."""
+    bytecode = code.co_code
+    return _argument(bytecode, at) if bytecode[at] == _UNPACK_SEQUENCE else None
 
 
 def decides_assert(frame: FrameType) -> bool:

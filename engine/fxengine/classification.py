@@ -40,7 +40,10 @@ from fxengine.syntax import (
 )
 from fxengine.wrapping import find_proxy
 
-_MENTIONS_PROXY: Final = re.compile(r"\b\w*Proxy\b|(?:'|not |type |got \(?)Attribute\b")
+_MENTIONS_PROXY: Final = re.compile(
+    r"\b\w*Proxy\b|(?:'|not |type |got \(?)Attribute\b|__(?:cuda_)?array_(?:struct|interface)__"
+)
+"""A message that names what stands for a value, or an attribute that arrays have and that only it seems to have."""
 _WANTS_NUMBER: Final = re.compile(
     r"cannot be interpreted as an integer|^(?:int|float|complex)\(\) .*argument must be|must be real number"
     r"|indices must be integers|real number is required|doesn't define __\w+__ method|unsupported format string"
@@ -48,7 +51,7 @@ _WANTS_NUMBER: Final = re.compile(
 )
 _BLAMES_ANOTHER: Final = re.compile(
     r"(?:, not |but got |got )\W?[a-zA-Z]|unsupported operand type|of type '"
-    r"|^'\w+' object is not (?:iterable|subscriptable)"
+    r"|^'[\w.]+' object is not (?:iterable|subscriptable|callable)"
 )
 """A message that names the type it did not want; if that is not a proxy, the symbolic value was not the trouble."""
 _MADE_AT_RUN_TIME: Final = 1 << 9

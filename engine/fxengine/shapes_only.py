@@ -8,6 +8,7 @@ them.
 """
 
 import math
+import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
@@ -241,7 +242,7 @@ def to_meta(tensor: Tensor) -> Tensor:
 def needs_data(error: BaseException) -> bool:
     """Whether ``error`` says that data was wanted that is not there: no fault of the code that ran."""
     message = text_of(error)
-    return any(phrase in message for phrase in _DATA_IS_MISSING)
+    return any(phrase in message for phrase in _DATA_IS_MISSING) and not _IS_NO_SIZE.search(message)
 
 
 _DATA_IS_MISSING = (
@@ -257,6 +258,8 @@ _DATA_IS_MISSING = (
     "argument should be a 1D CPU int64 tensor, but got 1D meta",
     "failed to unpack the object at pos",  # A size that is a tensor.
 )
+_IS_NO_SIZE = re.compile(r"tuple of ints, ?but got (?!Tensor)")
+"""What is said of a size that is no whole number, whatever the data are."""
 
 
 def _typed(tensor: Tensor, dtype: Any = None, **_kwargs: Any) -> Any:

@@ -13,13 +13,23 @@ from fxworker.loading import Loaded
 from fxworker.meta import speaks_of_meta
 from fxworker.wire import Construct
 
-_OF_ARGUMENTS: Final = (AssertionError, RuntimeError, TypeError, ValueError)
+_OF_ARGUMENTS: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 """What a constructor raises that is given what it cannot take."""
+_MADE: Final = frozenset({"call", "instance"})
+"""Where the file's own text makes one."""
 
 
 def is_refused_by(cls: Any, construct: Construct | None, error: BaseException | None, loaded: Loaded) -> bool:
     """Return whether a way to build a class is such a call, and its constructor has raised the error."""
-    if construct is None or construct.source != "call" or not isinstance(error, _OF_ARGUMENTS) or loaded.missing:
+    if construct is None or construct.source not in _MADE or not isinstance(error, _OF_ARGUMENTS) or loaded.missing:
         return False
     moments = moments_of(error.__traceback__)
     within = any(each.frame.f_code.co_name == "__init__" and type(each.value_of("self")) is cls for each in moments)

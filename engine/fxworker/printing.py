@@ -1,5 +1,6 @@
 """How exceptions and values are put into words: in one line, and of bounded length."""
 
+import re
 from typing import Any, Final
 
 from fxengine.errors import text_of
@@ -28,6 +29,12 @@ def detail(error: BaseException) -> str:
     """Return what an exception says, in its first line, or its name where it says nothing."""
     text = described(error).removeprefix(f"{type(error).__name__}: ")
     return text.split("\n", 1)[0]
+
+
+def in_eager_words(text: str) -> str:
+    """Return what torch or Python says of what is in a graph in the words it has for the person's own values."""
+    text = re.sub(r"\bimmutable_(list|dict)\b", r"\1", text)
+    return re.sub(r"object has no attribute '__call__'", "object is not callable", text)
 
 
 def one_line(message: str) -> str:

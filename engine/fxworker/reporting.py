@@ -33,7 +33,7 @@ from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedEr
 from fxworker.misspelling import meant_as_forward
 from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
-from fxworker.printing import contents, described, detail, one_line, shortened, tensor_info, value_of
+from fxworker.printing import contents, described, detail, in_eager_words, one_line, shortened, tensor_info, value_of
 from fxworker.reparsing import first_line
 from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit, TimedOut
 from fxworker.slicing import Refused
@@ -352,7 +352,7 @@ class Reporter:
         explanation = "; ".join(map(str, sizes))
         problem = self.problem(
             ShapesDoNotFit,
-            f"does not fit: {detail(failure.error)}",
+            f"does not fit: {in_eager_words(detail(failure.error))}",
             location,
             target=target,
             explanation=f"with {given}{'; ' if explanation else ''}{explanation}" if given else explanation,

@@ -122,3 +122,28 @@ def test_metadata_of_quantized_tensors():
         torch.randn(2, 3), torch.tensor([0.1, 0.2]), torch.tensor([0, 1]), 0, torch.qint8
     )
     assert _extract_tensor_metadata(channels).qparams["axis"] == 0
+
+
+def test_what_does_not_lie_in_one_piece_cannot_be_viewed():
+    def heads(x):
+        return x.transpose(1, 2).view(2, -1), x.transpose(1, 2).reshape(2, -1)
+
+    report = ShapeProp(trace(heads)).propagate_partial(torch.ones(2, 3, 4, device="meta"))
+    assert [failure.node.name for failure in report.failures] == ["view"]
+    assert "view size is not compatible" in str(report.failures[0].error)
+
+
+def test_a_tensor_is_unpacked_into_as_many_targets_as_it_has_items():
+    def two(x):
+        mean, spread = x
+        return mean + spread
+
+    traced = trace(two)
+    assert ShapeProp(traced).propagate_partial(torch.ones(2, 3)).complete
+    for items, said in (
+        (4, "too many values to unpack (expected 2)"),
+        (1, "not enough values to unpack (expected 2, got 1)"),
+    ):
+        report = ShapeProp(traced).propagate_partial(torch.ones(items, 3))
+        assert {str(failure.error) for failure in report.failures} == {said}
+    assert ShapeProp(trace(lambda x: x[0] + x[1])).propagate_partial(torch.ones(4, 3)).complete

@@ -329,3 +329,11 @@ def test_what_is_no_row_makes_no_grid_whatever_its_data():
         with pytest.raises(RuntimeError, match="Expected 0 or 1-dim tensors") as caught:
             torch.meshgrid(meta(2, 3), torch.arange(2.0), indexing="ij")
     assert not needs_data(caught.value)
+
+
+def test_a_size_that_is_no_whole_number_wants_no_data():
+    x = torch.empty(2, 8, device="meta")
+    for size, wants in ((4.0, False), (torch.empty((), dtype=torch.int64, device="meta"), True)):
+        with ShapesOnly(), pytest.raises((RuntimeError, TypeError)) as caught:
+            x.new_zeros((2, size))
+        assert needs_data(caught.value) is wants

@@ -170,3 +170,74 @@ def test_a_call_that_is_to_fail_or_that_others_decide_is_none(worker: Worker, mo
     )
     for text in (awaited, told.partition("\n\nif __name__")[0] + "\n"):
         assert not of(worker.trace(model(text)), "Net").problems
+
+
+PLAIN = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, rate=0.01, heads=("age", "mood")):
+        super().__init__()
+        self.heads = nn.ModuleDict({each: nn.Linear(4, 4) for each in heads})
+        self.rate = nn.Parameter(torch.tensor(rate))
+
+    def forward(self, x):
+        return self.heads["age"](x) * self.rate
+
+
+net = Net()
+"""
+
+
+def test_a_default_that_the_constructor_refuses_is_no_other_one(worker: Worker, model: Write) -> None:
+    assert not of(worker.trace(model(PLAIN)), "Net").problems
+    for old, new, said in (
+        ("torch.tensor(rate)", "rate", "AttributeError: 'float' object has no attribute"),
+        ('"mood"', '"mood.fine"', "KeyError: "),
+    ):
+        (problem,) = of(worker.trace(model(PLAIN.replace(old, new))), "Net").problems
+        assert problem.message.startswith(f"`Net()` cannot be built: {said}")
+
+
+CALLED = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleDict({"age": nn.Linear(4, 4)})
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        return [head(x) for head in self.heads]
+
+
+net = Net()
+net(torch.randn(2, 4))
+"""
+
+
+def test_what_cannot_be_called_is_no_matter_of_the_trace(worker: Worker, model: Write) -> None:
+    (problem,) = of(worker.trace(model(CALLED)), "Net").problems
+    assert (problem.code, problem.message) == ("FX009", "TypeError: 'str' object is not callable")
+    assert marked(CALLED, problem.location) == "head(x)"
+
+
+def test_what_a_graph_calls_in_vain_is_said_as_python_says_it(worker: Worker, model: Write) -> None:
+    for body, said in (
+        ("self.scale(x)", "'Tensor' object is not callable"),
+        ('self.heads["age"]([x, x])', "linear(): argument 'input' (position 1) must be Tensor, not list"),
+    ):
+        text = CALLED.replace("[head(x) for head in self.heads]", body)
+        (problem,) = of(worker.trace(model(text)), "Net").problems
+        assert (problem.code, problem.message) == ("FX201", f"does not fit: {said}")
+
+
+def test_an_array_that_is_indexed_by_a_tensor_is_foreign_to_the_trace(worker: Worker, model: Write) -> None:
+    text = CALLED.replace("nn.Parameter(torch.ones(4))", "torch.ones(4).numpy()")
+    text = text.replace("[head(x) for head in self.heads]", "self.scale[x.argmax(-1)]")
+    problem, *_ = of(worker.trace(model(text)), "Net").problems
+    assert problem.code == "FX006"
+    assert marked(text, problem.location) == "self.scale[x.argmax(-1)]"

@@ -6,6 +6,7 @@ of, and goes on after an error: whatever does not depend on the failing node is 
 which node, which error, and what went in.
 """
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import torch
 from torch._guards import detect_fake_mode
 from torch.utils import _pytree as pytree
 
+from fxengine.bytecode import unpacked_at
 from fxengine.graph_module import GraphModule
 from fxengine.interpreter import Interpreter
 from fxengine.names import dtype_abbreviation
@@ -144,7 +146,9 @@ class PartialShapeProp(Interpreter):
 
         Raises:
             Exception: What the node raises with data, or without if it cannot be had.
+            ValueError: It is part of an unpacking into more or fewer targets than there are items.
         """
+        _check_unpacking(node, self.env)
         try:
             return super().run_node(node)
         except Exception as error:  # The user's operators raise whatever they like.
@@ -239,7 +243,34 @@ def describe(value: Any) -> str:
 
 
 def _zeros(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.zeros(tensor.shape, dtype=tensor.dtype, device="cpu")
+    """Return zeros that lie in memory as the tensor does: it follows from that how they can be viewed."""
+    if tensor.layout is not torch.strided or not tensor.numel():
+        return torch.zeros(tensor.shape, dtype=tensor.dtype, device="cpu")
+    strides = tensor.stride()
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, strides, strict=True))
+    return torch.zeros(extent, dtype=tensor.dtype, device="cpu").as_strided(tensor.shape, strides)
+
+
+def _check_unpacking(node: Node, env: Mapping[Node, Any]) -> None:
+    """Raise what Python raises where a tensor is unpacked, and does not have as many items as there are targets.
+
+    Raises:
+        ValueError: It does not.
+    """
+    mark = node._mark
+    if node.target is not operator.getitem or not isinstance(node.args[0], Node) or type(node.args[1]) is not int:
+        return
+    if type(mark) is not tuple or len(mark) <= 2 or mark[2] < 0:
+        return
+    with torch._C.DisableTorchFunction():
+        unpacked = env.get(node.args[0])
+        items = len(unpacked) if isinstance(unpacked, torch.Tensor) and unpacked.dim() else None
+    targets = unpacked_at(mark[1], mark[2]) if items is not None else None
+    if items is None or targets is None or items == targets:
+        return
+    if items > targets:
+        raise ValueError(f"too many values to unpack (expected {targets})")
+    raise ValueError(f"not enough values to unpack (expected {targets}, got {items})")
 
 
 def _inputs_of(node: Node, env: Mapping[Node, Any]) -> tuple[tuple[str, str], ...]:
