@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 from fxls.fixes import expressions, silent
 from fxls.fixes.leaves import extraction
+from fxls.fixes.registering import registered
 from fxls.fixes.source import Proposal, Source
 from fxworker.wire import Problem
 
@@ -28,7 +29,9 @@ _SILENT: Final[Mapping[str, _Proposer]] = {
     "FX307": silent.change,
     "FX309": silent.swallowed,
 }
-CODES: Final = frozenset(_PROPOSERS) | frozenset(_SILENT)
+UNREGISTERED: Final = "FX007"
+"""The code of modules and parameters that the model does not see."""
+CODES: Final = frozenset({*_PROPOSERS, *_SILENT, UNREGISTERED})
 """The codes that something is proposed for."""
 
 
@@ -39,6 +42,8 @@ def proposals(source: Source, problem: Problem) -> Iterator[Proposal]:
     node = source.expression(problem.location.span)
     if problem.code in _SILENT:
         yield from _SILENT[problem.code](source, problem)
+    elif node is not None and problem.code == UNREGISTERED:
+        yield from registered(source, node, problem)
     elif node is not None and problem.code in _PROPOSERS:
         yield from _PROPOSERS[problem.code](source, node, problem)
         # Whatever stops a trace may be done in a function that is not looked into.

@@ -304,6 +304,45 @@ def test_line_ends_stay():
         assert "\n" not in after.replace("\r\n", "")
 
 
+UNSEEN = """import torch.nn as nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.other = [nn.Linear(8, 8)]
+        self.layers = [nn.Linear(8, 8) for _ in range(3)]
+        self.heads = {"a": nn.Linear(8, 8)}
+        self.late = []
+        self.late.append(nn.Linear(8, 8))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.heads["a"](x) + self.late[0](x)
+"""
+
+
+def test_what_a_model_does_not_see_is_put_where_it_does():
+    source = Source.of(PATH, UNSEEN)
+    problem = Problem("FX007", "error", "`layer(x)` uses a module that is", Location(PATH, Span(15, 16, 15, 24)))
+    for said, kind in ((problem.message, "Module"), ("`x * y` uses a parameter that is", "Parameter")):
+        found = list(proposals(source, replace(problem, message=said)))
+        assert [each.title for each in found] == [
+            f"Make `self.layers` an `nn.{kind}List`",
+            f"Make `self.heads` an `nn.{kind}Dict`",
+            f"Make `self.late` an `nn.{kind}List`",
+        ]
+        lines = [
+            changed(source.mapper, each)[0].splitlines()[number] for each, number in zip(found, (7, 8, 9), strict=True)
+        ]
+        assert [each.strip() for each in lines] == [
+            f"self.layers = nn.{kind}List([nn.Linear(8, 8) for _ in range(3)])",
+            f'self.heads = nn.{kind}Dict({{"a": nn.Linear(8, 8)}})',
+            f"self.late = nn.{kind}List()",
+        ]
+
+
 # Trying out.
 
 TEXT, SPAN = model("if «x.max() > 1»:\n    x = x / 2\nn = len(y)\nreturn x + n")
@@ -410,3 +449,23 @@ def test_what_a_fix_does_is_not_said_again_in_words():
         (hints[1], False),
         (hints[2], False),
     ]
+
+
+def test_what_is_registered_is_not_compared_since_it_has_new_weights():
+    unseen = replace(
+        BRANCH,
+        code="FX007",
+        message="`x` uses a module that is not registered",
+        location=Location(PATH, Span(15, 16, 15, 24)),
+    )
+
+    async def trial(text: str):
+        return discover(PATH, text), report(text)
+
+    async def sampler(*_: object):
+        raise AssertionError
+
+    found = asyncio.run(with_fixes(report(UNSEEN, unseen), UNSEEN, trial, sampler))
+    fixes = found.targets[0].problems[0].fixes
+    assert fixes[0].title == "Make `self.layers` an `nn.ModuleList`"
+    assert fixes[0].proof == "traces; numbers are not compared: new weights"
