@@ -5,6 +5,7 @@ a parameter is called chooses among the values that its annotation allows.
 """
 
 import argparse
+import dataclasses
 import enum
 import inspect
 import sys
@@ -53,6 +54,9 @@ _SPACES: Final = {
     "Space": "",
 }
 """The spaces of observations and actions that these packages have, and what they are made of."""
+
+_PICTURES: Final = "0, 255, (3, 64, 64), 'uint8'"
+"""What a space of pictures is made of."""
 
 _PAIR: Final = 2
 
@@ -236,7 +240,9 @@ class Hints:
         kinds = ("Box", "Discrete") if hint.__name__ == "Space" else (hint.__name__,)
         names = [(each, self._visible(spaces[each])) for each in kinds if each in spaces]
         inner = f"{package}.spaces." if package in self._scope else ""
-        return [f"{name or inner + each}({_SPACES[each]})" for each, name in names if name or inner]
+        heads = {each: name or inner + each for each, name in names if name or inner}
+        pictures = [f"{heads['Box']}({_PICTURES})"] if "Box" in heads else []
+        return [*(f"{head}({_SPACES[each]})" for each, head in heads.items()), *pictures]
 
     def _of_class(self, hint: type) -> Iterator[Value]:
         name = self._visible(hint)
@@ -279,8 +285,11 @@ def _of_torch(hint: type) -> str:
 
 
 def made(name: str, cls: type) -> Group:
-    """Return an instance of a class: one of mappings is made of one, or of keywords where it takes nothing else."""
-    if not issubclass(cls, Mapping) or inspect.isabstract(cls):
+    """Return an instance of a class: one of mappings is made of one, or of keywords where it takes nothing else.
+
+    One that is data is made of its fields, also where these can be read as a mapping.
+    """
+    if not issubclass(cls, Mapping) or inspect.isabstract(cls) or dataclasses.is_dataclass(cls):
         return Group("call", name, cls)
     kinds = {each.kind for each in every_parameter_of(cls).values()}
     return Group("namespace" if kinds == {inspect.Parameter.VAR_KEYWORD} else "mapping", name)

@@ -28,6 +28,7 @@ from fxworker.choices import (
     owner_of,
     parameters_of,
     required_parameters,
+    written_tuple,
 )
 from fxworker.conventions import FILE, is_configuration, is_table_called, usual_values
 from fxworker.evidence import GIVEN, Kind, Usage, Use, fields_of
@@ -55,6 +56,9 @@ _FLAG: Final = re.compile(r"(use|is|has|with|no)_")
 """How names begin of what is so or is not so, though a number may be made of it."""
 _EMBEDDED: Final = "num_embeddings"
 """What torch calls how many things have a vector."""
+_WIDE: Final = frozenset({"in_features", "embedding_dim", "embed_dim", "num_features"})
+"""What torch calls how long vectors are that enter something."""
+_WIDTHS: Final = ("64", "8", "4")
 _GETTING: Final = re.compile(r"^_*(get|read|load)_+")
 """How functions are called that give what the rest of their names says."""
 _PLAIN_KINDS: Final = frozenset({"number", "string", "sequence", "mapping"})
@@ -283,7 +287,7 @@ class Proposals:
             known += self._of_file(slot, kind)
         if kind == "sequence":
             known += lists_of(self._usage_around(choice, slot.path), slot.name)
-        if kind == "object" and is_module_name(slot.name):
+        if kind == "object" and (is_module_name(slot.name) or slot.hint is nn.Module):
             known.append(Group("module"))
         return list(dict.fromkeys([*known, *OF_KIND[kind]]))
 
@@ -348,19 +352,12 @@ class Proposals:
             known = usual_values(name)
             if slot.nested:
                 known = ()
-            if slot.use.count or slot.use.least:
-                known = tuple(each for each in known if _has_length(each, slot.use))
             if _CHANNELS.fullmatch(name) and not _GIVEN.isdisjoint(slot.use.names) and _MADE.isdisjoint(slot.use.names):
                 known = usual_values("in_channels")
             if self._inner and known[:1] == ("3",):
                 # Channels of an image enter the outermost model; a part of it takes what its neighbours give.
                 known = known[1:]
-            if known[:1] == FEW[:1] and _EMBEDDED in slot.use.names and not slot.use.counts:
-                # So many things are told apart by vectors, however few one would think of by the name.
-                known = usual_values(_EMBEDDED)
-            if slot.use.counts and known and known[0] not in FEW:
-                # So many parts are made, however it is called.
-                known = (*FEW, *known)
+            known = _as_used(known, slot)
             if any(fits(slot.kind, each) for each in known):
                 return list(known)
             unfit = unfit or list(known)
@@ -429,14 +426,35 @@ class Proposals:
         return f"{{'a': {value}, 'b': {value}}}"
 
 
-def _one_for_all(slot: Slot, known: Sequence[str]) -> list[str]:
+def _as_used(known: tuple[str, ...], slot: Slot) -> tuple[str, ...]:
+    """Return what values of a name usually are, as far as what is done with them, and their annotation, allow."""
+    use = slot.use
+    if isinstance(slot.hint, type) and issubclass(slot.hint, nn.Module):
+        return tuple(each for each in known if literal(each) is NotImplemented)
+    if use.count or use.least:
+        one, has_length = known[:1], tuple(each for each in known if _has_length(each, use))
+        # Of a small number there are as many as are wanted.
+        is_small = one != _WIDTHS[:1] and any(map(is_number, one))
+        known = has_length or ((written_tuple(one * (use.count or use.least)),) if is_small else ())
+    if known[:1] == FEW[:1] and not use.counts:
+        # So many things are told apart by vectors, or so long is one, however few one would think of by the name.
+        known = usual_values(_EMBEDDED) if _EMBEDDED in use.names else known
+        known = known if _WIDE.isdisjoint(use.names) else _WIDTHS
+    if use.counts and known and known[0] not in FEW:
+        # So many parts are made, however it is called.
+        known = (*FEW, *known)
+    return known
+
+
+def _one_for_all(slot: Slot, known: Sequence[str]) -> Sequence[Value]:
     """Return the number that may stand for several, where it is asked whether there is only one."""
     return [*filter(is_number, known), *OF_KIND["number"]][: slot.use.numeric]
 
 
 def _is_other(value: Value, slot: Slot, known: Sequence[str]) -> bool:
     """Whether a value is a literal of another kind than a place must hold."""
-    return is_other_literal(value, slot.kind) and value not in _one_for_all(slot, known)
+    kind = slot.kind
+    return kind is not None and is_other_literal(value, kind) and value not in _one_for_all(slot, known)
 
 
 def _may_hold(slot: Slot, expression: str) -> bool:

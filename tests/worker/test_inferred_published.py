@@ -1,7 +1,9 @@
 """Arguments of models as people publish them, with what their files have besides: values, texts, missing packages."""
 
+import dataclasses
 import enum
 import importlib
+from collections.abc import Mapping
 from functools import partial
 from types import SimpleNamespace
 
@@ -73,6 +75,50 @@ class Sized(nn.Module):
         return product
 
 
+class Solid(nn.Module):
+    def __init__(self, kernel_size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, kernel_size[0], kernel_size[1], kernel_size[2]))
+
+
+class Factors(nn.Module):
+    def __init__(self, n_factors: int):
+        super().__init__()
+        self.embedding = nn.Embedding(10, n_factors)
+
+
+class Weighed(nn.Module):
+    def __init__(self, criterion: nn.Module):
+        super().__init__()
+        self.criterion = criterion
+        if self.criterion.weight is None:
+            self.criterion.weight = torch.ones(4)
+
+    def forward(self, x, target):
+        return self.criterion.forward(x, target)
+
+
+@dataclasses.dataclass
+class Settings(Mapping):
+    reduction: int
+    kernel: int
+
+    def __getitem__(self, key):
+        return getattr(self, key)
+
+    def __iter__(self):
+        return iter(("reduction", "kernel"))
+
+    def __len__(self):
+        return 2
+
+
+class Adapter(nn.Module):
+    def __init__(self, config: Settings):
+        super().__init__()
+        self.fc = nn.Linear(4 * config["reduction"], config["kernel"])
+
+
 KINDS = enum.Enum("Kind", ["SOFT", "HARD"])  # Nothing leads to it by the name that it has.
 
 
@@ -99,6 +145,10 @@ class Words(nn.Module):
         (Masked, "Masked(cfg=SimpleNamespace(mask_type='chunk', feature_dim=64))"),
         (Probe, "Probe(backbone=Own())"),
         (Sized, "Sized(input_size=32)"),
+        (Solid, "Solid(kernel_size=(3, 3, 3))"),
+        (Factors, "Factors(n_factors=64)"),
+        (Weighed, "Weighed(criterion=type('Module', (torch.nn.Identity,), {'weight': None})())"),
+        (Adapter, "Adapter(config=Settings(reduction=2, kernel=3))"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
@@ -148,3 +198,22 @@ def test_what_the_package_has_that_the_file_names_is_reached_through_it(tmp_path
     assert result is not None
     assert result[0] == "Wrapper(part=shop.parts.Wheel())"
     assert Search("Wrapper", scope["Wrapper"], {**scope, "shop": 3}, attempt).run() is None
+
+
+@pytest.mark.usefixtures("imports_undone")
+def test_what_is_annotated_with_a_class_of_modules_is_no_number(tmp_path):
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text("from torch import nn\nclass Part(nn.Module):\n    pass\n")
+    (tmp_path / "shop" / "parts.py").write_text(
+        "from shop import Part\nclass Wheel(Part):\n    def forward(self, x): return x\n"
+    )
+    (tmp_path / "assembling.py").write_text(
+        "import shop.parts as parts\nfrom shop import Part\nfrom torch import nn\n"
+        "class Wrapper(nn.Module):\n"
+        "    def __init__(self, transformer_layers: Part):\n        super().__init__()\n"
+        "        self.layers = transformer_layers\n"
+    )
+    scope = vars(importlib.import_module("assembling"))
+    result = Search("Wrapper", scope["Wrapper"], scope, attempt).run()
+    assert result is not None
+    assert result[0] == "Wrapper(transformer_layers=shop.parts.Wheel())"

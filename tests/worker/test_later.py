@@ -250,7 +250,7 @@ class Discrete(Space):
         self.n = n
 
 class Box(Space):
-    def __init__(self, low, high, shape=None):
+    def __init__(self, low, high, shape=None, dtype=None):
         self.shape = tuple(shape)
 """
 
@@ -283,3 +283,11 @@ def test_spaces_of_environments_are_made_as_their_packages_make_them(monkeypatch
     scope = {"Policy": Policy, **{each: vars(spaces)[each] for each in imported}}
     expression, _ = Search("Policy", Policy, scope, partial(attempt, real=False)).run()
     assert expression == f"Policy({expected})"
+
+    class Seeing(nn.Module):
+        def __init__(self, seen: spaces.Box):
+            super().__init__()
+            self.fc = nn.Conv2d(seen.shape[0], 4, seen.shape[1] // 32 + len(seen.shape[2:]))
+
+    expression, _ = Search("Seeing", Seeing, {"Seeing": Seeing}, partial(attempt, real=False)).run()
+    assert expression == "Seeing(seen=gymnasium.spaces.Box(0, 255, (3, 64, 64), 'uint8'))"
