@@ -533,6 +533,45 @@ def test_modules_and_parameters_from_outside_come_along():
     assert found.graph_module.state_dict().keys() >= {"_module0.weight"}
 
 
+def test_modules_made_on_the_way_are_none_that_a_model_goes_through():
+    class Net(nn.Sequential):
+        def forward(self, x):
+            for layer in self:
+                x = nn.Softmax(-1)(layer(x))
+            return x * len(self) + sum(layer(x) for layer in self)
+
+    net = Net(nn.Linear(4, 4), nn.Linear(4, 4))
+
+    found = captured(net, X)
+
+    assert [node.target for node in found.graph.nodes if node.op == "call_module"] == [
+        *["0", "_module0", "1", "_module1"],
+        *["0", "1"],
+    ]
+    assert not vars(net).keys() - vars(nn.Module()).keys()
+    assert [*net._modules] == ["0", "1"]
+
+
+def test_what_modules_from_outside_hold_has_names():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+            self.register_buffer("scale", torch.full((4,), 3.0))
+
+        def forward(self, x):
+            return nn.functional.linear(x, self.inner.weight) * self.scale + self.inner(x)
+
+    outside = Scaled()
+
+    found = captured(lambda x: outside(x) + 1, X)
+
+    assert found.graph_module.state_dict().keys() == {
+        *["_module0.inner.weight", "_module0.inner.bias", "_module0.scale"],
+    }
+    assert {node.target for node in found.graph.nodes if node.op == "call_module"} == {"_module0.inner"}
+
+
 def test_inputs_may_be_without_data():
     found = fxengine.capture(nn.Linear(4, 2, device="meta"), torch.empty(3, 4, device="meta"))
 

@@ -15,6 +15,7 @@ from fxengine.capturing.objects import argument_of, is_record
 from fxengine.capturing.recording import Recording
 from fxengine.capturing.unknown import NUMBERS
 from fxengine.graph_module import GraphModule
+from fxengine.hierarchy import Hierarchy
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.interception import call_as_torch_does
 from fxengine.node import Node
@@ -58,7 +59,8 @@ class CaptureTracer(Tracer):
     Attributes:
         recording: What watches the tensors.
         finished: The calls of modules that have returned, the outermost ones, in order.
-        adopted: The paths of modules that are not the model's own: its code made them while it ran.
+        adopted: The modules that are not the model's own, by the paths that the graph has for them. They are plain
+            attributes of the root while it runs: code that goes through its modules meets none of them.
     """
 
     recording: Recording
@@ -67,7 +69,8 @@ class CaptureTracer(Tracer):
         super().__init__()
         self._kept_objects: dict[int, tuple[Any, Node]] = {}
         self.finished: list[Finished] = []
-        self.adopted: set[str] = set()
+        self.adopted: dict[str, Hierarchy] = {}
+        self._other_paths: dict[nn.Module, str] = {}
         self._state: dict[str, Tensor] = {}
         self._made_constants: dict[str, Tensor] = {}
         self._other_names: dict[str, str] = {}
@@ -115,25 +118,33 @@ class CaptureTracer(Tracer):
 
     def path_of_module(self, mod: nn.Module) -> str:
         """Return the path of a module in the root; one that is not part of it becomes one while the trace runs."""
-        paths = self.submodule_paths
-        path = paths.get(mod) if paths else None
+        path = (self.submodule_paths or {}).get(mod) or self._other_paths.get(mod)
         if path is None:
-            path = self._hierarchy.module_name(mod)
+            path = self._name(lambda each: each.module_name(mod))
             if path is None:
                 path = self.get_fresh_qualname("_module")
-                self.root.add_module(path, mod)
-                self.adopted.add(path)
-            if paths is not None:
-                paths[mod] = path
+                object.__setattr__(self.root, path, mod)
+                self.adopted[path] = Hierarchy(mod)
+            self._other_paths[mod] = path
         return path
+
+    def _name(self, named: Callable[[Hierarchy], str | None]) -> str | None:
+        """The name of something in the root or in what it has adopted, None if it is in neither."""
+        name = named(self._hierarchy)
+        if name is None:
+            for path, hierarchy in self.adopted.items():
+                inner = named(hierarchy)
+                if inner is not None:
+                    return f"{path}.{inner}" if inner else path
+        return name
 
     def kept_name(self, tensor: Tensor) -> str | None:
         """Return the qualified name of a buffer, or of an attribute that a module had before; None for others."""
-        return self._hierarchy.buffer_name(tensor) or self._attributes.get(id(tensor))
+        return self._attributes.get(id(tensor)) or self._name(lambda each: each.buffer_name(tensor))
 
     def name_in_root(self, tensor: Tensor) -> str | None:
         """Return the qualified name of a parameter or buffer, None for other tensors."""
-        name = self._hierarchy.parameter_name(tensor) or self._hierarchy.buffer_name(tensor)  # type: ignore[arg-type]
+        name = self._name(lambda each: each.parameter_name(tensor) or each.buffer_name(tensor))  # type: ignore[arg-type]
         if name is None:
             return None
         name = self.own_name(name)
