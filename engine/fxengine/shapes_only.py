@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
 from torch._C._functorch import get_unwrapped, is_batchedtensor, maybe_get_bdim, maybe_get_level
 from torch.nn.parameter import is_lazy
@@ -76,6 +77,9 @@ _FILLED: Mapping[Callable[..., Any], int | None] = {
 }  # fmt: skip
 """What makes a tensor that has of another only the type, or the shape as well, and the number that it is full of."""
 
+_ALONG_ONE = frozenset({
+    F.softmax, F.log_softmax, torch.softmax, torch.log_softmax, Tensor.softmax, Tensor.log_softmax,
+})  # fmt: skip
 _MOVES = frozenset({Tensor.to, Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory})
 _CPU = torch.device("cpu")
 
@@ -147,6 +151,8 @@ class ShapesOnly(TorchFunctionMode):
         check_types(func, alike)
         if func is torch.meshgrid:
             _check_grid(alike)
+        if func in _ALONG_ONE:
+            _check_dimension(*alike, **named)
         given = alike or tuple(named.values())
         if func in RULES and given and all(value.is_meta for value in _flat(given) if isinstance(value, Tensor)):
             result = answer(func, alike, named)
@@ -295,6 +301,17 @@ def _check_grid(args: tuple[Any, ...]) -> None:
     ranks = [value.dim() for value in _flat(args) if isinstance(value, Tensor)]
     if max(ranks, default=0) > 1:
         raise RuntimeError(f"torch.meshgrid: Expected 0 or 1-dim tensors, but got one of rank {max(ranks)}")
+
+
+def _check_dimension(x: Any = None, dim: Any = None, *_args: Any, **_kwargs: Any) -> None:
+    """Raise what torch raises on real data where there is no such dimension; its kernel without data does not look.
+
+    Raises:
+        IndexError: There is none.
+    """
+    count = max(x.dim(), 1) if isinstance(x, Tensor) else 0
+    if type(dim) is int and count and not -count <= dim < count:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
 
 
 def _are_together(tensors: list[Tensor]) -> int:

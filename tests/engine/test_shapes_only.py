@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import nn
+from torch import Tensor, nn
 
 from fxengine.shape_rules import RULES
 from fxengine.shapes_only import ShapesOnly, needs_data
@@ -337,3 +337,15 @@ def test_a_size_that_is_no_whole_number_wants_no_data():
         with ShapesOnly(), pytest.raises((RuntimeError, TypeError)) as caught:
             x.new_zeros((2, size))
         assert needs_data(caught.value) is wants
+
+
+@pytest.mark.parametrize("soft", [F.softmax, Tensor.softmax, F.log_softmax, torch.softmax])
+def test_a_dimension_that_is_not_there_is_none_to_go_along(soft):
+    x, hollow = torch.empty(2, 8), torch.empty(2, 8, device="meta")
+    with pytest.raises(IndexError) as theirs:
+        soft(x, dim=2)
+    with ShapesOnly(), pytest.raises(IndexError) as ours:
+        soft(hollow, dim=2)
+    assert str(ours.value) == str(theirs.value)
+    with ShapesOnly():
+        assert soft(hollow, dim=-2).shape == x.shape
