@@ -140,7 +140,7 @@ class CaptureTracer(Tracer):
 
     def kept_name(self, tensor: Tensor) -> str | None:
         """Return the qualified name of a buffer, or of an attribute that a module had before; None for others."""
-        return self._attributes.get(id(tensor)) or self._name(lambda each: each.buffer_name(tensor))
+        return self._name(lambda each: each.buffer_name(tensor)) or self._attributes.get(id(tensor))
 
     def name_in_root(self, tensor: Tensor) -> str | None:
         """Return the qualified name of a parameter or buffer, None for other tensors."""
