@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -16,6 +17,8 @@ from fxengine.exploration import Diagnosis
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs, infer_inputs
+from fxengine.inputs.faults import is_of_layout
+from fxengine.inputs.values import is_never_viewed
 from fxengine.node import Node
 from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure, ShapeReport
@@ -253,7 +256,8 @@ class Feeder:
         if not found.usable:
             failures, unknown = self._with_any_inputs(module, found), _unknown(found)
             unknown = replace(unknown, never=bool(failures)) if unknown is not None else None
-            return Fed(searched=True, unknown=unknown, in_vain=found, failures=failures)
+            is_found = any(is_of_layout(each.error) for each in failures)  # Other arguments would only hide it.
+            return Fed(searched=True, unknown=unknown, in_vain=None if is_found else found, failures=failures)
         left_out = self._left_out(module, found)
         if left_out:
             found = self._fuller(module, found, left_out)
@@ -280,6 +284,8 @@ class Feeder:
         failures = report.failures[:1]
         if not failures:
             return ()
+        if is_of_layout(failures[0].error):
+            return failures if self._is_never_viewed(found) else ()
         made_up = self.sources.construct
         if _is_of_kinds(failures[0]) and trials[0].error == f"{TypeError.__name__}: {detail(failures[0].error)}":
             return failures if made_up is None else ()
@@ -290,6 +296,12 @@ class Feeder:
             return ()
         is_so = made_up is None or differ_with_others(sizes, made_up, self.sources.target, self.sources.loaded)
         return failures if is_so else ()
+
+    def _is_never_viewed(self, found: InferredInputs) -> bool:
+        """Return whether the model itself asks, on data, for a view of what cannot be viewed so."""
+        limit = time.process_time() + _SECONDS
+        stopped, root = found.stopped, self.sources.root
+        return stopped is not None and is_never_viewed(root, found.recipes, found.positional, limit, stopped)
 
     def _left_out(self, module: GraphModule, found: InferredInputs) -> frozenset[str]:
         """Note the shapes for some inputs, and return the optional ones that are left out and that the graph needs.

@@ -47,6 +47,59 @@ def test_what_fits_with_another_number_is_not(size: str, worker: Worker, model: 
     assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
 
 
+ATTENTION = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.embed = nn.Embedding(100, dim)
+        self.qkv = nn.Linear(dim, 3 * dim)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, -1)
+        q, k = q.view(b, t, self.heads, -1).transpose(1, 2), k.view(b, t, self.heads, -1).permute(0, 2, 3, 1)
+        y = (q @ k).softmax(-1) @ v.view(b, t, self.heads, -1).transpose(1, 2)
+        return y.transpose(1, 2).view(b, t, d)
+"""
+
+
+@pytest.mark.parametrize("text", [ATTENTION, ATTENTION.replace(", dim, heads)", ", dim=32, heads=4)")])
+def test_what_cannot_be_viewed_is_told_though_sequences_of_one_step_can(
+    text: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    path = model(text)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert (problem.code, problem.severity) == ("FX201", "warning")
+        assert marked(text, problem.location) == "y.transpose(1, 2).view(b, t, d)"
+
+
+@pytest.mark.parametrize("mended", ["contiguous().view", "reshape"])
+def test_what_is_laid_out_anew_can_be_viewed(mended: str, worker: Worker, model: Callable[..., Path]) -> None:
+    text = ATTENTION.replace("y.transpose(1, 2).view", f"y.transpose(1, 2).{mended}")
+    assert not of(worker.trace(model(text)), "Net").problems
+
+
+def test_states_of_one_layer_can_be_viewed(worker: Worker, model: Callable[..., Path]) -> None:
+    text = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(8, 16, batch_first=True)
+
+    def forward(self, x):
+        _, states = self.gru(x)
+        return states.transpose(0, 1).view(x.shape[0], -1)
+"""
+    assert not of(worker.trace(model(text)), "Net").problems
+
+
 def test_sizes_of_another_model_are_those_of_the_same_layers() -> None:
     other = nn.Sequential(nn.Linear(6, 10), nn.Linear(20, 4))
     made = Dimension(5, "the output", None, of_layer=True, layer="0")

@@ -11,6 +11,8 @@ from fxengine.errors import OF_THE_CODE, kept_in
 _SETTING: Final = frozenset({"__dict__", "__getattr__", "add_module", "register_module", "setattr"})
 """What gives a module attributes whose names no instruction tells."""
 
+_NO_VIEW: Final = "view size is not compatible with input tensor's size and stride"
+
 
 def is_fault(error: BaseException | None) -> bool:
     """Whether an exception says that the code uses a name, or an attribute of a module, that nothing gives a value."""
@@ -20,6 +22,14 @@ def is_fault(error: BaseException | None) -> bool:
         return False
     owner, name = (kept_in(error, AttributeError, each) for each in ("obj", "name"))
     return isinstance(owner, nn.Module) and isinstance(name, str) and not _may_have(type(owner), name)
+
+
+def is_of_layout(error: BaseException | None) -> bool:
+    """Whether an exception says that a tensor does not lie in memory so that it could be viewed in another shape.
+
+    That follows from how the code has moved its dimensions, and comes right only where some have a size of one.
+    """
+    return isinstance(error, RuntimeError) and _NO_VIEW in str(error)
 
 
 def _may_have(cls: type, name: str) -> bool:

@@ -24,7 +24,7 @@ from fxengine.graph import Graph
 from fxengine.inputs.absences import absent_names, missing_names
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
-from fxengine.inputs.faults import is_fault
+from fxengine.inputs.faults import is_fault, is_of_layout
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.names import is_of_graph
 from fxengine.inputs.probe import Outcome, first_line, probe
@@ -34,7 +34,7 @@ from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_keys, takes_names, without_none
 from fxengine.inputs.tuning import Tuning
-from fxengine.inputs.values import are_small, is_small, run_for_values
+from fxengine.inputs.values import are_small, is_never_viewed, is_small, run_for_values
 
 __all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
 
@@ -251,7 +251,7 @@ class _Search:
                     continue  # Nobody can look at these, and such as were looked at do not fit.
                 error = self._of_values(candidate.recipes, outcome, limit)
                 if error is None:
-                    return self._finish(*self._tuned(candidate.recipes, outcome))
+                    return self._finish(*(self._larger(candidate.recipes) or self._tuned(candidate.recipes, outcome)))
                 if self.fallback is None or (error.calls > self.fallback[2].calls and not self._is_of_weights(error)):
                     self.fallback = candidate.recipes, outcome, error
                 outcome = error
@@ -293,6 +293,15 @@ class _Search:
             # What looks at what is computed, to spare work, goes on without a look when it is compiled.
             found = probe(self.root, recipes, positional, limit, real=True, compiling=True)
         return None if found.accepted else found
+
+    def _larger(self, recipes: dict[str, Recipe]) -> tuple[dict[str, Recipe], Outcome] | None:
+        """Return inputs that fit but for a view of what cannot be viewed so, where others fit by sizes of one alone."""
+        for outcome, tried in self.attempts:
+            if is_of_layout(outcome.error) and _is_larger(tried, recipes):
+                end = time.process_time() + _LONGEST_RUN
+                if is_never_viewed(self.root, tried, self._positional(tried), end, outcome):
+                    return tried, outcome
+        return None
 
     def _tuned(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:
         """Return inputs that fit better than some that fit, if there is time, and how a trial with them goes."""
@@ -511,6 +520,25 @@ class _Search:
             bound,
             None if outcome.accepted else outcome,
         )
+
+
+def _is_larger(recipes: Mapping[str, Recipe], other: Mapping[str, Recipe]) -> bool:
+    """Whether inputs are as others, but for dimensions that are one element long in those."""
+    if recipes.keys() != other.keys():
+        return False
+    is_larger = False
+    for name, recipe in recipes.items():
+        pairs = itertools.zip_longest(leaves(recipe, (name,)), leaves(other[name], (name,)), fillvalue=((), None))
+        for (_, one), (_, small) in pairs:
+            if not isinstance(one, TensorRecipe) or not isinstance(small, TensorRecipe):
+                if one != small:
+                    return False
+                continue
+            differing = {low for size, low in itertools.zip_longest(one.shape, small.shape, fillvalue=0) if size != low}
+            if differing - {1} or one.fill != small.fill:
+                return False
+            is_larger |= bool(differing)
+    return is_larger
 
 
 def _is_picture(recipe: Recipe) -> bool:

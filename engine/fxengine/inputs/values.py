@@ -11,11 +11,12 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from fxengine.inputs.accounts import Accounts
+from fxengine.inputs.faults import is_of_layout
 from fxengine.inputs.probe import Outcome, OutOfTime, UntilDeadline, module_of, moments_outside, preserved_state
 from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments, leaves
 from fxengine.shapes_only import needs_data
 
-__all__ = ["are_small", "is_small", "run_for_values"]
+__all__ = ["are_small", "is_never_viewed", "is_small", "run_for_values"]
 
 _FEW_NUMBERS = 1 << 23
 """The most parameters, and elements of inputs, of a model that is run on real data to see whether values fit."""
@@ -106,6 +107,24 @@ def run_for_values(
                     None if needs_data(error) or "meta" in str(error) else _followed(root, values, run, error, outcome)
                 )
     return None
+
+
+def is_never_viewed(root: Any, recipes: Mapping[str, Recipe], positional: int, limit: float, outcome: Outcome) -> bool:
+    """Whether a run that ended with a view of what cannot be viewed so ends there on real data, too.
+
+    Without data some functions return what lies otherwise in memory. Of large models nothing is known.
+
+    Args:
+        root: The model.
+        recipes: What was passed.
+        positional: How many of them by position.
+        limit: The processor time of this process at which the run is broken off.
+        outcome: How the run without data ended.
+    """
+    if not is_of_layout(outcome.error) or not isinstance(root, nn.Module) or not is_small(root, recipes):
+        return False
+    found = run_for_values(root, recipes, positional, limit, outcome)
+    return found is not None and is_of_layout(found.error)
 
 
 def _followed(
