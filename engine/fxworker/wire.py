@@ -563,7 +563,8 @@ Message: TypeAlias = Request | Response
 LATER: tuple[str, ...] = ("FX2", "FX3")
 """How the codes begin of problems that may be missing in an `EarlyReport`."""
 
-_NOTEBOOK_LINE = re.compile(r"^([ \t]*)([%!][^\n]*)", re.MULTILINE)
+_BEHIND_LINE_END = re.compile(r"\n[ \t]*[%!]")
+_NOTEBOOK_LINE = re.compile(r"(\A|\n)([ \t]*)([%!][^\n]*)")
 
 _PLAIN: frozenset[type] = frozenset({bool, int, str})
 _INTERNED: frozenset[type] = frozenset({Location, Frame, Origin})
@@ -581,9 +582,10 @@ def program_of(text: str) -> str:
     none of the text.
     """
     text = text.removeprefix("\ufeff")
-    if _NOTEBOOK_LINE.search(text) is None:
+    # Asked at each edit of a text that may be long: what begins with a fixed character is found fastest.
+    if _BEHIND_LINE_END.search(text) is None and _NOTEBOOK_LINE.match(text) is None:
         return text
-    changed = _NOTEBOOK_LINE.sub(r"\1pass  # \2", text)
+    changed = _NOTEBOOK_LINE.sub(r"\1\2pass  # \3", text)
     for candidate in (text, changed):
         try:
             with warnings.catch_warnings():

@@ -5,11 +5,12 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from fxls.discovery.assignments import Assignment, Assignments
 from fxls.discovery.classes import FoundClass, module_classes
 from fxls.discovery.directives import Directives, directives_of
 from fxls.discovery.factories import factories_of, free_factories
 from fxls.discovery.ignores import ignores_of
-from fxls.discovery.index import Assignment, ModelIndex, ordered
+from fxls.discovery.index import ModelIndex, ordered
 from fxls.discovery.names import every_statement, module_level, names_of
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import FunctionNode, first_line, name_span, parse, span_of
@@ -65,7 +66,7 @@ def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
         targets=tuple(sorted(targets, key=lambda target: target.name.line)),
         classes=tuple(each.model for each in found),
         variables=tuple(sites.variables),
-        assignments=tuple(_assignments(tree)),
+        assignments=_assignments(tree),
         ignores=ignores_of(text, tree),
         imported=names.all_imported,
     )
@@ -110,11 +111,10 @@ def _function_target(node: FunctionNode, lines: list[str], sites: Sites, directi
     )
 
 
-def _assignments(tree: ast.Module) -> list[Assignment]:
+def _assignments(tree: ast.Module) -> Assignments:
     """Return the statements inside functions whose value may be a tensor, for the hints at their ends."""
-    found: list[Assignment] = [
+    return Assignments(
         Assignment(span_of(node), span_of(node.value))
         for node in every_statement(tree)
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return) and node.value is not None
-    ]
-    return sorted(found, key=lambda each: (each.span.line, each.span.column))
+    )

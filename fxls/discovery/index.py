@@ -5,9 +5,10 @@ known only to the worker, which reports it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias, TypeVar
 
+from fxls.discovery.assignments import Assignments
 from fxls.later import Later
 from fxls.text.edits import Carry
 from fxworker.wire import Construct, Inputs, Location, Problem, Provenance, Setting, Span, TraceTarget
@@ -55,7 +56,7 @@ class Function:
     name: str
     name_span: Span
     span: Span
-    parameters: tuple[Parameter, ...]
+    parameters: Sequence[Parameter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +88,6 @@ class ModelVariable:
     name: str
     span: Span
     target: str
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """An assignment or returned expression: the span of the statement, and that of its value."""
-
-    span: Span
-    value: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +145,7 @@ class ModelIndex:
     targets: tuple[TraceTarget, ...] = ()
     classes: Sequence[ModelClass] = ()
     variables: Sequence[ModelVariable] = ()
-    assignments: Sequence[Assignment] = ()
+    assignments: Assignments = field(default_factory=Assignments)
     ignores: tuple[Ignore, ...] = ()
     syntax_error: Problem | None = None
     imported: frozenset[str] = frozenset()
@@ -202,7 +195,7 @@ class ModelIndex:
             targets=_present(_carried_target(each, self.path, carry) for each in self.targets),
             classes=Later(lambda: _present(_carried_class(each, carry) for each in self.classes)),
             variables=Later(lambda: _present(_carried_variable(each, carry) for each in self.variables)),
-            assignments=Later(lambda: _present(_carried_assignment(each, carry) for each in self.assignments)),
+            assignments=self.assignments.carried(carry),
             ignores=_present(_carried_ignore(each, carry) for each in self.ignores),
             settings=_present(_carried_setting(each, self.path, carry) for each in self.settings),
         )
@@ -274,8 +267,8 @@ def _carried_function(function: Function | None, carry: Carry) -> Function | Non
     name_span, span = carry.span(function.name_span), carry.around(function.span)
     if name_span is None or span is None:
         return None
-    parameters = _present(_carried_parameter(each, carry) for each in function.parameters)
-    return replace(function, name_span=name_span, span=span, parameters=parameters)
+    parameters = Later(lambda: _present(_carried_parameter(each, carry) for each in function.parameters))
+    return Function(function.name, name_span, span, parameters)
 
 
 def _carried_parameter(parameter: Parameter, carry: Carry) -> Parameter | None:
@@ -286,13 +279,6 @@ def _carried_parameter(parameter: Parameter, carry: Carry) -> Parameter | None:
 def _carried_variable(variable: ModelVariable, carry: Carry) -> ModelVariable | None:
     span = carry.span(variable.span)
     return None if span is None else replace(variable, span=span)
-
-
-def _carried_assignment(assignment: Assignment, carry: Carry) -> Assignment | None:
-    span, value = carry.span(assignment.span), carry.span(assignment.value)
-    if span is assignment.span and value is assignment.value:
-        return assignment
-    return None if span is None or value is None else Assignment(span, value)
 
 
 def _carried_ignore(ignore: Ignore, carry: Carry) -> Ignore | None:

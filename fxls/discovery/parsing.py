@@ -69,7 +69,7 @@ def ensure_parses(text: str, length: int = _FEW_LINES) -> None:
 
 def _stretches(text: str, length: int) -> list[tuple[int, str]]:
     """Return the stretches of a text, each with the index of its first line."""
-    if text.count("\r") != text.count("\r\n"):
+    if "\r" in text and text.count("\r") != text.count("\r\n"):
         return [(0, text)]
     lines = text.split("\n")
     cuts = [0, *_cuts(lines, length), len(lines)]

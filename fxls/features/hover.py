@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from lsprotocol import types as lsp
 
@@ -12,7 +13,7 @@ from fxls.discovery.syntax import contains
 from fxls.features import markdown as md
 from fxls.features.branches import left_out
 from fxls.features.listing import cut, listing
-from fxls.features.places import PlacedProblem, Places, Site, extent, target_reports
+from fxls.features.places import PlacedProblem, Places, Site, Sites, extent, target_reports
 from fxls.features.problems import Tally, problems_at, problems_by_model
 from fxls.features.values import values
 from fxls.features.wording import (
@@ -278,19 +279,20 @@ def _expression_at(snapshot: Snapshot, point: tuple[int, int]) -> tuple[str, Spa
         return parameter
     point = _value_of_assignment(snapshot.index, point)
     places = Places.of(snapshot)
-    smallest = min((span for span in places.spans if contains(span, point)), key=extent, default=None)
-    if smallest is None:
+    around = places.around(point)
+    smallest = min(around, key=extent, default=None)
+    if smallest is None or places.sites is None:
         return left_out(snapshot, point, places.spans)
-    found = places.at(smallest)
-    before = places.before(smallest)
+    before = around[smallest]
+    found = places.sites.at[before]
     direct = [site for site in found if site.innermost == before]
-    text = _nodes(snapshot, direct) if direct else _inside(snapshot, found, smallest)
+    text = _nodes(snapshot, direct) if direct else _inside(snapshot, places.sites, before, smallest)
     return (text if snapshot.fresh else f"{text}  \n{_OLD}"), smallest
 
 
 def _value_of_assignment(index: ModelIndex, point: tuple[int, int]) -> tuple[int, int]:
     """Return the place of the value where a point lies on what it is assigned to; another point stays as it is."""
-    for each in index.assignments:
+    for each in index.assignments.in_lines(point[0], point[0]):
         if contains(each.span, point) and not contains(each.value, point) and each.span.line == each.value.line:
             return each.value.end_line, each.value.end_column
     return point
@@ -340,8 +342,18 @@ def _node(group: Sequence[Site], snapshot: Snapshot) -> str:
     return text + _times(group, snapshot.profiles)
 
 
-def _inside(snapshot: Snapshot, found: Sequence[Site], span: Span) -> str:
-    """Return what is known of a call whose nodes lie in the code that it runs."""
+def _inside(snapshot: Snapshot, sites: Sites, before: Span, span: Span) -> str:
+    """Return what is known of a call whose nodes lie in the code that it runs, which is found once for each report."""
+    known = _INSIDE.setdefault(sites, {})
+    if before not in known:
+        known[before] = _found_inside(snapshot, sites.at[before], span)
+    return known[before]
+
+
+_INSIDE: Final[WeakKeyDictionary[Sites, dict[Span, str]]] = WeakKeyDictionary()
+
+
+def _found_inside(snapshot: Snapshot, found: Sequence[Site], span: Span) -> str:
     text = f"{plural(len(found), 'node')} inside"
     results = list(dict.fromkeys(map(result, values(snapshot, {span}).get(span, ()))))
     known = [md.code(each) for each in results if each]

@@ -6,7 +6,7 @@ from typing import Final
 
 from lsprotocol import types as lsp
 
-from fxls.discovery.index import Assignment
+from fxls.discovery.assignments import Assignment
 from fxls.features.values import values
 from fxls.features.wording import duration, plural, shortened, tensor
 from fxls.snapshot import Snapshot
@@ -26,11 +26,7 @@ def inlay_hints(snapshot: Snapshot, range_: lsp.Range) -> list[lsp.InlayHint]:
 
 
 def _shape_hints(snapshot: Snapshot, wanted: Span) -> list[lsp.InlayHint]:
-    assignments = {
-        each.value: each
-        for each in snapshot.index.assignments
-        if wanted.line <= each.span.end_line and each.span.line <= wanted.end_line
-    }
+    assignments = {each.value: each for each in snapshot.index.assignments.in_lines(wanted.line, wanted.end_line)}
     if not assignments:
         return []
     returned = _returned(snapshot)

@@ -1,11 +1,13 @@
 """Which nodes and targets of a report lie where in the current text."""
 
-from collections.abc import KeysView
+from collections.abc import Iterable, Iterator, KeysView
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary, finalize
 
+from fxls.discovery.syntax import contains
 from fxls.snapshot import Snapshot
+from fxls.text.by_line import ByLine
 from fxworker.wire import NodeInfo, Problem, Span, TargetReport, TraceReport
 
 
@@ -41,6 +43,7 @@ class Sites:
 
     Attributes:
         at: The expressions, each with its nodes in the order of the report.
+        by_line: The expressions.
     """
 
     def __init__(self, report: TraceReport) -> None:
@@ -68,6 +71,7 @@ class Sites:
                 for made in found:
                     if not made or made[-1] is not site:
                         made.append(site)
+        self.by_line: Final = ByLine(self.at, lambda each: each)
 
     @classmethod
     def of(cls, report: TraceReport) -> "Sites":
@@ -84,8 +88,8 @@ class Places:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.sites: Final = Sites.of(snapshot.report) if snapshot.report is not None else None
-        expressions = self.sites.at if self.sites is not None else ()
-        self._before: Final = {now: span for span in expressions if (now := snapshot.located(span)) is not None}
+        self._carry: Final = snapshot.carry
+        self._all: dict[Span, Span] | None = None
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Places":
@@ -100,6 +104,13 @@ class Places:
         """The expressions."""
         return self._before.keys()
 
+    def around(self, point: tuple[int, int]) -> dict[Span, Span]:
+        """Return the expressions around a point, each with where it lies in the text that the report is of."""
+        if self.sites is None:
+            return {}
+        near = self.sites.by_line.touching(*self._carry.lines_before(point[0], point[0]))
+        return {now: span for now, span in self._located(near) if contains(now, point)}
+
     def before(self, span: Span) -> Span:
         """Return where one of the `spans` lies in the text that the report is of."""
         return self._before[span]
@@ -107,6 +118,19 @@ class Places:
     def at(self, span: Span) -> list[Site]:
         """Return the nodes that come from one of the `spans`."""
         return self.sites.at[self._before[span]] if self.sites is not None else []
+
+    @property
+    def _before(self) -> dict[Span, Span]:
+        if self._all is None:
+            self._all = dict(self._located(self.sites.at if self.sites is not None else ()))
+        return self._all
+
+    def _located(self, spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
+        """Yield where expressions are now and were before, without those that edits touched."""
+        for span in spans:
+            now = self._carry.span(span)
+            if now is not None:
+                yield now, span
 
 
 _UNKNOWN: Final[list[Site]] = []

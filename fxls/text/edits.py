@@ -57,13 +57,21 @@ def difference(old: str, new: str) -> Change | None:
     """Return one change of whole lines that leads from one text to another, None when they are equal."""
     if old == new:
         return None
-    before, after = _LINE.findall(old), _LINE.findall(new)
+    before, after = _lines(old), _lines(new)
     head, tail = same_ends(before, after)
     mapper = Mapper(old)
     start = sum(map(len, before[:head]))
     end = len(old) - sum(map(len, before[len(before) - tail :]))
     span = Span(*mapper.at_offset(start), *mapper.at_offset(end))
     return Change(span, "".join(after[head : len(after) - tail]), at_line_end=mapper.line(span.line) == "")
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text with their ends."""
+    if "\r" in text:
+        return _LINE.findall(text)
+    *lines, last = text.split("\n")
+    return [*(each + "\n" for each in lines), *filter(None, [last])]
 
 
 def _applied(mapper: Mapper, event: lsp.TextDocumentContentChangePartial) -> tuple[Mapper, Change | None]:
@@ -164,6 +172,18 @@ class Carry:
             elif replacement.old_start < end:
                 new_end = replacement.new_end
         return Span(*(new_start or _moved(start, before_start)), *(new_end or _moved(end, before_end)))
+
+    def lines_before(self, first: int, last: int) -> tuple[int, int]:
+        """Return the lines of the old text between which all lies that is now on the lines `first` to `last`."""
+        old_first, old_last = first, last
+        for replacement in self.replacements:
+            start, end = replacement.new_start[0], replacement.new_end[0]
+            if start < first:
+                old_first = replacement.old_end[0] + max(0, first - end)
+            if start > last:
+                break
+            old_last = replacement.old_end[0] + last - end if end <= last else replacement.old_start[0]
+        return old_first, old_last
 
     def line(self, number: int) -> int | None:
         """Return the number that a line of the old text has now, None when an edit touched it.

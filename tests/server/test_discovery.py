@@ -410,7 +410,7 @@ def test_an_index_is_carried_to_an_edited_text():
     assert carried.targets[0].name.line == index.targets[0].name.line + 2
     assert edited.source(carried.targets[0].name) == "Net"
     assert [each.name_span.line for each in carried.classes] == [each.name_span.line + 2 for each in index.classes]
-    assert len(carried.assignments) == len(index.assignments) - 1
+    assert len([*carried.assignments]) == len([*index.assignments]) - 1
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types as lsp
 
+from fxls.discovery.assignments import Assignment, Assignments
 from fxls.text.edits import Carry, Change, apply_changes, difference
 from fxls.text.mapper import Mapper
 from fxworker.wire import Span
@@ -205,3 +206,21 @@ def test_what_is_carried_whole_is_also_carried_around(sequence, start, length):
     moved = carry.span(span)
     if moved is not None and (span.line, span.column) != (span.end_line, span.end_column):
         assert carry.around(span) == moved
+
+
+@given(edit_sequences(), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 10)), max_size=8), st.data())
+@settings(max_examples=400, deadline=None)
+def test_what_lies_on_lines_after_edits_is_found_among_the_lines_before(sequence, places, data):
+    text, encoding, steps = sequence
+    mapper, carry = Mapper(text, encoding), Carry.identity()
+    spans = [Span(*mapper.at_offset(start), *mapper.at_offset(start + length)) for start, length in places]
+    for start, length, new in steps:
+        mapper, changes = apply_changes(mapper, [partial(mapper, start, start + length, new)])
+        carry = carry.then(changes)
+    first = data.draw(st.integers(1, mapper.line_count))
+    last = data.draw(st.integers(first, mapper.line_count))
+    found = Assignments(Assignment(span, span) for span in spans).carried(carry).in_lines(first, last)
+    moved = [now for span in spans if (now := carry.span(span)) is not None]
+    assert sorted(each.span.line for each in found) == sorted(
+        now.line for now in moved if now.line <= last and first <= now.end_line
+    )
