@@ -2,6 +2,7 @@
 
 from typing import TypedDict
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
@@ -152,6 +153,39 @@ class Spectral(nn.Module):
 
 def test_what_is_asserted_to_be_complex_is():
     assert fed(Spectral()).args[0].dtype is torch.complex64
+
+
+class Precise(nn.Module):
+    """All of it is as precise as the constructor says."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.encoder = nn.Conv2d(3, 8, 3, dtype=dtype)
+        self.head = nn.Linear(8, 2, dtype=dtype)
+
+    def forward(self, image):
+        return self.head(self.encoder(image).mean((2, 3)))
+
+
+class Mixed(nn.Module):
+    """A part of it is more precise than the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.recurrent = nn.LSTM(5, 6).double()
+        self.head = nn.Linear(7, 1)
+
+    def forward(self, signal, features):
+        return self.head(features) + self.recurrent(signal)[0].float().mean()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_numbers_are_as_precise_as_the_models(dtype):
+    assert fed(Precise(dtype)).args[0].dtype is dtype
+
+
+def test_numbers_are_as_precise_as_what_consumes_them():
+    assert [each.dtype for each in fed(Mixed()).args] == [torch.float64, torch.float32]
 
 
 class Masked(nn.Module):

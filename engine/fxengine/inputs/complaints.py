@@ -416,6 +416,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
                 r"with (?:a|two) bool tensors? is not supported",
             ),
         ),
+        (kinds.precision, (rf"{kinds.PRECISIONS}.*{kinds.PRECISIONS}",)),
         (_whole, (r"not implemented for '(?:Bool|Half|Float|Double)'",)),
         (_multiple, (r"(?:multiple of|divisible by|be divided by)\D{0,40}?(\d+)",)),
         (

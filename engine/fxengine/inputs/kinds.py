@@ -6,19 +6,33 @@ Each function answers one message, as those of ``complaints`` do, which knows th
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 import torch
 
 from fxengine.inputs.clues import BATCH, NODES
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import SENTENCES
-from fxengine.inputs.recipes import Constant, Listing, TensorRecipe, Verbatim
+from fxengine.inputs.recipes import Constant, Listing, Place, Recipe, TensorRecipe, Verbatim
 from fxengine.inputs.recipes import packed as packed_sequences
 
 __all__ = [
-    "as_list", "complex_numbers", "of_examples", "one_for_each", "options", "packed", "place", "sparse", "texts",
-    "words",
+    "PRECISIONS", "as_list", "complex_numbers", "of_examples", "one_for_each", "options", "packed", "place",
+    "precision", "sparse", "texts", "words",
 ]  # fmt: skip
+
+PRECISIONS: Final = r"(?:\b|_)(?i:(b?float(?:16|32|64)?|double|half)(?:tensor)?)\b"
+"""How torch names the types of floating point numbers."""
+
+_PRECISIONS: Final = {
+    "float": torch.float32,
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "double": torch.float64,
+    "float16": torch.float16,
+    "half": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
 
 
 def texts(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
@@ -88,6 +102,22 @@ def complex_numbers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     for place, recipe in moves.among(moves.suspects):
         if recipe.dtype.is_floating_point:
             yield moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), 0.3)
+
+
+def precision(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
+    """``mat1 and mat2 must have the same dtype, but got Float and Double``: numbers as precise as the model's."""
+    named = [_PRECISIONS.get(each.lower()) for each in re.findall(PRECISIONS, match.string)]
+    floating = {place: recipe for place, recipe in moves.tensors() if recipe.dtype.is_floating_point}
+    for dtype in dict.fromkeys(named):
+        parts: dict[Place, Recipe] = {
+            place: replace(recipe, dtype=dtype)
+            for place, recipe in floating.items()
+            if dtype not in {None, recipe.dtype}
+        }
+        if parts and dtype is not torch.float32:
+            yield moves.change(parts, 0.1)
+        for place, part in parts.items() if len(parts) > 1 else ():
+            yield moves.put(place, part, 0.2 if place in moves.suspects else 0.4)
 
 
 def sparse(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
