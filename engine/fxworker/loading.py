@@ -13,7 +13,7 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -29,6 +29,7 @@ from fxworker.compiling import without_numba
 from fxworker.executing import Failure, Missing, compiled, execute, refusals, run_on_meta, with_flags
 from fxworker.importing import give_starred, importing, is_still_absent
 from fxworker.offline import go_offline
+from fxworker.outer_packages import may_import_from, only_defines
 from fxworker.overlays import OverlayFinder, remember_text
 from fxworker.packages import Place, absent_of, import_named, incomplete, modules_since, newest_module, place_of
 from fxworker.readings import files_read, files_written, note_below
@@ -187,6 +188,7 @@ class Document:
     _absent: dict[str, list[ImportError]] = field(default_factory=dict)
     _last: str = ""
     _imported_before: bool = False
+    _around: bool | None = None
     _parsed: Parsed | None = None
     _statements: dict[ast.stmt, Statement] = field(default_factory=dict)
     _codes: "WeakKeyDictionary[Statement, _Compiled]" = field(default_factory=WeakKeyDictionary)
@@ -219,8 +221,7 @@ class Document:
 
     def import_ahead(self, request: Source) -> None:
         """Import what the file imports. What fails now fails again, and is told, when the file is executed."""
-        self.place.import_package()
-        self.look_whether_imported()
+        self.import_package(request)
         try:
             slice_ = self.slice(request)
         except _NO_PROGRAM:
@@ -364,12 +365,36 @@ class Document:
             if missing:
                 self._absent[ast.unparse(node)] = missing
 
-    def look_whether_imported(self) -> None:
-        """Find out whether the file was executed already, as a part of its package, before it is executed itself.
+    def import_package(self, request: Source) -> None:
+        """Import the packages around the file, unless it needs nothing of them.
 
-        What it is sliced for afterwards is not asked again: then it was, by us.
+        Whether the file was executed already, as a part of them, is found out here, before it is executed itself. What
+        it is sliced for afterwards is not asked again: then it was, by us.
         """
+        if not self._stands_alone(request.text):
+            self.place.import_package()
         self._imported_before = getattr(sys.modules.get(self.name), "__file__", None) == self.path
+
+    def _stands_alone(self, text: str) -> bool:
+        """Whether the file can do without the packages around it, as nobody imported them and they change nothing."""
+        package = self.place.package
+        if not package or package == self.name or package.partition(".")[0] in sys.modules:
+            return False
+        if may_import_from(text, package):
+            return False
+        if self._around is None:
+            self._around = all(map(only_defines, self._packages_read()))
+        return self._around
+
+    def _packages_read(self) -> Iterator[str]:
+        """Yield the texts of the packages around the file; what follows from them holds while they are as they were."""
+        folder = os.path.dirname(self.path)
+        while folder != self.place.root and len(folder) > len(self.place.root):
+            path = os.path.join(folder, "__init__.py")
+            if self._is_project(path):
+                self._stamps[path] = self._state(path)
+            yield self._finder.texts.get(path) or "".join(linecache.getlines(path))
+            folder = os.path.dirname(folder)
 
     def dependencies(self, failures: Iterable[Failure] = ()) -> tuple[str, ...]:
         """Return the files below the roots that were imported, or failed to be, or were read, sorted."""
@@ -415,8 +440,7 @@ def load(request: Source, document: Document) -> Loaded:
     """
     seed_everything()
     module = document.place.module()
-    document.place.import_package()
-    document.look_whether_imported()
+    document.import_package(request)
     try:
         slice_ = document.slice(request)
     except _NO_PROGRAM as error:
