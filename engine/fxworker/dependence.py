@@ -32,6 +32,9 @@ _UNSEEN: Final = frozenset(
 _LOOKING: Final = frozenset({"globals", "locals", "vars", "eval", "exec", "__import__"})
 """Functions that do, too."""
 
+_BETWEEN: Final = "-"
+"""Stands in a key between the name of the target's definition and that of all that it follows from."""
+
 _ANYTHING: Final = "*"
 """Stands for what no name leads to."""
 
@@ -85,7 +88,12 @@ class Dependence:
         # Arguments that have to be inferred may be what the project says of them.
         said = [] if ways else self._said
         parts = (target.qualname, target.kind, ways, said, len(target.constructs), names, *self._state)
-        return digest("\n".join((repr(parts), *map(self._text, needed))))
+        all_of_it = digest("\n".join((repr(parts), *map(self._text, needed))))
+        return f"{self._own(target)}{_BETWEEN}{all_of_it}"
+
+    def is_key(self, target: TraceTarget, key: str) -> bool:
+        """Whether a key is that of a target: it is not looked any further where the definition itself is another."""
+        return key.partition(_BETWEEN)[0] == self._own(target) and key == self.key(target)
 
     def covers(self, target: TraceTarget, root: Any, graph: Graph) -> bool:
         """Whether all that was seen of a model in this file is among what its key follows from."""
@@ -106,6 +114,10 @@ class Dependence:
             for frame in origin.frames
             if frame.path == path
         )
+
+    def _own(self, target: TraceTarget) -> str:
+        """Return a name for the target's own definition."""
+        return digest("".join(map(self._text, self._definitions.get(target.qualname.partition(".")[0], ()))))
 
     def _needed(self, target: TraceTarget) -> list[Statement]:
         """Return the statements that a target may reach, in their order; none where that is not known."""

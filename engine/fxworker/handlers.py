@@ -78,7 +78,7 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
     ends.send(Frame(Kind.STARTED))
     ends.box.arm(request.limits.seconds + GRACE / 2)
     keep(ends.down, ends.up, ends.box.fd)
-    bound(request.limits)
+    _bound_again(request, last)
     document.see(request.overlays)
     newest, known = newest_module(), known_files()
     loaded = prepared.taken(request) if prepared is not None else None
@@ -139,6 +139,12 @@ def _worked_ahead(ends: Ends, last: Last, document: Document) -> Prepared | None
             return None
     ends.send(Frame(Kind.READY))
     return prepared
+
+
+def _bound_again(request: TraceRequest, last: Last | None) -> None:
+    """Keep this process to the limits of a request, unless it is kept to them since it began to work ahead."""
+    if last is None or last.request.limits != request.limits:
+        bound(request.limits)
 
 
 def _prepared(last: Last, document: Document) -> Prepared | None:

@@ -613,7 +613,7 @@ class _Session:
     def _known(self, target: TraceTarget) -> Known | None:
         """Return the report that whoever asks has of a target, if all that it follows from is as it was."""
         known = next((each for each in self.request.known if each.qualname == target.qualname), None)
-        if known is None or self.dependence is None or known.key != self.dependence.key(target):
+        if known is None or self.dependence is None or not self.dependence.is_key(target, known.key):
             return None
         return known
 
