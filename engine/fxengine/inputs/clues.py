@@ -30,7 +30,7 @@ _IMAGE = 224
 _FRAMES = 8
 _WIDTH = 64
 _VOLUME = 64
-_SIGNAL = 1024
+_SIGNAL, _SMALL = 1024, 8
 _RANK_OF_SOUND, _STEREO = 3, 2
 _LONGEST_OWN = 1024
 _TELLING, _LONGEST = 3, 1 << 14
@@ -277,6 +277,12 @@ class Clues:
         video = TensorRecipe((BATCH, channels, self.frames, *self._video_size()))
         return [video, TensorRecipe((BATCH, channels, _VOLUME, _VOLUME, _VOLUME))]
 
+    def enlarged(self, layer: nn.ConvTranspose2d | nn.ConvTranspose3d) -> list[TensorRecipe]:
+        """Return a batch of what a transposed convolution makes pictures of: small ones, or mere points."""
+        begins = set(layer.stride) == {1} and set(layer.padding) == {0}
+        sides = (1 if begins else _SMALL,) * len(layer.stride)
+        return [TensorRecipe((BATCH, layer.in_channels or self.channels[0], *sides))]
+
     def signal(self, channels: int) -> list[TensorRecipe]:
         """Return a batch of sequences, channels first: long ones if they look like sound."""
         return [TensorRecipe((BATCH, channels, _SIGNAL if channels <= _STEREO else self.lengths[0] * 4))]
@@ -402,8 +408,9 @@ class Clues:
 
 _LAYERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[[Clues, Any], list[TensorRecipe]]], ...] = (
     ((nn.Conv1d, nn.ConvTranspose1d), lambda clues, layer: clues.signal(layer.in_channels or clues.channels[0])),
-    ((nn.Conv2d, nn.ConvTranspose2d), lambda clues, layer: clues.image(layer.in_channels or clues.channels[0])),
-    ((nn.Conv3d, nn.ConvTranspose3d), lambda clues, layer: clues.volume(layer.in_channels or clues.channels[0])),
+    ((nn.Conv2d,), lambda clues, layer: clues.image(layer.in_channels or clues.channels[0])),
+    ((nn.Conv3d,), lambda clues, layer: clues.volume(layer.in_channels or clues.channels[0])),
+    ((nn.ConvTranspose2d, nn.ConvTranspose3d), lambda clues, layer: clues.enlarged(layer)),
     ((nn.Linear,), lambda clues, layer: clues.vectors(layer.in_features or clues.lazy_width)),
     ((nn.Embedding, nn.EmbeddingBag), lambda clues, layer: clues.tokens(layer.num_embeddings)),
     (
