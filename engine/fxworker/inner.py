@@ -103,17 +103,25 @@ def _known(
         NotReachedError: It could not be called even for the one that is asked for.
     """
     every = {each.name for each in _definitions(node.body) if isinstance(each, ast.ClassDef)} | {inner}
-    for wanted in (every, {inner}):
-        name = f"{key} {' '.join(sorted(wanted))}"
+    ways, branch = [(every, node.body), ({inner}, node.body)], _towards(inner, node.body)
+    if branch != node.body:
+        # The arguments lead elsewhere.
+        ways.append(({inner}, branch))
+    known: dict[str, Any] | NotReachedError = {}
+    for way, (wanted, body) in enumerate(ways):
+        name = f"{key} {way} {' '.join(sorted(wanted))}"
         if name not in loaded.inner:
             try:
-                loaded.inner[name] = _called(_made(node, wanted, scope, loaded), node, owner, scope, loaded, attempt)
+                function = _made(node, body, wanted, scope, loaded)
+                loaded.inner[name] = _called(function, node, owner, scope, loaded, attempt)
             except NotReachedError as error:
                 loaded.inner[name] = error
         known = loaded.inner[name]
-        if not isinstance(known, NotReachedError):
+        if not isinstance(known, NotReachedError) and inner in known:
             return known
-    raise known
+    if isinstance(known, NotReachedError):
+        raise known
+    return known
 
 
 def _definition(name: str, body: list[ast.stmt]) -> tuple[_Function | None, str]:
@@ -124,6 +132,16 @@ def _definition(name: str, body: list[ast.stmt]) -> tuple[_Function | None, str]
         body = found.body if found is not None else []
     nodes = (each for each in _definitions(body) if not isinstance(each, ast.ClassDef) and each.name == last)
     return next(nodes, None), ".".join(classes)
+
+
+def _towards(name: str, body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return a function's body with the branch that defines a class in place of the choice, if only one does."""
+    found: list[ast.stmt] = []
+    for each in body:
+        sides = (each.body, each.orelse) if isinstance(each, ast.If) else ()
+        defining = [side for side in sides if any(inner.name == name for inner in _definitions(side))]
+        found += _towards(name, defining[0]) if len(defining) == 1 else [each]
+    return found
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[_Function | ast.ClassDef]:
@@ -137,9 +155,11 @@ def _definitions(body: list[ast.stmt]) -> Iterator[_Function | ast.ClassDef]:
                 yield from _definitions(inner if isinstance(inner, list) else [])
 
 
-def _made(node: _Function, wanted: set[str], scope: dict[str, Any], loaded: Loaded) -> FunctionType:
-    """Return a function that executes what some names of another one need, and returns its local names."""
-    body = _needed(node.body, wanted)
+def _made(
+    node: _Function, body: list[ast.stmt], wanted: set[str], scope: dict[str, Any], loaded: Loaded
+) -> FunctionType:
+    """Return a function that executes what some names of another one's body need, and returns its local names."""
+    body = _needed(body, wanted)
     used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
     arguments = _keywords(node.args, used)
     result = ast.copy_location(ast.Return(ast.Call(ast.Name("locals", ast.Load()), [], [])), node)

@@ -128,6 +128,25 @@ FORMS = {
             return None
         """,
     ),
+    "a branch that the arguments do not lead to": (
+        "Outer.__init__.<locals>.Net",
+        4,
+        """
+        class Outer(nn.Module):
+            def __init__(self, mode):
+                super().__init__()
+                kind = mode.lower()
+                if kind == "wide":
+                    NET = 4
+                    self.net = Net()
+                elif kind == "narrow":
+                    self.net = nn.Linear(2, 2)
+                elif kind == "none":
+                    self.net = nn.Identity()
+                else:
+                    raise ValueError(mode)
+        """,
+    ),
     "a class in a class in a function": (
         "make.<locals>.Outer.Net",
         4,
