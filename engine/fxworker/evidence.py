@@ -47,6 +47,11 @@ PROPERTIES: Final = frozenset({"shape", "ndim"})
 OF_ARRAYS: Final = frozenset({"astype", "nbytes"})
 """Attributes that arrays have, and tensors have not."""
 
+_OF_LAYERS: Final = frozenset(
+    {"in_features", "out_features", "in_channels", "out_channels", "embedding_dim", "num_embeddings"}
+)
+"""What torch's layers call numbers."""
+
 _BY_CHANCE: Final = 8
 """How much more often something is treated as a text than as a list, if it is a text in truth."""
 
@@ -108,7 +113,9 @@ class Use:
         strong: dict[Kind, int] = {kind: count for kind, count in self.kinds.items() if kind != "flag"}
         structured: tuple[Kind, ...] = ("tensor", "mapping", "object", "sequence")[self.apart :]
         if self.computed and "sequence" in strong:
-            return "tensor"
+            # What a layer takes is a number, though it may stand for several.
+            is_number = strong.get("number", 0) > strong["sequence"] and not _OF_LAYERS.isdisjoint(self.names)
+            return "number" if is_number else "tensor"
         if strong.get("string", 0) > strong.get("sequence", 0) + _BY_CHANCE:
             # A text is gone over as well, or several are where there may be one.
             strong.pop("sequence", None)

@@ -35,6 +35,8 @@ _MANY: Final = 32
 """How many items of a list at most a number may ask for."""
 _AS_MANY: Final = 0.7
 """What it costs to give lists as many items as a number says."""
+_ALONE: Final = 0.5
+"""What it costs to give a list one object alone."""
 _AGAIN: Final = 0.5
 _MOST_AGAIN: Final = 4.0
 """What it adds to the cost of what is tried each time that a complaint has been heard before, and at most."""
@@ -197,6 +199,7 @@ class Mending:
             yield from self._of_one_length(choice, blamed)
         if isinstance(error, AssertionError | ValueError | IndexError):
             yield from self._as_many(choice, blamed)
+            yield from self._of_one_item(choice)
         others = [each for each in choice if each and each not in blamed]
         for rank, path in enumerate([*blamed, *others]):
             if _alike(choice, path)[0] != path:
@@ -360,6 +363,20 @@ class Mending:
                 changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
             yield 0.7 + 0.2 * step, changed
 
+    def _of_one_item(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with a list of one object, and one item for it in the lists beside: alone it suits itself."""
+        for around in dict.fromkeys(owner_of(path)[0] for path, each in choice.items() if _is_of_objects(each)):
+            changed = dict(choice)
+            for each in [each for each in choice if each and owner_of(each)[0] == around]:
+                value = choice[each]
+                if isinstance(value, Group) and _is_of_objects(value):
+                    for name in fields_in(choice, each)[1:]:
+                        changed = without(changed, joined(each, name))
+                    changed[each] = replace(value, size=1)
+                elif _is_list(value):
+                    changed[each] = of_length(value, 1)[0]
+            yield _ALONE, changed
+
     def _as_many(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with lists of as many items as a number says that is to blame as well, be it by default."""
         values = {path: choice.get(path) or repr(self._proposals.slot(choice, path).default) for path in blamed}
@@ -440,6 +457,11 @@ def _length(value: Value | None) -> int:
 def _is_list(value: Value) -> bool:
     """Whether an expression is a list or tuple with something in it."""
     return isinstance(value, str) and isinstance(literal(value), list | tuple) and bool(literal(value))
+
+
+def _is_of_objects(value: Value) -> bool:
+    """Whether a value is a list of several things that are made for it."""
+    return isinstance(value, Group) and value.style == "list" and value.size > 1
 
 
 def _may_be(value: Value, got: str) -> bool:

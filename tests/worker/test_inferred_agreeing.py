@@ -1,0 +1,63 @@
+"""Arguments that have to agree with each other, or with what only the code around a class says."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+from fxworker.usage import usage_of
+
+
+class Stage(nn.Module):
+    def __init__(self, dim, refines=False):
+        super().__init__()
+        self.refines = refines
+        self.scale = dim / 2 - 1
+        self.conv = nn.Conv2d(3, dim, 3)
+        self.mix = nn.Linear(dim, dim)
+        self.first = dim[0] if isinstance(dim, tuple) else dim
+
+    def used_for(self, other):
+        """Return a stage that is used as another one is."""
+        return self if other is None else type(self)(**other)
+
+
+class Cascade(nn.Module):
+    def __init__(self, stages, sizes):
+        super().__init__()
+        self.stages = nn.ModuleList([])
+        for each in stages:
+            assert isinstance(each, Stage)
+            self.stages.append(each.used_for(None))
+        count = len(self.stages)
+        if count != len(sizes):
+            raise ValueError(f"there are {count} stages for {len(sizes)}")
+        refining = tuple(each.refines for each in self.stages)
+        assert refining == (False, *(True,) * (count - 1)), "the first makes what the others refine"
+        self.sizes = sizes
+
+
+def expression_for(cls, scope):
+    scope = {**scope, "SimpleNamespace": SimpleNamespace}
+    search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
+    found = search.run()
+    assert found is not None, (search.tried, search.error)
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (Stage, "Stage(dim=64)"),
+        (Cascade, "Cascade(stages=[Stage(dim=64)], sizes=[64])"),
+    ],
+)
+def test_they_are_found(cls, expression):
+    assert expression_for(cls, globals()) == expression
+
+
+def test_what_layers_take_is_a_number_whatever_else_is_asked_of_it():
+    assert usage_of(Stage)["dim"].kind == "number"
