@@ -42,6 +42,9 @@ from fxworker.versions import compared
 _MODEL: Final = re.compile(r"(?<!Data)Module$")
 """What bases are called that are modules; one of data is none."""
 
+_ALSO: Final = "_also"
+"""Where what stands for one of several classes has the others: `Box | Discrete`."""
+
 _MEASURING: Final = re.compile(r"[a-z_\d]*(dims?|size|channels|width|length|count|num_[a-z]+)")
 """What functions are called that give a number, whatever they are given."""
 
@@ -250,7 +253,11 @@ class _Absent:
         return None
 
     def __or__(self, other: Any) -> Any:
-        return self
+        if type(other) is not _Absent:
+            return self
+        either = _Absent(self.__dict__["_path"])
+        either.__dict__[_ALSO] = (*self.__dict__.get(_ALSO, ()), other)
+        return either
 
     def __ror__(self, other: Any) -> Any:
         return self
@@ -314,7 +321,8 @@ class _Absent:
     def __instancecheck__(self, instance: Any) -> bool:
         # What stands for something bears its name.
         made = isinstance(instance, SimpleNamespace | Part | HandingOn)
-        return made and type(instance).__name__ == self.__dict__["_path"].rpartition(".")[2]
+        names = made and type(instance).__name__ == self.__dict__["_path"].rpartition(".")[2]
+        return names or any(isinstance(instance, each) for each in self.__dict__.get(_ALSO, ()))
 
     def __subclasscheck__(self, subclass: type) -> bool:
         return False

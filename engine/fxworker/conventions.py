@@ -100,6 +100,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         ),
         (r"irreps(_\w+)?|\w+_irreps(_\w+)?", ("'8x0e + 8x1o'", "'8x0e'")),
         (r"(input|image|img|obs|observation|state)_?shape", ("(3, 32, 32)", "[3, 32, 32]", "(64,)", "[64]")),
+        (r"act(ion)?s?_?shape", ("(4,)", "[4]", "4")),
         (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
         (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
         (r"(\w+_)?(kernel(_?sizes?)?|k(er)?_?(size|sz))|ks|k", ("3", "(3, 3)")),

@@ -17,6 +17,7 @@ _OF_SPACES: Final = frozenset(
     {"shape", "n", "low", "high", "dtype", "sample", "spaces", "nvec", "contains", "items", "values"}
 )
 """What is read from those of environments; other spaces are those of functions."""
+_WHOLE: Final = "dtype=numpy.dtype('int64')"
 _TELLING_APART: Final = re.compile(r"(\w+_)?(keys|names|labels|modalities)")
 """What texts are called by which things are told apart."""
 _LETTERS: Final = ("'a'", "'b'")
@@ -68,11 +69,27 @@ def spaces(name: str, fields: Collection[str]) -> list[str]:
     called = _SPACE.fullmatch(name)
     if called is None or (fields and _OF_SPACES.isdisjoint(fields)):
         return []
-    shapes = ("(4,)", "(64,)") if called[1].startswith("act") else ("(64,)", "(3, 64, 64)")
+    kinds = ("Dict", "Box") if "spaces" in fields else ("Box", "Discrete", "Dict")
+    return [each for kind in kinds for each in spaces_of(kind, called[1])]
+
+
+def spaces_of(kind: str, name: str) -> list[str]:
+    """Return what stands for spaces of a kind, as their packages call it; those of actions are small.
+
+    Args:
+        kind: The name of the class; `Space` stands for any.
+        name: What it is called.
+    """
+    shapes = ("(4,)", "(64,)") if name.startswith("act") else ("(64,)", "(3, 64, 64)")
     boxes = [_box(each) for each in shapes]
-    several = f"{_named('Dict')}(spaces={{'a': {boxes[0]}, 'b': {boxes[0]}}})"
-    chosen = f"{_named('Discrete')}(shape=(), n=4, sample=lambda: 0)"
-    return [several, *boxes] if "spaces" in fields else [*boxes, chosen, several]
+    known = {
+        "Box": boxes,
+        "Discrete": [f"{_named('Discrete')}(shape=(), n=4, start=0, {_WHOLE}, sample=lambda: 0)"],
+        "MultiDiscrete": [f"{_named('MultiDiscrete')}(shape=(2,), nvec=numpy.array([4, 4]), {_WHOLE})"],
+        "MultiBinary": [f"{_named('MultiBinary')}(shape=(4,), n=4, dtype=numpy.dtype('int8'))"],
+        "Dict": [f"{_named('Dict')}(spaces={{'a': {boxes[0]}, 'b': {boxes[0]}}})"],
+    }
+    return known.get(kind, [*boxes, *known["Discrete"], *known["Dict"]])
 
 
 def _box(shape: str) -> str:

@@ -22,6 +22,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from fxworker.absent import is_stand_in, path_of
 from fxworker.choices import Group, Value, every_parameter_of, literal, written_tuple
 from fxworker.conventions import is_configuration, usual_values
+from fxworker.examples import spaces_of
 from fxworker.lineages import is_template, standing_for
 from fxworker.packages import full_name
 
@@ -120,12 +121,16 @@ class Hints:
         elif hint is type:
             yield "torch.nn.Identity"
         elif hint is not Any and (is_stand_in(hint) or isinstance(hint, type)):
-            yield from self._of_absent(hint) if is_stand_in(hint) else self._of_space(hint) or self._of_class(hint)
+            yield from (
+                self._of_absent(hint, name) if is_stand_in(hint) else self._of_space(hint) or self._of_class(hint)
+            )
 
-    def _of_absent(self, hint: Any) -> Iterator[str]:
+    def _of_absent(self, hint: Any, name: str) -> Iterator[str]:
         """Yield a call of a class of a package that is not installed, as the file would write it."""
         path = path_of(hint)
         around, _, last = path.rpartition(".")
+        if path.partition(".")[0] in _ENVIRONMENTS and last in _SPACES:
+            yield from spaces_of(last, name)
         known = {path_of(each): name for name, each in self._scope.items() if is_stand_in(each)}
         if path in known and not is_configuration(last):
             yield f"{known[path]}()"

@@ -1,5 +1,7 @@
 """Arguments that have to agree with each other, or with what only the code around a class says."""
 
+import importlib
+import sys
 from functools import partial
 from types import SimpleNamespace
 
@@ -8,6 +10,7 @@ from torch import nn
 
 from fxworker.arguments import Search
 from fxworker.building import attempt
+from fxworker.importing import importing
 from fxworker.usage import usage_of
 
 
@@ -57,6 +60,32 @@ def expression_for(cls, scope):
 )
 def test_they_are_found(cls, expression):
     assert expression_for(cls, globals()) == expression
+
+
+@pytest.mark.usefixtures("imports_undone")
+def test_a_space_of_a_package_that_is_not_installed_is_one_of_its_kind(tmp_path, monkeypatch):
+    (tmp_path / "agents.py").write_text(
+        "import gymnasium as gym\nfrom gymnasium.spaces import Box, Discrete, MultiBinary\nfrom torch import nn\n"
+        "class Agent(nn.Module):\n"
+        "    def __init__(self, action_space: gym.Space):\n"
+        "        super().__init__()\n"
+        "        if isinstance(action_space, Discrete | MultiBinary):\n"
+        "            raise TypeError('actions are continuous')\n"
+        "        if not isinstance(action_space, MultiBinary | Box):\n"
+        "            raise TypeError(f'no space: {action_space}')\n"
+        "        self.fc = nn.Linear(4, action_space.shape[0])\n"
+        "class Chooser(nn.Module):\n"
+        "    def __init__(self, choices: Discrete):\n"
+        "        super().__init__()\n"
+        "        self.first = int(choices.start)\n"
+        "        self.fc = nn.Linear(4, choices.n)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importing(lambda: importlib.import_module("agents"))
+    module = sys.modules["agents"]
+    agent = expression_for(module.Agent, vars(module))
+    assert agent.startswith("Agent(action_space=type('Box', (SimpleNamespace,), {})(shape=(4,)")
+    assert "(shape=(), n=4, start=0" in expression_for(module.Chooser, vars(module))
 
 
 def test_what_layers_take_is_a_number_whatever_else_is_asked_of_it():
