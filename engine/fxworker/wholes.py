@@ -46,6 +46,9 @@ _SPENT: Final = "seconds of wholes"
 
 _NOTHING: Final = object()
 
+_ALWAYS: Final = {"torch": torch, "nn": nn, "SimpleNamespace": types.SimpleNamespace}
+"""The names that arguments are written with, whatever a file imports."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Model:
@@ -258,7 +261,7 @@ def _model(
         if not isinstance(maker, type) or issubclass(maker, nn.Module):
             kind = (nn.Module, tuple, list)
             name, said = _full_name(place, whole, maker), settings_of(loaded)
-            search = Search(name, maker, {**own, **names}, make, kind=kind, settings=said)
+            search = Search(name, maker, {**_ALWAYS, **own, **names}, make, kind=kind, settings=said)
             expression, value = (None if search.stands_in else search.run(seconds=_SECONDS)) or ("", None)
             root = made_in(value, nn.Module)
             if root is not None:

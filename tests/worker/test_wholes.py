@@ -154,3 +154,11 @@ def test_numbers_are_guessed_without_another_file(worker, project):
     report = traced(worker, project, text)
     (target,) = report.targets
     assert target.construct.expression.startswith("Attention(")
+
+
+def test_the_model_of_another_file_may_be_made_of_a_configuration_that_nobody_has(worker, project):
+    module, text = project.with_name("model.py"), MODEL.replace("heads, settings: Settings = Settings()", "settings")
+    imported = re.search(r"from (\S+) import Attention", module.read_text())[1]
+    module.write_text(text.replace("heads)", "settings.heads)").format(module=imported))
+    stack = next(each for each in traced(worker, project).targets if each.qualname == "Stack")
+    assert re.search(r"Model\(settings=SimpleNamespace\(.*\)\)\.body$", stack.construct.expression)
