@@ -246,8 +246,10 @@ def test_it_can_be_computed_with_while_something_is_imported(tmp_path):
         "scale = 2.0\nscale *= no_such_thing.C\n"
         "new = no_such_thing.parse('2') >= no_such_thing.parse('1')\n"
         "old = no_such_thing.parse('2') < (1, 2)\n"
-        "place = os.path.join(no_such_thing.data, 'x')\nsize = int(no_such_thing.size)\n",
+        "place = os.path.join(no_such_thing.data, 'x')\nsize = int(no_such_thing.size)\n"
+        "import numpy as np\nrate = np.sqrt(no_such_thing.mass / no_such_thing.energy) * no_such_thing.length\n",
     )
+    assert is_stand_in(module.rate) or float(module.rate) == 1.0
     assert is_stand_in(module.flag)
     assert is_stand_in(module.scale)
     assert (module.new, module.old, module.size) == (True, False, 0)
