@@ -5,7 +5,7 @@ what is wanted; what is given are its subclasses, as far as they are imported.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import CodeType
 from typing import Any, Final
 
@@ -56,6 +56,21 @@ def standing_for(cls: type, *, but: Any = None) -> list[type]:
         )
     )
     return found[:_MOST] or ([] if inspect.isabstract(cls) else [cls])
+
+
+def is_out_of_place(cls: Any, hint: Any, around: Collection[Any]) -> bool:
+    """Whether an instance of a class is hardly meant, though it is called like the place, or has what is read there.
+
+    Args:
+        cls: The class.
+        hint: What the place is annotated with: a module of another kind is none, and one that is only there to be
+            inherited from does nothing.
+        around: The classes that it would be a part of: hardly anything is made of its own kind.
+    """
+    if not isinstance(cls, type):
+        return False
+    is_kind = isinstance(hint, type) and issubclass(hint, nn.Module)
+    return cls in around or (is_kind and (is_template(cls) or not issubclass(cls, hint)))
 
 
 def heirs_of(cls: type, scope: Mapping[str, Any]) -> list[tuple[str, type]]:

@@ -9,8 +9,8 @@ import enum
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from string import ascii_lowercase
 from typing import Any, Final
 
@@ -28,23 +28,23 @@ from fxworker.choices import (
     owner_of,
     parameters_of,
     required_parameters,
-    written_tuple,
 )
-from fxworker.conventions import FILE, is_configuration, is_table_called, usual_values
+from fxworker.conventions import FILE, is_configuration, usual_values
 from fxworker.evidence import GIVEN, Kind, Usage, Use, fields_of
 from fxworker.examples import FEW, lists_of, spaces
 from fxworker.having import lacked_by_all
 from fxworker.hints import ARRAYS, MAPPINGS, PLAIN, Hints, is_of
+from fxworker.lineages import is_out_of_place
 from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
 from fxworker.settings import NO_SETTINGS, Settings
-from fxworker.stock import OF_KIND, PARAMETERS, UNKNOWN, fits, is_other_literal
+from fxworker.slots import Slot, as_used, is_other, is_section, may_hold, one_for_all, told_apart
+from fxworker.stock import OF_KIND, PARAMETERS, UNKNOWN, fits
 from fxworker.usage import usage_of
 
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
 _LEFT_OUT: Final = frozenset({None, "object", "mapping", "callable", "class", "tensor"})
 """What an object has not if it has None: a part of its own, or who knows what."""
-_NAME: Final = re.compile(r"name|key|id|label|.*_name")
 _ITEM: Final = re.compile(r"\.\d+(?=\.|$)")
 _CHANNELS: Final = re.compile(r"(n|num|nb)?_?(ch|chans?|channels)|c", re.IGNORECASE)
 """Names of channels that do not say whether they enter."""
@@ -54,11 +54,6 @@ _MADE: Final = frozenset(
 )
 _FLAG: Final = re.compile(r"(use|is|has|with|no)_")
 """How names begin of what is so or is not so, though a number may be made of it."""
-_EMBEDDED: Final = "num_embeddings"
-"""What torch calls how many things have a vector."""
-_WIDE: Final = frozenset({"in_features", "embedding_dim", "embed_dim", "num_features"})
-"""What torch calls how long vectors are that enter something."""
-_WIDTHS: Final = ("64", "8", "4")
 _GETTING: Final = re.compile(r"^_*(get|read|load)_+")
 """How functions are called that give what the rest of their names says."""
 _PLAIN_KINDS: Final = frozenset({"number", "string", "sequence", "mapping"})
@@ -74,48 +69,6 @@ _ITEMS: Final = 2
 
 _SIZE: Final = 1000
 """How long an object is that is none of Python's own: mostly it is a vocabulary."""
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A place for a value: a parameter or a field, with what is known of it.
-
-    `nested` says that its items are lists, and `gives` what comes out of it where it is called.
-    """
-
-    path: str
-    name: str
-    hint: Any
-    default: Any
-    use: Use
-    fields: tuple[str, ...]
-    nested: bool = False
-    gives: Kind | None = None
-
-    @property
-    def kind(self) -> Kind | None:
-        """What its value must be, as far as the constructor shows: what is gone over may be a mapping."""
-        if self.use.kind == "sequence" and self.hint is str:
-            return "string"
-        if self.use.kind == "sequence" and self.hint in {int, float}:
-            # Some layers take a size as well as several.
-            return "number"
-        if self.use.kind is None and self.hint in (typing.Callable, Callable):
-            return "callable"
-        is_mapping = self.use.kind == "sequence" and (
-            self.hint is dict or typing.get_origin(self.hint) in MAPPINGS or is_table_called(self.name)
-        )
-        return "mapping" if is_mapping else self.use.kind
-
-    @property
-    def is_called(self) -> bool:
-        """Whether it may be a function."""
-        return self.kind in {"callable", "class", None}
-
-    @property
-    def usual_type(self) -> str:
-        """The name of its default's type, "" where it has none that says anything."""
-        return "" if self.default in (None, inspect.Parameter.empty) else type(self.default).__name__
 
 
 class Proposals:
@@ -155,14 +108,14 @@ class Proposals:
         is_data = isinstance(owner, Group) and isinstance(owner.cls, type) and not issubclass(owner.cls, nn.Module)
         far = [each for each in said if isinstance(each, Group) and self._is_far(each) and not is_data]
         near = [each for each in said if each not in far]
-        found: list[Value] = [*_told_apart(path, slot), *self._of_table(choice, path)]
+        found: list[Value] = [*told_apart(path, slot), *self._of_table(choice, path)]
         found += self._set(slot, said)
         found += [] if said else spaces(slot.name, slot.fields)
         if slot.kind == "object" and slot.fields and lacked_by_all(said, slot.fields):
             # It is annotated with what stands for any object, or with a class that gives attributes by itself.
             found.append(_namespace(slot.use))
         found += _of_holder(owner, slot)
-        if _is_section(path, slot) and isinstance(owner, Group) and owner.style == "namespace":
+        if is_section(path, slot) and isinstance(owner, Group) and owner.style == "namespace":
             found.append(_namespace(slot.use))
         found += [*(ARRAYS if slot.use.array else ()), *near, *_of_owner(choice, path, slot.name)]
         gives_plain = slot.gives in _PLAIN_KINDS or (slot.gives is None and _gives_number(slot.name))
@@ -171,9 +124,9 @@ class Proposals:
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
         known = self._known(slot)
         is_structured = slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"}
-        if is_structured or not (known or plain) or (kind is None and self._neighbours.has_module(slot.name)):
-            found += self._of_file(slot)
-        found += far
+        is_wanted = is_structured or not (known or plain) or (kind is None and self._neighbours.has_module(slot.name))
+        fitting, odd = self._beside(choice, slot) if is_wanted else ([], [])
+        found += [*fitting, *far, *odd]
         # A name says how much, an annotation says what, and the default of a text more than a name of any text.
         found += [each for each in slot.use.defaults if kind == "string" and fits(kind, each)]
         is_flag = kind == "number" and _FLAG.match(slot.name) is not None
@@ -192,13 +145,13 @@ class Proposals:
         found += plain or (PLAIN[dict] if typing.get_origin(slot.hint) in MAPPINGS else ())
         if kind == "sequence":
             first, *others = lists or ["[]"]
-            found += [first, *_one_for_all(slot, known), *self._of_objects(choice, slot), *others]
+            found += [first, *one_for_all(slot, known), *self._of_objects(choice, slot), *others]
         if kind is not None:
             found += OF_KIND[kind]
         found += [*known, *UNKNOWN, *OF_KIND["object"]]
         if kind == "sequence":
             # A model without layers is built, and says nothing; what the annotation allows may be no sequence at all.
-            found.sort(key=lambda each: 2 * (each in _EMPTY) + _is_other(each, slot, known))
+            found.sort(key=lambda each: 2 * (each in _EMPTY) + is_other(each, slot, known))
         usual = repr(slot.default)
         return [each for each in dict.fromkeys(found) if each != usual and not (known[:1] == [FILE] and _is_open(each))]
 
@@ -357,7 +310,7 @@ class Proposals:
             if self._inner and known[:1] == ("3",):
                 # Channels of an image enter the outermost model; a part of it takes what its neighbours give.
                 known = known[1:]
-            known = _as_used(known, slot)
+            known = as_used(known, slot)
             if any(fits(slot.kind, each) for each in known):
                 return list(known)
             unfit = unfit or list(known)
@@ -393,13 +346,22 @@ class Proposals:
         together = required_parameters(self._root) if "." not in slot.path else ()
         known = self._settings.of(slot.path, getattr(self._root, "__name__", ""), together)
         texts = [each for each in said if isinstance(each, str) and fits("string", each)]
-        return [each for each in known if _may_hold(slot, each) and not (texts and each not in texts)]
+        return [each for each in known if may_hold(slot, each) and not (texts and each not in texts)]
 
     def _shortened(self, expression: str) -> str:
         """Return the member of an enumeration as the file would name it, another expression as it is."""
         around, _, member = expression.rpartition(".")
         cls = next((name for name, full in self._enumerations.items() if around and around == full), "")
         return f"{cls}.{member}" if cls else expression
+
+    def _beside(self, choice: Choice, slot: Slot) -> tuple[list[Value], list[Value]]:
+        """Return what the file has for a place, and what of that comes after what the annotation says."""
+        around = [choice.get(slot.path[: at.start()]) for at in re.finditer(r"\.", slot.path)]
+        holders = [each.cls for each in around if isinstance(each, Group) and each.style == "call"]
+        found = self._of_file(slot)
+        calls = [each for each in found if isinstance(each, Group) and each.style == "call"]
+        odd: list[Value] = [each for each in calls if is_out_of_place(each.cls, slot.hint, holders)]
+        return [each for each in found if each not in odd], odd
 
     def _is_far(self, group: Group) -> bool:
         """Whether a group is a call of a class that the file has no name for."""
@@ -426,44 +388,6 @@ class Proposals:
         return f"{{'a': {value}, 'b': {value}}}"
 
 
-def _as_used(known: tuple[str, ...], slot: Slot) -> tuple[str, ...]:
-    """Return what values of a name usually are, as far as what is done with them, and their annotation, allow."""
-    use = slot.use
-    if isinstance(slot.hint, type) and issubclass(slot.hint, nn.Module):
-        return tuple(each for each in known if literal(each) is NotImplemented)
-    if use.count or use.least:
-        one, has_length = known[:1], tuple(each for each in known if _has_length(each, use))
-        # Of a small number there are as many as are wanted.
-        is_small = one != _WIDTHS[:1] and any(map(is_number, one))
-        known = has_length or ((written_tuple(one * (use.count or use.least)),) if is_small else ())
-    if known[:1] == FEW[:1] and not use.counts:
-        # So many things are told apart by vectors, or so long is one, however few one would think of by the name.
-        known = usual_values(_EMBEDDED) if _EMBEDDED in use.names else known
-        known = known if _WIDE.isdisjoint(use.names) else _WIDTHS
-    if use.counts and known and known[0] not in FEW:
-        # So many parts are made, however it is called.
-        known = (*FEW, *known)
-    return known
-
-
-def _one_for_all(slot: Slot, known: Sequence[str]) -> Sequence[Value]:
-    """Return the number that may stand for several, where it is asked whether there is only one."""
-    return [*filter(is_number, known), *OF_KIND["number"]][: slot.use.numeric]
-
-
-def _is_other(value: Value, slot: Slot, known: Sequence[str]) -> bool:
-    """Whether a value is a literal of another kind than a place must hold."""
-    kind = slot.kind
-    return kind is not None and is_other_literal(value, kind) and value not in _one_for_all(slot, known)
-
-
-def _may_hold(slot: Slot, expression: str) -> bool:
-    """Whether a literal may be in a place, by what is known of it there and by its annotation."""
-    if slot.hint in PLAIN and not is_of(expression, slot.hint):
-        return slot.hint is float and is_of(expression, int)
-    return slot.kind == "flag" or fits(slot.kind, expression)
-
-
 def _known_path(usage: Usage, path: str) -> str:
     """Return a path with `[]` for the names of entries that nothing is known of, but of any entry there."""
     found = ""
@@ -472,21 +396,6 @@ def _known_path(usage: Usage, path: str) -> str:
         has_own = any(each == inner or each.startswith((f"{inner}.", f"{inner}[")) for each in usage)
         found = f"{found}[]" if found and not has_own and f"{found}[]" in usage else inner
     return found
-
-
-def _told_apart(path: str, slot: Slot) -> Iterator[Value]:
-    """Yield a name for an item of a list that has names."""
-    item = re.search(r"\.(\d+)\.[^.]+$", path)
-    if item is not None and _NAME.fullmatch(slot.name) and slot.hint in {str, inspect.Parameter.empty}:
-        yield repr(f"{slot.name}{item[1]}")
-
-
-def _is_section(path: str, slot: Slot) -> bool:
-    """Whether a value is a part of a configuration, of which data is read alone: `config.encoder.width`."""
-    around = owner_of(path)[0]
-    is_inside = any(is_configuration(each) for each in around.split("."))
-    is_data = slot.use.kinds.keys() <= {"object", "flag"} and not any(hasattr(nn.Module, each) for each in slot.fields)
-    return is_inside and slot.kind == "object" and bool(slot.fields) and is_data
 
 
 def _gives_number(name: str) -> bool:
@@ -541,12 +450,6 @@ def _namespace(use: Use) -> Group:
 def _is_open(value: Value) -> bool:
     """Whether a value would be taken for the number of an open file, which would then be closed."""
     return isinstance(value, str) and isinstance(literal(value), int)
-
-
-def _has_length(expression: str, use: Use) -> bool:
-    """Whether an expression is a sequence with as many items as are taken from it."""
-    found = literal(expression)
-    return isinstance(found, list | tuple) and len(found) >= use.least and use.count in {0, len(found)}
 
 
 def _type_hints(cls: Any) -> dict[str, Any]:

@@ -43,6 +43,43 @@ class Cascade(nn.Module):
         self.sizes = sizes
 
 
+class Coder(nn.Module):
+    """What halves of a model have in common: nothing that runs."""
+
+    def __init__(self, width=4):
+        super().__init__()
+        self.width = width
+
+
+class Halving(Coder):
+    def forward(self, x):
+        return x[..., : self.width]
+
+
+class Doubling(Coder):
+    def forward(self, x):
+        return x.repeat_interleave(2, -1)
+
+
+class EncoderDecoder(nn.Module):
+    def __init__(self, encoder: Coder, decoder: Coder):
+        super().__init__()
+        assert isinstance(encoder, Coder)
+        assert isinstance(decoder, Coder)
+        if encoder.width != decoder.width:
+            raise ValueError("the halves do not fit")
+        self.encoder, self.decoder = encoder, decoder
+
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+
+
+class Trained(nn.Module):
+    def __init__(self, model: EncoderDecoder, rate=0.1):
+        super().__init__()
+        self.model, self.rate = model, rate
+
+
 def expression_for(cls, scope):
     scope = {**scope, "SimpleNamespace": SimpleNamespace}
     search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
@@ -90,3 +127,12 @@ def test_a_space_of_a_package_that_is_not_installed_is_one_of_its_kind(tmp_path,
 
 def test_what_layers_take_is_a_number_whatever_else_is_asked_of_it():
     assert usage_of(Stage)["dim"].kind == "number"
+
+
+def test_nothing_is_a_part_of_its_own_kind_and_what_only_has_heirs_is_given_by_them():
+    # The file names the whole and not the halves, and the whole is called as these are.
+    scope = {"Trained": Trained, "EncoderDecoder": EncoderDecoder}
+    halves = f"encoder={__name__}.Doubling(), decoder={__name__}.Doubling()"
+    search = Search("Trained", Trained, {**scope, "SimpleNamespace": SimpleNamespace}, partial(attempt, real=False))
+    assert search.run()[0] == f"Trained(model=EncoderDecoder({halves}))"
+    assert search.trials < 9
