@@ -16,7 +16,7 @@ from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.syntax import nodes_around
 from fxworker.choices import attribute_of, parameters_of
-from fxworker.evidence import Kind, kind_of_attribute
+from fxworker.evidence import MOVED, Kind, kind_of_attribute
 from fxworker.handing import handed_from
 from fxworker.lacking import (
     WORD,
@@ -341,7 +341,9 @@ def _about_absent(
     got, name = lacked_by(error)
     if callee := lacking_attribute(moments, error):
         return Complaint(words, missing=(name,), callee=callee)
-    kind, records = kind_of_attribute(name), tuple(records_with(moments, name))
+    # What is moved and is a number, as far as one knew, is a tensor.
+    is_moved = name in MOVED and got in {"int", "float", "list", "tuple"}
+    kind, records = "tensor" if is_moved else kind_of_attribute(name), tuple(records_with(moments, name))
     owner = attributes_given(error.obj)
     told = Complaint(words, kind or "object", got, name, owner, records=records, kept=texts_of(error.obj))
     return _placed(told, moments, error.obj if owner is not None else None)

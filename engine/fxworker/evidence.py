@@ -41,6 +41,9 @@ METHODS: Final[dict[str, Kind]] = {
 SHARED: Final = frozenset({"copy", "pop", "update", "to", "device", "dtype", "weight", "bias"})
 """Attributes that say nothing of what has them, since several kinds do."""
 
+MOVED: Final = frozenset({"to", "device", "dtype", "cuda", "cpu"})
+"""Those of them that are about where values lie, and of which type they are."""
+
 PROPERTIES: Final = frozenset({"shape", "ndim"})
 """What only tensors have, and arrays."""
 

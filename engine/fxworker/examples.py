@@ -20,6 +20,8 @@ _OF_SPACES: Final = frozenset(
 _WHOLE: Final = "dtype=numpy.dtype('int64')"
 _TELLING_APART: Final = re.compile(r"(\w+_)?(keys|names|labels|modalities)")
 """What texts are called by which things are told apart."""
+_ANY: Final = {"class": "torch.nn.Identity", "callable": "torch.nn.Identity()", "tensor": "torch.ones(64, 64)"}
+"""What stands in a record that is no data."""
 _LETTERS: Final = ("'a'", "'b'")
 _LENGTHS: Final = (2, 4, 3, 5, 8, 1)
 
@@ -133,10 +135,8 @@ def _part(usage: Usage, path: str, at: int) -> str:
             return f"{{{', '.join(f'{each}: {item}' for each in _LETTERS)}}}"
         case "object" if path.count("[") < _DEEPEST and (fields := fields_of(usage, path)):
             return f"SimpleNamespace({', '.join(f'{each}={_field(usage, path, each)}' for each in fields)})"
-        case "class":
-            return "torch.nn.Identity"
-        case "callable":
-            return "torch.nn.Identity()"
+        case "class" | "callable" | "tensor" as kind:
+            return _ANY[kind]
         case kind:
             return next(iter(use.literals), next((each for each in known if kind == "number" and is_number(each)), "2"))
 

@@ -19,7 +19,7 @@ from fxworker.choices import FIRST_KEY, attribute_of, every_parameter_of, parame
 from fxworker.conditions import note_asked, note_attribute, note_cases, note_comparison, note_test
 from fxworker.conventions import is_table_called
 from fxworker.documented import note_documented
-from fxworker.evidence import GIVEN, METHODS, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
+from fxworker.evidence import GIVEN, METHODS, MOVED, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
 from fxworker.known_calls import is_known_call, note_computed, note_numbers
 from fxworker.later import note_later
 from fxworker.receivers import Reading, Way, holds_data, positional
@@ -240,7 +240,7 @@ class _Reader(ast.NodeVisitor):
                 self._names.use(self._names.path(key)).literals += self._around.keys(table)
         method = node.func if isinstance(node.func, ast.Attribute) else None
         owner = self._names.path(method.value) if method is not None else ""
-        if method is not None and owner and (method.attr in METHODS or method.attr in SHARED):
+        if method is not None and owner and (method.attr in METHODS or method.attr in SHARED | MOVED):
             self._method_called(node, method.attr, self._names.use(owner), owner)
             self.visit(method.value)
             return
@@ -311,6 +311,9 @@ class _Reader(ast.NodeVisitor):
             if METHODS[name] == "tensor":
                 # What is no tensor may have one of that name too.
                 self._names.use(f"{path}.{name}").note("callable")
+        if name in MOVED and f".{GIVEN}[" in path:
+            # Of several things that a function gives those are tensors that are moved.
+            use.note("tensor")
         if name in _SPLITTING and "." in given:
             use.literals.append(_SOME_CLASS)
         if name == "index" and given and isinstance(given[0], str):

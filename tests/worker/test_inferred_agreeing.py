@@ -80,6 +80,20 @@ class Trained(nn.Module):
         self.model, self.rate = model, rate
 
 
+class Historic(nn.Module):
+    def __init__(self, dataset, device="cpu"):
+        super().__init__()
+        items, self.weights, self.lengths = dataset.history()
+        self.items = items.to(device)
+        self.weights = self.weights.to(device)
+
+
+class Moved(nn.Module):
+    def __init__(self, num_codes):
+        super().__init__()
+        self.codes = num_codes.to("cpu")
+
+
 def expression_for(cls, scope):
     scope = {**scope, "SimpleNamespace": SimpleNamespace}
     search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
@@ -92,6 +106,11 @@ def expression_for(cls, scope):
     ("cls", "expression"),
     [
         (Stage, "Stage(dim=64)"),
+        (Moved, "Moved(num_codes=torch.ones(64))"),
+        (
+            Historic,
+            "Historic(dataset=SimpleNamespace(history=lambda *_, **__: [torch.ones(64, 64), torch.ones(64, 64), 2]))",
+        ),
         (Cascade, "Cascade(stages=[Stage(dim=64)], sizes=[64])"),
     ],
 )
