@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from torch import Tensor, nn
 
-from fxworker.choices import is_number, literal
+from fxworker.choices import is_number, literal, parameters_of
 from fxworker.conventions import usual_values
 
 _CONVERTING: Final = re.compile(
@@ -204,7 +204,10 @@ def _default(cls: type, name: str) -> Any:
 
 
 def arguments_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a constructor by their names, defaults among them; none where they do not fit."""
+    """Return the arguments of a constructor by their names, defaults among them; none where they do not fit.
+
+    What the constructors of its bases have by default is among them.
+    """
     constructor = inspect.getattr_static(cls, "__init__", None)
     if not inspect.isfunction(constructor):
         return {}
@@ -216,6 +219,8 @@ def arguments_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> di
     bound.apply_defaults()
     _, *found = bound.arguments.items()
     several = {name for name, each in signature.parameters.items() if each.kind is each.VAR_KEYWORD}
-    return {
+    bases = [parameters_of(each) for each in cls.__mro__[-2:0:-1]]
+    inherited = {name: each.default for base in bases for name, each in base.items() if each.default is not each.empty}
+    return inherited | {
         key: value for name, given in found for key, value in (given.items() if name in several else [(name, given)])
     }

@@ -432,7 +432,7 @@ def test_a_base_in_another_file_may_call_what_keeps_the_arguments(tmp_path):
     (tmp_path / "bases.py").write_text(
         "from no_such_thing import LightningModule\n"
         "class Base(LightningModule):\n"
-        "    def __init__(self, length, width=4):\n        super().__init__()\n"
+        "    def __init__(self, length, width=4, weights=None):\n        super().__init__()\n"
         "        self.save_hyperparameters(ignore=['loss'])\n        self.length = length\n"
     )
     module, _ = imported(
@@ -440,7 +440,9 @@ def test_a_base_in_another_file_may_call_what_keeps_the_arguments(tmp_path):
         "import torch\nfrom bases import Base\n"
         "class Net(Base):\n"
         "    def __init__(self, dim, **kwargs):\n        super().__init__(**kwargs)\n"
-        "        self.fc = torch.nn.Linear(dim, self.length)\n    def forward(self, x): return self.fc(x)\n",
+        "        self.fc = torch.nn.Linear(dim, self.length)\n"
+        "        if self.hparams.weights is not None: self.load_state_dict(torch.load(self.hparams.weights))\n"
+        "    def forward(self, x): return self.fc(x)\n",
     )
     expression, net = Search("Net", module.Net, vars(module), attempt).run()
     assert expression == "Net(dim=64, length=32)"
