@@ -92,6 +92,7 @@ def _execute_what_goes(name: str, folder: str) -> None:
     path = os.path.join(folder, "__init__.py")
     module = Place(path, name, name, os.path.dirname(folder)).module()
     sys.modules[name] = module
+    _have_what_is_imported(module)
     tree = tree_of(path)
     until = time.monotonic() + _PATIENCE
     for node in tree.body if tree is not None else ():
@@ -100,6 +101,14 @@ def _execute_what_goes(name: str, folder: str) -> None:
         with contextlib.suppress(BaseException):  # User code.
             code = compile(ast.Module([node], []), path, "exec", dont_inherit=True)
             importing(partial(exec, code, vars(module)))
+
+
+def _have_what_is_imported(package: types.ModuleType) -> None:
+    """Give a package its modules that are there already, as importing them would have done: none does it again."""
+    for name, module in [*sys.modules.items()]:
+        around, _, last = name.rpartition(".")
+        if around == package.__name__:
+            vars(package).setdefault(last, module)
 
 
 def place_of(path: str, text: str, roots: Sequence[str]) -> Place:

@@ -472,6 +472,15 @@ def test_a_package_that_cannot_be_imported_has_what_could_be_executed_of_it(work
     assert net.facts.parameters == 8 * 5 + 5
 
 
+def test_it_has_its_modules_that_were_imported_before_it_failed(worker, model, tmp_path):
+    model("from . import sizes, broken\n", "torn/__init__.py")
+    model("WIDTH = 5\n", "torn/sizes.py")
+    model("raise RuntimeError('no licence')\n", "torn/broken.py")
+    text = NET.replace("import torch\n", "import torch\nimport torn.sizes\n").replace("dim=8", "dim=torn.sizes.WIDTH")
+    report = worker.trace(model(text, "torn/net.py"), roots=(str(tmp_path),))
+    assert (report.status, all_problems(report)) == ("complete", [])
+
+
 def test_an_import_sees_the_unsaved_text_of_another_file(worker, model, tmp_path):
     model("WIDTH = 4\n", "sizes.py")
     path = model("from sizes import WIDTH\n" + NET.replace("dim=8", "dim=WIDTH"))
