@@ -76,8 +76,14 @@ class PartNumber(int):
     def __iter__(self) -> Iterator[Any]:
         return _unpacked(sys._getframe(1), self._part.again)
 
+    def __len__(self) -> int:
+        return int(self)
+
     def __getitem__(self, key: Any) -> Any:
         return self._part[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Put nothing there: what stands in a part that is absent is no part of the model."""
 
 
 def _number(value: Any) -> Any:

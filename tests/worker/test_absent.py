@@ -359,6 +359,9 @@ def test_a_number_of_a_part_may_be_a_part_as_well(tmp_path):
         "        self.fc = nn.Linear(self.body.patch_size, 2)\n"
         "        self.body.patch_size.proj = nn.Conv2d(3, 8, 1)\n"
         "        self.body.position = nn.Parameter(self.body.embed_dim[:, ::2])\n"
+        "        for at in range(len(self.body.layers)):\n"
+        "            norm, block, rest = self.body.layers[at]\n"
+        "            self.body.layers[at] = nn.ModuleList([norm, nn.Sequential(block), rest])\n"
         "        self.out = nn.Linear(self.body.neck[-2].weight.shape[0] * 2**2, 2 * no_such_thing.WIDTH)\n",
     )
     net = attempt(module.Net, real=False)
