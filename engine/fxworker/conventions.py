@@ -88,7 +88,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(n|num|number)_?(of_)?(nodes|vertices|vertex)", ("16", "64")),
         (r"(n|num)_?(vocabs?|letters|symbols|phonemes|phones)|vocab_len", ("1000",)),
         (r"(n|num)_?e", ("64",)),
-        (r"(layer|block|stage)_?(id|number|no|i)|(.*_)?(idx|index)", ("0", "1")),
+        (r"(layer|block|stage)_?(id|number|no|i)|(.*_)?(idx|index)(_(of|for)(_\w+)?)?", ("0", "1")),
         (
             r"(in|input)_?(ch|channels?|chans?|planes|c)|channels_in|c_in|nc|inplanes|image_channels|img_channels",
             ("3", "64", "1"),

@@ -26,12 +26,7 @@ _HOLDING: Final = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList
 
 def is_template(cls: type) -> bool:
     """Whether a class is only there to be inherited from."""
-    if inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
-        return True
-    if not issubclass(cls, nn.Module) or issubclass(cls, _HOLDING):
-        return False
-    forward = getattr(cls, "forward", None)
-    return forward is nn.Module.forward or _is_left_out(attribute_of(forward, "__code__"))
+    return _is_bare(cls) or _has_abstract(cls)
 
 
 def standing_for(cls: type, *, but: Any = None) -> list[type]:
@@ -46,7 +41,8 @@ def standing_for(cls: type, *, but: Any = None) -> list[type]:
     if not is_template(cls):
         return [cls]
     module = cls.__module__
-    found = [each for each in _below(cls) if not is_template(each) and but not in each.__mro__]
+    below = [each for each in _below(cls) if not _is_bare(each) and but not in each.__mro__]
+    found = [each for each in below if not _has_abstract(each)] or below
     found.sort(
         key=lambda each: (
             each.__module__ != module,
@@ -108,6 +104,22 @@ def _below(cls: type) -> Iterator[type]:
         yield from new
         if len(seen) > _MOST_SEEN:
             return
+
+
+def _is_bare(cls: type) -> bool:
+    """Whether a class cannot be made, or is a module that does nothing."""
+    if inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
+        return True
+    if not issubclass(cls, nn.Module) or issubclass(cls, _HOLDING):
+        return False
+    forward = getattr(cls, "forward", None)
+    return forward is nn.Module.forward or _is_left_out(attribute_of(forward, "__code__"))
+
+
+def _has_abstract(cls: type) -> bool:
+    """Whether a class has methods that are abstract, also one that no metaclass forbids to make."""
+    members = {name: each for base in cls.__mro__[::-1] for name, each in vars(base).items()}
+    return any(attribute_of(each, "__isabstractmethod__") is True for each in members.values())
 
 
 def _is_left_out(code: Any) -> bool:

@@ -1,11 +1,13 @@
 """Arguments that have to agree with each other, or with what only the code around a class says."""
 
+import abc
 import importlib
 import sys
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
+import torch
 from torch import nn
 
 from fxworker.arguments import Search
@@ -94,6 +96,34 @@ class Moved(nn.Module):
         self.codes = num_codes.to("cpu")
 
 
+class Output:
+    @property
+    @abc.abstractmethod
+    def sizes(self):
+        """Of what it is made: nothing, but for the classes that inherit this."""
+        return {}
+
+
+class Gaussian(Output):
+    @property
+    def sizes(self):
+        return {"mean": 1, "scale": 2}
+
+
+class Projected(nn.Module):
+    def __init__(self, output: Output, width: int):
+        super().__init__()
+        self.heads = nn.ModuleDict({key: nn.Linear(width, each * 2) for key, each in output.sizes.items()})
+
+
+class Transitions(nn.Module):
+    def __init__(self, vocabulary, num_tags):
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(num_tags, num_tags))
+        self.table.detach()[vocabulary.get_index_of("<s>"), :] = -1.0
+        self.table.detach()[:, vocabulary.get_index_of("</s>")] = -1.0
+
+
 def expression_for(cls, scope):
     scope = {**scope, "SimpleNamespace": SimpleNamespace}
     search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
@@ -110,6 +140,11 @@ def expression_for(cls, scope):
         (
             Historic,
             "Historic(dataset=SimpleNamespace(history=lambda *_, **__: [torch.ones(64, 64), torch.ones(64, 64), 2]))",
+        ),
+        (Projected, "Projected(output=Gaussian(), width=64)"),
+        (
+            Transitions,
+            "Transitions(vocabulary=SimpleNamespace(get_index_of=lambda *_, **__: 0), num_tags=2)",
         ),
         (Cascade, "Cascade(stages=[Stage(dim=64)], sizes=[64])"),
     ],
