@@ -48,7 +48,12 @@ def undecorated(value: Any) -> Any:
 
 
 def is_decorated(value: Any, frame: types.FrameType) -> bool:
-    """Whether what a frame calls something with is a definition that it decorates: it has no name yet there."""
+    """Whether what a frame calls something with is a definition that it decorates: it has no name yet there.
+
+    What is taken apart at once is no definition.
+    """
+    if _following(frame) == "UNPACK_SEQUENCE":
+        return False
     if isinstance(value, type) and value.__module__ != frame.f_globals.get("__name__"):
         return False
     if not isinstance(value, type | types.FunctionType | staticmethod | classmethod):
@@ -62,9 +67,13 @@ def is_decorated(value: Any, frame: types.FrameType) -> bool:
 
 def is_dropped(frame: types.FrameType) -> bool:
     """Whether a frame keeps nothing of what it calls right now."""
+    return frame.f_lasti >= 0 and _following(frame) == "POP_TOP"
+
+
+def _following(frame: types.FrameType) -> str:
+    """Return the name of the instruction that comes after the call that a frame is in."""
     # The interpreter may stand behind the call, among what it keeps for it.
-    following = next((each for each in dis.get_instructions(frame.f_code) if each.offset > frame.f_lasti), None)
-    return frame.f_lasti >= 0 and following is not None and following.opname == "POP_TOP"
+    return next((each.opname for each in dis.get_instructions(frame.f_code) if each.offset > frame.f_lasti), "")
 
 
 def is_guarded(frame: types.FrameType) -> bool:

@@ -1,7 +1,7 @@
 """What a thing of an absent package is by its name: torch's layer of that name, one that hands on its input, a tuple.
 
-`FusedLayerNorm` is a layer norm, whoever has written it, a `DropPath` drops nothing where nothing is trained, and
-`to_2tuple(7)` is `(7, 7)`. Nothing else is concluded from names.
+`FusedLayerNorm` is a layer norm, whoever has written it, a `DropPath` drops nothing where nothing is trained,
+`to_2tuple(7)` is `(7, 7)`, and `ifnone(None, 7)` is 7. Nothing else is concluded from names.
 """
 
 import re
@@ -18,6 +18,15 @@ _DROPS: Final = re.compile(r"Drop(?:Path|Block|Connect)s?(?:\dd)?|StochasticDept
 """Layers that leave something out while a model is trained."""
 
 _TUPLE: Final = re.compile(r"(?:to|make|as|_)?_?(\d)_?tuple")
+_DEFAULT: Final = re.compile(r"if_?none|default(_if_none|_to)?|(val|value)_or(_default)?")
+"""What gives its first argument, or where that is None the second."""
+
+_LISTY: Final = re.compile(r"_?is_?(listy|list(_?like)?|list_or_tuple|tuple(_or_list)?)")
+"""What tells whether something is a list or a tuple."""
+
+_CAMEL: Final = re.compile(r"(snake_?(2|to)_?|to_)camel(_?case)?")
+"""What gives a name in another form."""
+
 _NAMED_TUPLES: Final = {"single": 1, "pair": 2, "to_pair": 2, "triple": 3, "quadruple": 4}
 
 
@@ -32,6 +41,12 @@ def namesake(name: str) -> Callable[..., Any] | None:
     count = int(numbered[1]) if numbered is not None else _NAMED_TUPLES.get(name.lstrip("_"), 0)
     if count:
         return lambda value: tuple(value) if isinstance(value, tuple | list) else (value,) * count
+    if _DEFAULT.fullmatch(name):
+        return lambda value, default: default if value is None else value
+    if _LISTY.fullmatch(name):
+        return lambda value: isinstance(value, list | tuple)
+    if _CAMEL.fullmatch(name):
+        return lambda text: "".join(each.capitalize() for each in str(text).split("_"))
     layer = getattr(nn, _FASTER.sub("", name), None)
     is_layer = isinstance(layer, type) and issubclass(layer, nn.Module) and layer is not nn.Module
     return layer if is_layer else None

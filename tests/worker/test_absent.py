@@ -478,6 +478,23 @@ def test_what_constructors_make_of_it_is_what_its_name_says(tmp_path):
         block.strange(torch.ones(2, 8))
 
 
+def test_functions_whose_names_say_what_they_do_do_it(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from no_such_thing.all import ifnone, is_listy, snake2camel\n"
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, dim, head_dim=None, kernels=3, norm='batch'):\n        super().__init__()\n"
+        "        head_dim = ifnone(head_dim, dim // 2)\n"
+        "        if not is_listy(kernels): kernels = [kernels, kernels + 2]\n"
+        "        self.scale = head_dim ** -0.5\n"
+        "        self.norm = getattr(nn, f'{snake2camel(norm)}Norm1d')(dim)\n"
+        "        self.convs = nn.ModuleList(nn.Conv1d(dim, head_dim, each) for each in kernels)\n",
+    )
+    net = module.Net(8)
+    assert (net.scale, type(net.norm), len(net.convs)) == (0.5, nn.BatchNorm1d, 2)
+
+
 def test_everything_of_it_is_whatever_is_asked_for(tmp_path):
     (tmp_path / "imports.py").write_text("import torch\nfrom no_such_thing.all import *\n")
     (tmp_path / "layers.py").write_text(
@@ -504,8 +521,10 @@ def test_what_it_makes_decorate_leaves_things_as_they_are(tmp_path):
         "    def __call__(self, wrapped): return self.wrapper(wrapped)\n"
         "@Checked()\ndef f(x): return x + 1\n"
         "@delegates(Checked.__call__)\ndef g(x): return x + 2\n"
-        "name = decorator.__name__\n",
+        "name = decorator.__name__\n"
+        "Checked.train, Checked.valid = decorator(lambda index, each: each[index])\n",
     )
+    assert is_stand_in(module.Checked.valid)
     assert (module.f(1), module.g(1), module.name) == (2, 3, "decorator")
 
 
