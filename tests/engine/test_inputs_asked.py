@@ -75,6 +75,26 @@ def test_what_is_looked_up_among_named_arguments_is_passed():
     assert set(fed(LooksUp()).kwargs) == {"scale"}
 
 
+class HandsOn(nn.Module):
+    """What is given by name is handed on as a whole, to what looks for its entries."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 8)
+
+    def _prepared(self, batch: dict[str, Tensor]):
+        assert "scale" in batch
+        return {"x": batch["features"], "scale": batch["scale"]}
+
+    def forward(self, **batch: Tensor):
+        batch = self._prepared(batch)
+        return self.layer(batch["x"]) * batch["scale"].mean()
+
+
+def test_what_is_looked_up_where_all_named_arguments_are_handed_on_is_passed():
+    assert set(fed(HandsOn()).kwargs) == {"features", "scale"}
+
+
 class OfTwo(nn.Module):
     """Both pictures may be missing, but what is joined is assigned where they are there."""
 

@@ -1,12 +1,13 @@
 """What code asked for that it was not given: names that stand for nothing where something raised."""
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from fxengine.classification import Moment
-from fxengine.inputs.conditions import conditions_of, expression_nodes, function_around
+from fxengine.inputs.conditions import conditions_of, expression_nodes
 from fxengine.inputs.frames import UNKNOWN
 from fxengine.syntax import nodes_around
 
@@ -41,16 +42,32 @@ def missing_names(moments: tuple[Moment, ...], error: BaseException | None) -> l
     if isinstance(error, TypeError):
         missing = _MISSING.search(str(error))
         return re.findall(r"'(\w+)'", missing[1]) if missing is not None else []
-    around = function_around(moments[0]) if moments else None
-    given = around.args.kwarg.arg if around is not None and around.args.kwarg is not None else ""
+    given = _called_as_keywords(moments)
     if not given:
         return []
-    is_lacking = any(_looked_up_in(node) == given for node in expression_nodes(moments[0]))
+    is_lacking = any(_looked_up_in(node) in given for node in expression_nodes(moments[0]))
     keys = error.args if isinstance(error, KeyError) and is_lacking else _checked(moments[0], given)
     return [key for key in keys if isinstance(key, str) and key.isidentifier()]
 
 
-def _checked(moment: Moment, given: str) -> Iterator[Any]:
+def _called_as_keywords(moments: tuple[Moment, ...]) -> frozenset[str]:
+    """Return what the innermost function calls the `**kwargs` of its own, or of one that handed them on as a whole."""
+    tables = [each for each in map(_keywords, moments) if each is not None]
+    known = moments[0].frame.f_locals.items() if tables else ()
+    return frozenset(name for name, value in known if any(value is each for each in tables))
+
+
+def _keywords(moment: Moment) -> dict[str, Any] | None:
+    """Return the `**kwargs` of the function that a frame runs, None where it has none."""
+    code = moment.frame.f_code
+    if not code.co_flags & inspect.CO_VARKEYWORDS:
+        return None
+    before = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    found = moment.frame.f_locals.get(code.co_varnames[before])
+    return found if type(found) is dict else None
+
+
+def _checked(moment: Moment, given: frozenset[str]) -> Iterator[Any]:
     """Yield the keys that were to be in a dictionary for nothing to raise: `assert "target" in kwargs`."""
     around = nodes_around(moment.path, moment.source.span)[::-1]
     for test in (node.test for node in around if isinstance(node, ast.Assert | ast.If)):
@@ -58,7 +75,7 @@ def _checked(moment: Moment, given: str) -> Iterator[Any]:
             match each:
                 case ast.Compare(
                     left=ast.Constant(value=key), ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(id=name)]
-                ) if name == given and key not in moment.frame.f_locals.get(given, ()):
+                ) if name in given and key not in moment.frame.f_locals[name]:
                     yield key
                 case _:
                     pass
