@@ -92,3 +92,19 @@ def test_what_a_norm_takes_of_joined_tensors_is_shared_among_them():
     assert len(inferred.failures) < 5
     assert hidden.shape[1] == 8
     assert {each.shape[1] for each in kept} == {8}
+
+
+class Outputs(nn.Module):
+    """Looks for a name in what a model has returned, and then for another one, which has to be there."""
+
+    def forward(self, output: Tensor, target: Tensor):
+        loss = (output["restored"] - target["clean"]).square().mean() if self._is_rated(output) else 0.0
+        return loss + output["restored"].abs().mean()
+
+    def _is_rated(self, output: Tensor) -> bool:
+        return "rate" in output
+
+
+def test_what_a_name_is_looked_for_in_is_a_dictionary():
+    output, *_ = fed(Outputs()).args
+    assert "restored" in output

@@ -125,6 +125,8 @@ class _Scene:
                 yield from self._mistaken(node)
             case ast.Subscript(value=base, slice=index):
                 yield from self._indexed(base, index)
+            case ast.Compare(left=key, ops=[ast.In() | ast.NotIn()], comparators=[whole]):
+                yield from self._searched(key, whole)
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
                 yield from self._unpacked(value, targets)
             case ast.For(iter=value, target=target):
@@ -255,6 +257,14 @@ class _Scene:
                     number = self.proposer.number(str(place[-1]))
                     for cost, value in enumerate((number, (number, number), 4, 1)):
                         yield self.moves.put(place, Constant(value), self.cost + 0.3 + 0.2 * cost)
+
+    def _searched(self, key: ast.expr, whole: ast.expr) -> Iterator[Change]:
+        """A name was looked for in a tensor: what has names is a dictionary, with or without this one."""
+        name, table = self.frame.value(key), self.frame.value(whole)
+        place = self.frame.place(table)
+        if isinstance(name, str) and isinstance(table, Tensor) and place is not None:
+            yield self.moves.put(place, Record(()), self.cost + 0.1)
+            yield self.moves.put(place, Record(((name, self.proposer.named(name)[0]),)), self.cost + 0.2)
 
     def _indexed(self, base: ast.expr, index: ast.expr) -> Iterator[Change]:
         """A key is missing, or an index lies beyond the end."""
