@@ -232,3 +232,24 @@ def test_levels_begin_where_their_rows_and_columns_say():
     inferred = fed(OfLevels())
     assert inferred.args[1].tolist() == [[4, 4], [4, 4]]
     assert inferred.args[2].tolist() == [0, 16]
+
+
+class Upwards(nn.Module):
+    """Adds what layers make of smaller and smaller pictures; what they pad is not the same."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.ConvTranspose2d(8, 8, 3, (2, 4), 1), nn.ConvTranspose2d(6, 8, 3, (2, 4), 1)
+        self.further = nn.ConvTranspose2d(8, 8, (7, 4), (2, 4), 1)
+        self.third = nn.ConvTranspose2d(4, 8, (5, 4), (2, 4), 1)
+        self.last, self.fourth = nn.ConvTranspose2d(8, 4, (3, 5), 2, 1), nn.ConvTranspose2d(2, 4, 3, (2, 4), 1)
+
+    def forward(self, maps: list[Tensor]):
+        found = self.first(maps[0]).relu() + self.second(maps[1]).relu()
+        found = self.further(found).relu() + self.third(maps[2]).relu()
+        return self.last(found) + self.fourth(maps[3])
+
+
+def test_pictures_are_as_large_as_what_layers_that_pad_otherwise_make_of_others():
+    (maps,) = fed(Upwards()).args
+    assert maps[0].shape[2] < maps[2].shape[2] < maps[3].shape[2]

@@ -28,6 +28,9 @@ _MAX_SIDE = 2048
 _STRIDES = (8, 4, 16, 2, 32)
 """Steps that convolutions and poolings take together."""
 
+_SPATIAL = 2
+"""The first dimension of what layers go over in steps."""
+
 _LEAST_PATCH = 2
 _LONGEST = 1 << 16
 _MAX_RANK = 7
@@ -193,6 +196,24 @@ class Moves:
                         parts[place] = recipe.with_shape(shape, self.because)
             if parts:
                 yield self.change(parts, cost + 0.2 * dimension)
+
+    def stepped(self, places: Sources, back: int, got: int, wanted: int, cost: float) -> Iterator[Change]:
+        """Change a side of the only picture among tensors, `back` from the last, so that what layers made of it fits.
+
+        They go in steps, or put steps between, and pad: what comes out is off by as many steps as goes in, or as many
+        times. As long as those are that make the one of the other, nearly, they are first.
+        """
+        found = self.among(places) if got > 0 else []
+        for place, recipe in found if len(found) == 1 else ():
+            shape, index = recipe.shape, len(recipe.shape) - back
+            if index < _SPATIAL:
+                continue
+            ratio = math.log2(got / shape[index])
+            likely = sorted(_STRIDES, key=lambda step: abs(abs(ratio) - math.log2(step)))
+            off = wanted - got
+            sizes = [shape[index] + (off // step if ratio > 0 else off * step) for step in likely if off % step == 0]
+            for rank, size in enumerate(size for size in sizes if 0 < size <= _MAX_SIDE):
+                yield self.reshape(place, (*shape[:index], size, *shape[index + 1 :]), cost + 0.1 * rank)
 
     def divided(self, places: Sources, got: int, wanted: int, cost: float) -> Iterator[Change]:
         """Change what was a factor of a size, such as the channels of patches, in the exact proportion."""

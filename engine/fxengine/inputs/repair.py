@@ -33,6 +33,9 @@ _AS_BATCH = 0.6
 _RAISED = 0.3
 """What it costs to make a size equal to that of the batch of what has fewer dimensions, and to give it those."""
 
+_IN_STEPS = 0.3
+"""What it costs to change a side by as many steps of a layer as what came out of it is off."""
+
 _SOUND = 16000
 """Samples of sound, which is what sequences of one or two channels mostly are."""
 
@@ -308,6 +311,8 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
                 yield from _raised(moves, (first, first_places), (second, second_places))
             yield from moves.resize(first_places - second_places or first_places, a, b, cost)
             yield from moves.resize(second_places - first_places or second_places, b, a, cost)
+            yield from moves.stepped(first_places - second_places, back, a, b, _IN_STEPS)
+            yield from moves.stepped(second_places - first_places, back, b, a, _IN_STEPS)
             if min(a, b) > 0 and max(a, b) % min(a, b) == 0 and max(a, b) in {first.shape[0], second.shape[0]}:
                 yield from _unbatched(moves, first_places if a > b else second_places)
             if len(first_places) > 1:
