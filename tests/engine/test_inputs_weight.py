@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor, nn
 
+from fxengine.inputs import infer_inputs
 from fxengine.inputs.reading import patterns_said
 from fxengine.shapes_only import ShapesOnly
 from tests.support.feeding import fed
@@ -287,3 +288,18 @@ class Beside(nn.Module):
 def test_single_pictures_beside_a_batch_become_smaller_with_it():
     x, shortcuts = fed(Beside()).args
     assert x.shape[-1] == shortcuts[0].shape[-1] < 224
+
+
+class Pairs(nn.Module):
+    """Compares each microphone with each other, and then looks at data."""
+
+    def forward(self, signals: Tensor):
+        count = signals.shape[2]
+        one, other = torch.triu_indices(count, count)
+        pairs = signals[:, :, one] * signals[:, :, other]
+        return pairs.var(1).unique() * count
+
+
+def test_what_no_machine_holds_is_made_of_shorter_inputs():
+    (signals,) = infer_inputs(Pairs(), budget_s=60.0).args
+    assert signals.shape[2] <= 1000

@@ -310,7 +310,7 @@ class _Search:
         tuning = Tuning(self.root, self.clues, self._positional(recipes), self._tried)
         for name, recipe in self._others(recipes):
             recipes, outcome = tuning.beside(self._ordered({**recipes, name: recipe}), recipes, outcome)
-        for tune in (tuning.fuller, tuning.longer, tuning.narrowing, tuning.lighter, tuning.whole):
+        for tune in (tuning.fuller, tuning.longer, tuning.narrowing, tuning.lighter, tuning.bearable, tuning.whole):
             recipes, outcome = tune(recipes, outcome)
         return recipes, outcome
 

@@ -5,7 +5,7 @@ Whether others fit too is for the search to say; what fits is kept where they do
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -45,6 +45,13 @@ _LARGE: Final = 1 << 28
 _MANY_ELEMENTS: Final = 1 << 26
 _MANY_OPERATIONS: Final = 1.2e11
 """What makes a run heavy: so many elements of one tensor, or operations; from how many of all on these are counted."""
+
+_HELD: Final = 1 << 30
+_SHORTER: Final = 16
+_MOST_TIMES: Final = 3
+"""From how many elements on a tensor is more than most machines hold; by how much what leads to it is made shorter at
+a time, and how often.
+"""
 
 _META: Final = torch.device("meta")
 
@@ -141,6 +148,31 @@ class Tuning:
             if found is not None:
                 recipes, outcome = changed, found
         return recipes, outcome
+
+    def bearable(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
+        """Return shorter inputs where those that fit lead to a tensor that hardly any machine holds."""
+        for _ in range(_MOST_TIMES if outcome.largest > _HELD else 0):
+            found = next(self._shorter(recipes, outcome), None)
+            if found is None:
+                break
+            recipes, outcome = found
+            if outcome.largest <= _HELD:
+                break
+        return recipes, outcome
+
+    def _shorter(self, recipes: dict[str, Recipe], outcome: Outcome) -> Iterator[_Fit]:
+        """Yield inputs that are shorter in the dimension that the largest tensor follows from."""
+        moves = Moves(recipes, outcome, self.clues)
+        for place, part in moves.tensors():
+            for index in reversed(range(1, len(part.shape))):
+                size = part.shape[index] // _SHORTER
+                if not size:
+                    continue
+                shape = (*part.shape[:index], size, *part.shape[index + 1 :])
+                changed = dict(moves.reshape(place, shape, 0.0).recipes)
+                found = self.tried(changed)
+                if found is not None and found.largest * _SHORTER <= outcome.largest:
+                    yield changed, found
 
     def _is_heavy(self, recipes: Mapping[str, Recipe], outcome: Outcome) -> bool:
         if outcome.largest > _LARGE or 2 * outcome.products > _MANY_OPERATIONS:
