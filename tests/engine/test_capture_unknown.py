@@ -1,5 +1,6 @@
 """Sizes and numbers that only data can tell are values of the graph, as long as nothing is decided by them."""
 
+import itertools
 import subprocess
 import sys
 
@@ -124,6 +125,7 @@ def test_what_is_decided_by_such_a_number_is_told_on_its_line():
         lambda x: {3: x}.get(x[x > 0].shape[0], -x),
         lambda x: torch.stack([x + n for n in range((x > -9).sum().item())]),
         lambda x: x * float(f"{x[x > 0].sum().item():.2f}"),
+        lambda x: x * sum(one == other for one, other in itertools.pairwise((x > 0).flatten().tolist())),
     ],
 )
 def test_python_that_wants_such_a_number_gets_the_rest_of_the_run(decide):

@@ -12,6 +12,7 @@ loaded with the first, and only what has symbols in it is given to them.
 import functools
 import importlib
 import operator
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -42,6 +43,9 @@ __all__ = ["NUMBERS", "SELECTING", "DataDependent", "Unknown", "asks_for_a_numbe
 
 NUMBERS: Final = frozenset({torch.SymInt, torch.SymFloat, torch.SymBool})
 """The types of numbers with symbols in them."""
+
+_OF_TRUTHS: Final = re.compile(r"for -: '(?:(?:Une|E)quality|(?:Strict)?(?:Less|Greater)Than|And|Or|Not)' and ")
+"""What torch says where it compares one truth that only data can tell with another, as if they were numbers."""
 
 SELECTING: Final = frozenset({
     *(getattr(torch, name) for name in ("nonzero", "argwhere", "masked_select", "unique", "unique_consecutive")),
@@ -95,6 +99,7 @@ def asks_for_a_number(error: BaseException) -> bool:
         isinstance(error, DataDependentOutputException | DynamicOutputShapeException | UnsupportedFakeTensorException)
         or type(error).__name__ == "GuardOnDataDependentSymNode"
         or (isinstance(error, TypeError | IndexError) and any(kind.__name__ in str(error) for kind in NUMBERS))
+        or (isinstance(error, TypeError) and _OF_TRUTHS.search(str(error)) is not None)
     )
 
 
