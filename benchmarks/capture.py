@@ -36,6 +36,7 @@ from torch.utils import _pytree as pytree
 
 import fxengine
 from fxengine.inputs import materialize
+from fxengine.module_snapshot import Snapshot
 from fxengine.shapes_only import ShapesOnly, needs_data
 from fxworker.feeding import Arguments, arguments_of
 
@@ -293,12 +294,14 @@ def run(model: nn.Module, module: Any, made: Arguments, *, real: bool) -> Any:
 def difference(root: nn.Module, module: Any, make: Make, *, real: bool) -> str:
     """Return how the outputs of what was made of a model differ from its own on fresh inputs, "" if they do not."""
     state = {name: value.detach().clone() for name, value in tensors_of(root).items()} if real else {}
+    snapshot = Snapshot(root)
     try:
         wanted = leaves(run(root, root, make(1), real=real))
     except Exception as error:
         if real or not needs_data(error):
             raise
         return _UNCOMPARED
+    snapshot.restore()  # What a run leaves behind in plain Python the graph's first run is not to find.
     if real:
         restore(root, state)
     try:
