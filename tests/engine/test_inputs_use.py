@@ -488,3 +488,31 @@ def test_an_object_is_of_the_class_that_the_code_knows():
     assert isinstance(sample, Sample)
     assert sample.weights is None
     assert isinstance(graph, Graph)
+
+
+class Adversarial(nn.Module):
+    """One of what is given says only which of two numbers is meant."""
+
+    def forward(self, prediction, target_is_real, is_generator=False):
+        label = 1.0 if target_is_real else 0.0
+        loss = (prediction - label).square().mean()
+        return loss if is_generator else 0.5 * loss
+
+
+def test_what_is_only_asked_whether_it_is_true_is_a_flag():
+    assert fed(Adversarial()).args[1] is False
+
+
+class Kept(nn.Module):
+    """What is asked whether it is there is a list of tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, states):
+        return self.layer(x) + self.layer(states[0]) if states else self.layer(x)
+
+
+def test_what_has_items_is_no_flag():
+    assert not isinstance(fed(Kept()).args[1], bool)

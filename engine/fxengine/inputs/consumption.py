@@ -60,6 +60,7 @@ class Consumption:
         states: The parameters that recurrent layers take as their state, with these layers.
         rows: Those of them that are the state of one layer, without a dimension for layers.
         numbers: The parameters that sizes are made of.
+        flags: The parameters that are asked whether they are true.
         unpacked: The names that parameters are unpacked into.
         attributes: What is read of parameters that no tensor has. What layers want of it is among the wishes, by its
             path: `data.x`; `graphs[]` are the items of `graphs`.
@@ -72,6 +73,7 @@ class Consumption:
     states: Mapping[str, nn.RNNBase | nn.RNNCellBase] = field(default_factory=dict[str, nn.RNNBase | nn.RNNCellBase])
     rows: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
     unpacked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -118,6 +120,7 @@ def consumption(
         all_given.states,
         frozenset(all_given.rows),
         frozenset(all_given.numbers),
+        frozenset(all_given.flags),
         all_given.unpacked,
         {name: tuple(read) for name, read in all_given.attributes.items()},
         {name: tuple(read) for name, read in all_given.keys.items()},
@@ -137,6 +140,7 @@ class _Reader:
         states: The recurrent layers that take a parameter as their state.
         rows: The parameters that are states without a dimension for layers.
         numbers: The parameters that sizes are made of.
+        flags: The parameters that are asked whether they are true.
         unpacked: The names that parameters are unpacked into.
         attributes: What is read of each parameter that no tensor has.
         keys: What is looked up in each parameter by a name.
@@ -150,6 +154,7 @@ class _Reader:
     states: dict[str, nn.RNNBase | nn.RNNCellBase] = field(default_factory=dict[str, nn.RNNBase | nn.RNNCellBase])
     rows: set[str] = field(default_factory=set[str])
     numbers: set[str] = field(default_factory=set[str])
+    flags: set[str] = field(default_factory=set[str])
     unpacked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     attributes: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
     keys: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
@@ -206,6 +211,12 @@ class _Reader:
             elif isinstance(size, Given):
                 self.numbers.add(size.name)
                 self.sought.discard(size.name)
+
+    def asked(self, value: Any) -> bool | None:
+        """Return whether a value that is asked whether it is true is so, None where that is not known."""
+        if isinstance(value, Given):
+            self.flags.add(value.name)
+        return truth(value)
 
     def take(self, value: Any, wish: LayerWish) -> None:
         """Note that a layer takes a value."""
@@ -311,7 +322,7 @@ class _Body:
         return False
 
     def _branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> bool:
-        decided = truth(self.value(test))
+        decided = self.reader.asked(self.value(test))
         if decided is not None:
             return self.statements(body if decided else orelse)
         before = dict(self.scope)
@@ -372,7 +383,7 @@ class _Body:
             case ast.BinOp(left=left, right=right):
                 return self._arithmetic(self.value(left), self.value(right))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                holds = truth(self.value(operand))
+                holds = self.reader.asked(self.value(operand))
                 return UNKNOWN if holds is None else not holds
             case ast.UnaryOp(operand=operand):
                 value = self.value(operand)
@@ -450,7 +461,7 @@ class _Body:
         doubts = 0
         for expression in values:
             found = self.value(expression)
-            holds = truth(found)
+            holds = self.reader.asked(found)
             if holds is is_or:
                 break
             if holds is None:  # What follows may not be looked at.
@@ -460,7 +471,7 @@ class _Body:
         return found if not doubts or truth(found) is is_or else UNKNOWN
 
     def _choice(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
-        decided = truth(self.value(test))
+        decided = self.reader.asked(self.value(test))
         if decided is not None:
             return self.value(body if decided else orelse)
         self.reader.doubtful(1)

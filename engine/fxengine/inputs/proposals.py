@@ -107,6 +107,7 @@ class Proposer:
         states: Mapping[str, nn.RNNBase | nn.RNNCellBase] | None = None,
         rows: Collection[str] = (),
         numbers: Collection[str] = (),
+        flags: Collection[str] = (),
         unpacked: Mapping[str, tuple[str, ...]] | None = None,
         counted: Collection[str] = (),
         lengths: Collection[str] = (),
@@ -125,6 +126,7 @@ class Proposer:
             states: The recurrent layers that take parameters as their states.
             rows: The parameters that are states without a dimension for layers.
             numbers: The parameters that sizes are made of.
+            flags: The parameters that are asked whether they are true.
             unpacked: The names that parameters are unpacked into.
             counted: The names of what is counted with, so that a mask is one of numbers.
             lengths: The parameters that say how long each example is.
@@ -142,6 +144,7 @@ class Proposer:
         self.states = states or {}
         self.rows = rows
         self.numbers = numbers
+        self.flags = flags
         self.unpacked = unpacked or {}
         self.counted = counted
         self.lengths = lengths
@@ -303,6 +306,8 @@ class Proposer:
             named = (each for each in self.by_name(parameter.name) if isinstance(each, Constant))
             known = next((each for each in named if isinstance(each.value, float)), None)
             yield known or Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
+        if self._is_flag(parameter):
+            yield Constant(value=False, because=f"`{parameter.name}` is asked whether it is true")
         if parameter.name in self.lengths:
             because = f"steps are compared with `{parameter.name}`"
             yield TensorRecipe((BATCH,), "full", torch.int64, self.clues.lengths[0], because)
@@ -338,6 +343,12 @@ class Proposer:
                 state = TensorRecipe((BATCH, width), because=because)
             is_pair = isinstance(module, nn.LSTM | nn.LSTMCell)
             yield Listing((state, state), tuple, because) if is_pair else state
+
+    def _is_flag(self, parameter: Parameter) -> bool:
+        """Whether a parameter that has to be given is a flag: it is asked whether it is true, and nothing else."""
+        used = (self.wishes, self.items, self.states, self.numbers, self.unpacked, self.attributes, self.keys)
+        is_bare = parameter.required and parameter.annotation is None and parameter.name in self.flags
+        return is_bare and not any(parameter.name in each for each in used)
 
     def _by_annotation(self, parameter: Parameter, by_name: list[Recipe]) -> Iterator[Recipe]:
         """Yield what the annotation alone decides: numbers, containers of tensors, shapes written out."""

@@ -214,6 +214,7 @@ class _Search:
             states=read.states,
             rows=read.rows,
             numbers=read.numbers,
+            flags=read.flags,
             unpacked=read.unpacked,
             counted=counted(root),
             lengths=lengths_said(root, names),
