@@ -516,3 +516,19 @@ class Kept(nn.Module):
 
 def test_what_has_items_is_no_flag():
     assert not isinstance(fed(Kept()).args[1], bool)
+
+
+class Several(Adversarial):
+    """Hands what it is given on to what it inherits."""
+
+    def forward(self, predictions, target_is_real, is_generator=False):
+        total = super().forward(predictions, target_is_real, is_generator)
+        for each in predictions:
+            total = total + super().forward(each, target_is_real, is_generator)
+        return total
+
+
+def test_what_an_inherited_method_does_with_an_input_counts():
+    inferred = fed(Several())
+    assert inferred.args[1] is False
+    assert not inferred.failures

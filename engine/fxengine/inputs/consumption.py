@@ -482,6 +482,11 @@ class _Body:
     def _call(self, call: ast.Call) -> Any:
         args = [each for argument in call.args for each in self._arguments(argument)]
         kwargs = {each.arg: self.value(each.value) for each in call.keywords if each.arg is not None}
+        match call.func:
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[]), attr=name):
+                return self._call_code(self._inherited(name), args, kwargs)
+            case _:
+                pass
         if getattr(call.func, "attr", getattr(call.func, "id", "")) in COUNTING:
             self.reader.measure(args)
         if isinstance(call.func, ast.Attribute):
@@ -499,6 +504,15 @@ class _Body:
         if isinstance(function, nn.Module):
             return self.reader.call_module(function, args, kwargs)
         return self._call_code(function, args, kwargs)
+
+    def _inherited(self, name: str) -> Any:
+        """Return the method of a module that the function's own class inherits: `super().forward`."""
+        owner = self.scope.get(next(iter(self.function.__code__.co_varnames), ""))
+        lineage = type(owner).__mro__ if isinstance(owner, nn.Module) else ()
+        cls = self._global("__class__")
+        following = lineage[lineage.index(cls) + 1 :] if cls in lineage else ()
+        method = next((vars(each)[name] for each in following if name in vars(each)), None)
+        return MethodType(method, owner) if isinstance(method, FunctionType) else UNKNOWN
 
     def _arguments(self, expression: ast.expr) -> Iterator[Any]:
         """Yield what an expression among the arguments of a call passes; of an argument that is spread, one item."""
