@@ -1,14 +1,31 @@
 """Names that are another one but for a slip of the keys."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import FunctionType
 from typing import Final
 
 _CLOSE: Final = 0.85
 """How alike such a name is, of 1 for the same."""
+
+_CLOSE_AS_IT_DOES: Final = 0.6
+"""How alike a name is that says the same by what is done under it."""
+
+_CONSTRUCTOR: Final = "__init__"
 
 
 def meant_as_forward(methods: Iterable[str]) -> str:
     """Return the method that is probably meant to be called `forward`; "" where none is."""
     single = [each for each in methods if "_" not in each]
     return next(iter(difflib.get_close_matches("forward", single, n=1, cutoff=_CLOSE)), "")
+
+
+def meant_as_constructor(methods: Mapping[str, FunctionType]) -> str:
+    """Return the method that is probably meant to be called `__init__`; "" where none is, or there is one.
+
+    Such a method hands on to the constructor of the base, which no other one does.
+    """
+    if _CONSTRUCTOR in methods:
+        return ""
+    handing_on = [name for name, each in methods.items() if _CONSTRUCTOR in each.__code__.co_names]
+    return next(iter(difflib.get_close_matches(_CONSTRUCTOR, handing_on, n=1, cutoff=_CLOSE_AS_IT_DOES)), "")
