@@ -44,6 +44,7 @@ class Case:
         inside: Whether what is asked is asked in code that the expression calls, and that is none of the user's.
         module: The name of the class of a module that is passed where a value is meant; the provenance has what made
             it, if the function that passes it on did.
+        kept: What is called that is not this module but its class, as `self.norm`; else nothing.
     """
 
     rule: type[Rule]
@@ -58,6 +59,7 @@ class Case:
     counted: bool = False
     inside: bool = False
     module: str = ""
+    kept: str = ""
 
     @property
     def variadic(self) -> str:
@@ -92,6 +94,8 @@ class Case:
 
 def headline(case: Case) -> str:
     """What is wrong, in one line."""
+    if case.kept:
+        return f"`{case.kept}` is the class `{case.module}` itself, so calling it makes a module and computes nothing"
     if case.inside and case.rule in _INSIDE and not case.variadic:
         return f"`{case.expression}` {_INSIDE[case.rule]}, but {_reason(case)}"
     return _HEADLINES.get(case.rule, _raised)(case)
@@ -99,6 +103,8 @@ def headline(case: Case) -> str:
 
 def hints(case: Case) -> tuple[str, ...]:
     """What mends it, best first."""
+    if case.kept:
+        return (f"make one in `__init__`: `{case.kept} = {case.module}(…)`",)
     if case.inside and case.rule in _INSIDE and not case.variadic:
         return (*_for_inside(case), *_keep_out(case))
     return tuple(_HINTS.get(case.rule, _for_other)(case))

@@ -72,11 +72,12 @@ class Findings:
 
     def problems(self) -> tuple[TracingProblem, ...]:
         """What stops a trace."""
-        return tuple(
-            _with_instances(record)
-            for record in self._records.values()
-            if record.doubtful is None or record.doubtful not in self.completed
-        )
+        found: dict[Hashable, TracingProblem] = {}
+        for record in self._records.values():
+            if record.doubtful is None or record.doubtful not in self.completed:
+                # What follows from a slip says what the slip is, whatever rules it breaks one after the other.
+                found.setdefault((record.problem.site, record.problem.headline), _with_instances(record))
+        return tuple(found.values())
 
     def swallowed(self) -> tuple[TracingProblem, ...]:
         """What would stop it, were it not for the user's own handlers."""

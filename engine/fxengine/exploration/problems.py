@@ -22,12 +22,13 @@ from fxengine.errors import (
     Rule,
     SwallowedError,
     UnsupportedArgument,
+    kept_in,
     said_by_torch_fx,
 )
 from fxengine.graph import Graph
 from fxengine.provenance import Kind, Step, is_size_of_data, kind_of, kind_of_length, way_to
 from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file
-from fxengine.syntax import definition_of, nodes_around, purpose_of, returns_of, span_of
+from fxengine.syntax import Span, definition_of, nodes_around, purpose_of, returns_of, span_of
 from fxengine.tracer import Tracer
 
 _MOST_FRAMES: Final = 60
@@ -98,6 +99,21 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class _KeptClass:
+    """A call of a class of modules where one of them is meant.
+
+    Attributes:
+        kept: Where it is kept: `self.norm`.
+        cls: The class.
+        site: The call.
+    """
+
+    kept: str
+    cls: type[nn.Module]
+    site: SourceFrame
+
+
+@dataclass(frozen=True, slots=True)
 class Describer:
     """Makes problems of the troubles of one model."""
 
@@ -135,10 +151,14 @@ class Describer:
         within = bool(shown) and shown[-1] != place.inside[-1]
         case = replace(_case(trouble, verdict, place.site, shown, known=bool(value)), inside=within)
         module = _module_passed(trouble)
+        maker = None if module is None else self._maker(type(module), place)
         if module is not None:
-            maker = self._maker(type(module), place)
             steps = () if maker is None else (Step(None, maker, on_one_line(maker.text)),)
             case = replace(case, module=type(module).__name__, provenance=steps)
+        called = self._kept_class(error, shown, maker)
+        if called is not None:
+            case = replace(case, kept=called.kept, module=called.cls.__name__, provenance=())
+            place = replace(place, site=called.site, anchor=self.anchor(called.site, place.frames))
         return TracingProblem(
             rule=verdict.rule,
             message=said_by_torch_fx(error),
@@ -191,6 +211,32 @@ class Describer:
         span = span_of(max(makers, key=lambda each: (each.lineno, each.col_offset))) if makers else None
         return None if span is None else SourceFrame(code.co_filename, code.co_qualname, *span)
 
+    def _kept_class(
+        self, error: BaseException, shown: Sequence[Moment], maker: SourceFrame | None
+    ) -> _KeptClass | None:
+        """The call of a class that is kept where a module is meant, if an error comes from it, or of what it has made.
+
+        Args:
+            error: The error.
+            shown: The frames that it has passed.
+            maker: The call that has made the module which was passed on, if that is what was refused.
+        """
+        owner = kept_in(error, AttributeError, "obj") if isinstance(error, AttributeError) else None
+        asked = isinstance(owner, nn.Module)
+        code = traced_code(self.root, self.method)
+        scopes: list[tuple[CodeType, Callable[[str], Any], Span | None]] = [
+            (each.frame.f_code, each.value_of, each.source.span) for each in reversed(shown)
+        ]
+        if not scopes and code is not None:
+            scopes = [(code, {"self": self.root}.get, None)]
+        for function, value_of, span in scopes:
+            places = [maker.span] if maker is not None else [] if span is None else [span]
+            for place in (*places, *(_calls_in(function) if asked else ())):
+                found = _class_called(function, value_of, place)
+                if found is not None and (not asked or type(owner) is found.cls):
+                    return found
+        return None
+
     def definition(self, rule: type[Rule]) -> tuple[SourceFrame, ...]:
         """Where a problem is shown that no line of the user's raised.
 
@@ -212,6 +258,33 @@ def _module_passed(trouble: Trouble) -> nn.Module | None:
     if refused is None or refused.rule is not UnsupportedArgument:
         return None
     return refused.subject if isinstance(refused.subject, nn.Module) else None
+
+
+def _calls_in(code: CodeType) -> Iterator[Span]:
+    """The places of the calls in a function."""
+    definition = definition_of(code.co_filename, code.co_firstlineno, code.co_name)
+    for node in ast.walk(definition) if definition is not None else ():
+        span = span_of(node) if isinstance(node, ast.Call) else None
+        if span is not None:
+            yield span
+
+
+def _class_called(code: CodeType, value_of: Callable[[str], Any], span: Span) -> _KeptClass | None:
+    """The class of modules that an attribute of a module is, if that is what the expression at a span calls.
+
+    What is made so and called at once is what the code wants.
+    """
+    around = nodes_around(code.co_filename, span)
+    call, parent = (around[-1], around[-2]) if len(around) > 1 else (None, None)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    if not isinstance(call.func.value, ast.Name) or (isinstance(parent, ast.Call) and parent.func is call):
+        return None
+    itself = call.func.value.id
+    cls = _looked_up(call.func, value_of)
+    if not isinstance(value_of(itself), nn.Module) or not isinstance(cls, type) or not issubclass(cls, nn.Module):
+        return None
+    return _KeptClass(f"{itself}.{call.func.attr}", cls, SourceFrame(code.co_filename, code.co_qualname, *span))
 
 
 def _looked_up(expression: ast.expr, value_of: Callable[[str], Any]) -> Any:
