@@ -115,6 +115,11 @@ def way_to(value: Proxy | Node | None) -> tuple[Step, ...]:
     return () if node is None else _way_to_node(node)
 
 
+def written(node: Node) -> str:
+    """How a node's value reads in the source: an input or an unpacked item by its name, else as an expression."""
+    return _step(node).text
+
+
 def _way_to_node(node: Node) -> tuple[Step, ...]:
     previous: dict[Node, Node | None] = {node: None}
     queue = deque([node])

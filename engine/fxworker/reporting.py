@@ -24,6 +24,7 @@ from fxengine.graph import Graph
 from fxengine.node import Node
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.results import Place, ProfileResult
+from fxengine.provenance import written
 from fxengine.source import Handed, SourceFrame, is_user_file
 from fxengine.source import Origin as EngineOrigin
 from fxengine.syntax import Span as SyntaxSpan
@@ -61,6 +62,10 @@ _FORBIDDEN: Final = {
     "files": "lets it write to temporary folders only",
     "network": "keeps it from the network",
 }
+
+
+_LONGEST_GIVEN: Final = 40
+"""Characters of an expression that is quoted beside others."""
 
 
 class Reporter:
@@ -346,7 +351,7 @@ class Reporter:
         frames = origin.frames if origin is not None else ()
         here = next((frame.location for frame in reversed(frames) if frame.location.path == self.path), None)
         location = here or (frames[-1].location if frames else Location(self.path, Span(1, 0, 1, 0)))
-        given = ", ".join(f"{name}: {value}" for name, value in failure.inputs)
+        given = ", ".join(_given(failure))
         related = [Related(inputs.location, f"fed with `{inputs.expression}`")] if inputs.location is not None else []
         sizes = misfit(failure.node, root)
         related += [
@@ -546,6 +551,14 @@ def _explained(problem: Problem, error: BaseException) -> Problem:
         message=one_line(f"{problem.message}: the sandbox {_FORBIDDEN[what]}"),
         hint="a file that you edit is traced without the sandbox; or set `fxls.sandbox` to `off`",
     )
+
+
+def _given(failure: ShapeFailure) -> Iterator[str]:
+    """Yield what a node was given, as the code calls it where that is short: `self.norm(x)`: f32[2, 8]."""
+    for node, (name, value) in zip(failure.node.all_input_nodes, failure.inputs, strict=False):
+        text = written(node)
+        shown = name if len(text) > _LONGEST_GIVEN or text == written(failure.node) else text
+        yield f"{shown if shown.isidentifier() else f'`{shown}`'}: {value}"
 
 
 def _methods(cls: type) -> dict[str, FunctionType]:

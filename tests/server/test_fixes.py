@@ -469,3 +469,16 @@ def test_what_is_registered_is_not_compared_since_it_has_new_weights():
     fixes = found.targets[0].problems[0].fixes
     assert fixes[0].title == "Make `self.layers` an `nn.ModuleList`"
     assert fixes[0].proof == "traces; numbers are not compared: new weights"
+
+
+def test_a_view_of_what_cannot_be_viewed_so_copies():
+    body = "return «x.transpose(1, 2).view(\n    2,\n    -1,  # all of it\n)»"
+    original = "RuntimeError: view size is not compatible with input tensor's size and stride"
+    texts = [body_of(after) for _, after in proposed(body, "FX201", original=original)]
+    assert [each.splitlines()[0] for each in texts] == [
+        "return x.transpose(1, 2).reshape(",
+        "return x.transpose(1, 2).contiguous().view(",
+    ]
+    assert all("# all of it" in each for each in texts)
+    assert not proposed(body, "FX201", original="RuntimeError: shape '[2, 3]' is invalid for input of size 8")
+    assert is_worthwhile(report(TEXT, replace(BRANCH, code="FX201")))

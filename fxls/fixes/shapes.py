@@ -1,0 +1,25 @@
+"""Shapes that do not fit for how a value lies in memory, in a form that copies it."""
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from fxls.discovery.syntax import span_of
+from fxls.fixes.source import Proposal, Source
+from fxworker.wire import Edit, Location, Problem, Span
+
+_OF_LAYOUT: Final = "view size is not compatible"
+_VIEW: Final = "view"
+_COPYING: Final = ("reshape", "contiguous().view")
+
+
+def layout(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield the calls that do what a view would, of values that lie in memory in whatever order."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) as function) if name == _VIEW and _OF_LAYOUT in problem.original:
+            whole = span_of(function)
+            at = Span(whole.end_line, whole.end_column - len(_VIEW), whole.end_line, whole.end_column)
+            for text in _COPYING:
+                yield Proposal(f"Write `.{text}(…)`, which copies", (Edit(Location(source.path, at), text),))
+        case _:
+            pass
