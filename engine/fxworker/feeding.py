@@ -1,8 +1,6 @@
 """Example inputs for a traced model, and what they tell: the shapes of its values, and what a call of it costs."""
 
 import inspect
-import re
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -12,13 +10,11 @@ from torch import nn
 from fxengine._lazy_graph_module import (
     _LazyGraphModule as LazyGraphModule,  # pyright: ignore[reportPrivateUsage] — torch.fx's name for it.
 )
-from fxengine.capturing.dimensions import misfit
 from fxengine.exploration import Diagnosis
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs, infer_inputs
 from fxengine.inputs.faults import is_of_layout
-from fxengine.inputs.values import is_never_viewed
 from fxengine.node import Node
 from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure, ShapeReport
@@ -27,9 +23,9 @@ from fxworker.building import Built, attempt, scope_of
 from fxworker.compiling import eagerly
 from fxworker.fitting import NOT_OF_INPUTS, Fitted, fit
 from fxworker.loading import Loaded
+from fxworker.never import Search, failure_with
 from fxworker.patience import OutOfPatience, patience
-from fxworker.printing import detail, shortened
-from fxworker.scaling import differ_with_others
+from fxworker.printing import shortened
 from fxworker.wire import Construct, Inputs, Provenance, TraceTarget
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
@@ -46,8 +42,6 @@ _PATIENCE: Final = 2.0
 
 _LONGEST_PLACE: Final = 60
 """Characters of an expression that is quoted."""
-
-_NUMBER: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,54 +248,35 @@ class Feeder:
             return self._told_before(module)
         found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.usable:
-            failures, unknown = self._with_any_inputs(module, found), _unknown(found)
-            unknown = replace(unknown, never=bool(failures)) if unknown is not None else None
-            is_found = any(is_of_layout(each.error) for each in failures)  # Other arguments would only hide it.
-            return Fed(searched=True, unknown=unknown, in_vain=None if is_found else found, failures=failures)
+            return self._in_vain(module, found)
         left_out = self._left_out(module, found)
         if left_out:
             found = self._fuller(module, found, left_out)
         return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
+
+    def _in_vain(self, module: GraphModule, found: InferredInputs) -> Fed:
+        """Return what a search that found nothing has found out."""
+        sources, unknown = self.sources, _unknown(found)
+        if not isinstance(sources.root, nn.Module):
+            return Fed(searched=True, unknown=unknown, in_vain=found)
+        search = Search(
+            sources.target, sources.root, sources.loaded, module, sources.construct, found, sources.arguments
+        )
+        hopeless = search.hopeless()
+        if hopeless is None:
+            return Fed(searched=True, unknown=unknown, in_vain=found)
+        failure = hopeless.failure
+        told = replace(unknown, never=True, guess=hopeless.guess) if unknown is not None else None
+        is_found = is_of_layout(failure.error)  # Other arguments would only hide it.
+        return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
 
     def _told_before(self, module: GraphModule) -> Fed:
         """Return what an earlier search came to, with the node that fails with any inputs, if that found one."""
         unknown = self.sources.unknown
         if unknown is None or not unknown.never:
             return Fed(searched=True, unknown=unknown)
-        args, kwargs = self.sources.arguments(unknown.guess)
-        report, _ = shapes_and_costs(module, bind_placeholders(module, args, kwargs, self.sources.root))
-        return Fed(searched=True, unknown=unknown, failures=report.failures[:1])
-
-    def _with_any_inputs(self, module: GraphModule, found: InferredInputs) -> tuple[ShapeFailure, ...]:
-        """Return the node that fails with any inputs, if that is what the trials met.
-
-        There two layers do not go together, or something that is computed is no tensor, whatever the inputs are.
-        """
-        root, trials = self.sources.root, found.failures
-        if not (isinstance(root, nn.Module) and len(trials) > 1):
-            return ()
-        report, _ = shapes_and_costs(module, bind_placeholders(module, found.args, found.kwargs, root))
-        failures = report.failures[:1]
-        if not failures:
-            return ()
-        if is_of_layout(failures[0].error):
-            return failures if self._is_never_viewed(found) else ()
-        made_up = self.sources.construct
-        if _is_of_kinds(failures[0]) and trials[0].error == f"{TypeError.__name__}: {detail(failures[0].error)}":
-            return failures if made_up is None else ()
-        if len({(each.calls, _NUMBER.sub("#", each.error)) for each in trials}) > 1:
-            return ()
-        sizes = misfit(failures[0].node, root)
-        if len(sizes) != 2 or not all(each.of_layer for each in sizes):
-            return ()
-        is_so = made_up is None or differ_with_others(sizes, made_up, self.sources.target, self.sources.loaded)
-        return failures if is_so else ()
-
-    def _is_never_viewed(self, found: InferredInputs) -> bool:
-        """Return whether the model itself asks, on data, for a view of what cannot be viewed so."""
-        limit = time.process_time() + _SECONDS
-        stopped, root = found.stopped, self.sources.root
-        return stopped is not None and is_never_viewed(root, found.recipes, found.positional, limit, stopped)
+        failure = failure_with(module, *self.sources.arguments(unknown.guess), self.sources.root)
+        return Fed(searched=True, unknown=unknown, failures=() if failure is None else (failure,))
 
     def _left_out(self, module: GraphModule, found: InferredInputs) -> frozenset[str]:
         """Note the shapes for some inputs, and return the optional ones that are left out and that the graph needs.
@@ -353,13 +328,6 @@ class Feeder:
             return model_cost(self.sources.root, *arguments).flops
         except Exception:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
             return None
-
-
-def _is_of_kinds(failure: ShapeFailure) -> bool:
-    """Whether a node fails since something that the model itself has computed is of another kind than it takes."""
-    used = failure.node.all_input_nodes
-    computed = bool(used) and all(each.op not in {"placeholder", "get_attr"} for each in used)
-    return computed and isinstance(failure.error, TypeError) and not failure.needs_data
 
 
 def _used_by_default(graph: Graph) -> frozenset[str]:

@@ -108,3 +108,77 @@ def test_sizes_of_another_model_are_those_of_the_same_layers() -> None:
     assert of_other_layers((made, wanted), other) == (10, 20)
     assert of_other_layers((written, wanted), other) == (784, 20)
     assert of_other_layers((made, Dimension(10, "", None, of_layer=True, layer="2.x")), other) == ()
+
+
+OF_PARTS = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(100, 32)
+        {layer}
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        return {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "call", "meaning"),
+    [
+        ("self.attend = nn.MultiheadAttention(64, 4)", "self.attend(x, x, x)[0]", "embed_dim of"),
+        ("self.gru = nn.GRU(64, 16)", "self.gru(x)[0]", "input_size of"),
+        ("self.cell = nn.GRUCell(64, 16)", "self.cell(x[:, 0], x.new_zeros(x.shape[0], 16))", "input_size of"),
+        ("self.layer = nn.TransformerEncoderLayer(64, 4)", "self.layer(x)", "d_model of"),
+        (
+            "self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4), 2)",
+            "self.layers(x).mean(1)",
+            "d_model of",
+        ),
+    ],
+)
+def test_a_part_that_takes_another_size_is_told_with_both(
+    layer: str, call: str, meaning: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = OF_PARTS.format(layer=layer, call=call)
+    path = model(text)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert (problem.code, problem.severity) == ("FX201", "warning")
+        assert marked(text, problem.location) in call
+        assert "32 is the output of `self.embed" in problem.explanation
+        assert f"64 is {meaning}" in problem.explanation
+
+
+@pytest.mark.parametrize(
+    ("layer", "call", "at"),
+    [
+        ("", "x.reshape(tokens.shape[0], -1, 8).softmax(dim=3)", "x.reshape(tokens.shape[0], -1, 8).softmax(dim=3)"),
+        ("self.conv = nn.Conv1d(32, 8, 3)", "self.conv(x.transpose(1, 2)).mean(-4)", ".mean(-4)"),
+    ],
+)
+def test_a_dimension_that_no_inputs_have_is_told(
+    layer: str, call: str, at: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = OF_PARTS.format(layer=layer, call=call)
+    path = model(text)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert (problem.code, problem.severity) == ("FX201", "warning")
+        assert marked(text, problem.location).endswith(at)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OF_PARTS.format(layer="", call="x.softmax(dim=3)"),
+        OF_PARTS.format(layer="", call="x.reshape(tokens.shape[0], -1, 8).softmax(dim=self.dim)")
+        .replace("__init__(self)", "__init__(self, dim)", 1)
+        .replace("super().__init__()", "super().__init__()\n        self.dim = dim"),
+    ],
+    ids=["more dimensions", "a number that was made up"],
+)
+def test_a_dimension_that_others_may_have_is_not(text: str, worker: Worker, model: Callable[..., Path]) -> None:
+    assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)

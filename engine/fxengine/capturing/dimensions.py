@@ -24,6 +24,18 @@ _MOST_STEPS: Final = 500
 _CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED: Final = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _NORMS_OF_CHANNELS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.InstanceNorm1d, nn.InstanceNorm2d)
+_BY_CHANNEL: Final = (*_CONVOLUTIONS, *_TRANSPOSED, *_NORMS_OF_CHANNELS, nn.GroupNorm)
+_WANTED: Final = (
+    (nn.Linear, "in_features"),
+    (nn.GroupNorm, "num_channels"),
+    ((nn.RNNBase, nn.RNNCellBase), "input_size"),
+    (nn.MultiheadAttention, "embed_dim"),
+    (_CONVOLUTIONS + _TRANSPOSED, "in_channels"),
+    (_NORMS_OF_CHANNELS, "num_features"),
+)
+"""Which attribute of a layer is the size that it wants of what it is given."""
+
+_OF_SEVERAL: Final = (nn.RNNBase, nn.LSTMCell, nn.MultiheadAttention)
 _FLATTENING: Final = frozenset({"flatten", "view", "reshape", "unflatten"})
 _RESHAPING: Final = frozenset({"view", "reshape"})
 _PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "linear", "__matmul__"})
@@ -115,23 +127,15 @@ def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, 
 
 def _wanted(module: nn.Module) -> tuple[str, int, int] | None:
     """The name of the size that a module wants, that size, and the dimension in which it wants it."""
-    match module:
-        case nn.Linear():
-            return "in_features", module.in_features, -1
-        case nn.LayerNorm():
-            return "normalized_shape", module.normalized_shape[-1], -1
-        case nn.GroupNorm():
-            return "num_channels", module.num_channels, 1
-        case nn.RNNBase():
-            return "input_size", module.input_size, -1
-        case nn.MultiheadAttention():
-            return "embed_dim", module.embed_dim, -1
-        case _ if isinstance(module, _CONVOLUTIONS + _TRANSPOSED):
-            return "in_channels", module.in_channels, 1
-        case _ if isinstance(module, _NORMS_OF_CHANNELS):
-            return "num_features", module.num_features, 1
-        case _:
-            return None
+    if isinstance(module, nn.TransformerEncoder | nn.TransformerDecoder) and len(module.layers):
+        return _wanted(module.layers[0])
+    name = next((name for kinds, name in _WANTED if isinstance(module, kinds)), "")
+    if isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+        return "d_model", module.self_attn.embed_dim, -1
+    if isinstance(module, nn.LayerNorm):
+        return "normalized_shape", module.normalized_shape[-1], -1
+    size = getattr(module, name) if name else None
+    return (name, size, 1 if isinstance(module, _BY_CHANNEL) else -1) if isinstance(size, int) else None
 
 
 def _made(module: nn.Module) -> tuple[int, int] | None:
@@ -143,6 +147,10 @@ def _made(module: nn.Module) -> tuple[int, int] | None:
             return module.embedding_dim, -1
         case nn.RNNBase():
             return module.hidden_size * (2 if module.bidirectional else 1), -1
+        case nn.RNNCellBase():
+            return module.hidden_size, -1
+        case nn.MultiheadAttention():
+            return module.embed_dim, -1
         case _ if isinstance(module, _CONVOLUTIONS + _TRANSPOSED):
             return module.out_channels, 1
         case _:
@@ -222,14 +230,14 @@ def _is_written(node: Node, dim: int, size: int) -> bool:
 
 
 def _layer(node: Node, root: nn.Module) -> tuple[str, nn.Module] | None:
-    """The layer whose result a node's value is, with its path; of a recurrent one the result is its first item."""
-    of_rnn = node.target is operator.getitem and node.args[1] == 0
-    made = node.args[0] if of_rnn else node
+    """The layer whose result a node's value is, with its path; of those that give several it is the first one."""
+    is_first = node.target is operator.getitem and node.args[1] == 0
+    made = node.args[0] if is_first else node
     if not isinstance(made, Node) or made.op != "call_module":
         return None
     path = str(made.target)
     module = root.get_submodule(path)
-    return (path, module) if not of_rnn or isinstance(module, nn.RNNBase) else None
+    return (path, module) if not is_first or isinstance(module, _OF_SEVERAL) else None
 
 
 def _product(shape: tuple[int, ...], size: int) -> str:

@@ -503,7 +503,9 @@ class _Search:
         values = list(recipes.values())
         expression = call_expression(tuple(values[:positional]), dict(list(recipes.items())[positional:]))
         bound = self._is_bound_to_batch(recipes, outcome)
-        attempts = sorted(self.attempts, key=lambda attempt: -attempt[0].calls)[:_KEPT_ATTEMPTS]
+        first = self.attempts[:1]  # Whatever was tried after it, this is what the model is likely to be fed with.
+        others = sorted(self.attempts[1:], key=lambda attempt: -attempt[0].calls)[: _KEPT_ATTEMPTS - 1]
+        attempts = sorted([*first, *others], key=lambda attempt: -attempt[0].calls)
         return InferredInputs(
             args,
             kwargs,

@@ -1,0 +1,131 @@
+"""What fits no inputs at all: the node of a graph that fails whatever a model is fed with.
+
+Two layers do not go together, something that is computed is no tensor, a tensor does not lie so that it can be viewed,
+or has fewer dimensions than the code goes along.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torch import nn
+
+from fxengine.capturing.dimensions import misfit
+from fxengine.graph_module import GraphModule
+from fxengine.inputs import InferredInputs
+from fxengine.inputs.faults import is_of_layout
+from fxengine.inputs.ranks import lacks_dimension, missing_dimension
+from fxengine.inputs.values import is_never_viewed
+from fxengine.passes.cost import shapes_and_costs
+from fxengine.passes.shape_prop import ShapeFailure
+from fxengine.profiling.measuring import bind_placeholders
+from fxworker.loading import Loaded
+from fxworker.printing import detail
+from fxworker.scaling import differ_with_others
+from fxworker.wire import Construct, TraceTarget
+
+_SECONDS: Final = 0.5
+"""Seconds after which nothing more is tried."""
+
+_FEWEST_TRIALS: Final = 2
+"""Trials without which nothing is said of all inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hopeless:
+    """A node that fails with any inputs, and some with which it does."""
+
+    failure: ShapeFailure
+    guess: str
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search for inputs came to that found none.
+
+    Attributes:
+        target: What was traced.
+        root: The model.
+        loaded: The file's module.
+        module: Its graph.
+        construct: How the model was built with arguments that nobody wrote down; None where somebody did.
+        found: What the search found.
+        made: Makes the arguments of an expression.
+    """
+
+    target: TraceTarget
+    root: nn.Module
+    loaded: Loaded
+    module: GraphModule
+    construct: Construct | None
+    found: InferredInputs
+    made: Callable[[str], tuple[tuple[Any, ...], dict[str, Any]]]
+
+    def hopeless(self) -> Hopeless | None:
+        """Return the node that fails with any inputs, if that is what the trials met."""
+        found = self.found
+        if len(found.failures) < _FEWEST_TRIALS:
+            return None
+        failure = failure_with(self.module, found.args, found.kwargs, self.root)
+        if failure is None:
+            return None
+        if is_of_layout(failure.error):
+            is_so = self._is_never_viewed()
+        elif _is_of_kinds(failure) and found.failures[0].error == f"{TypeError.__name__}: {detail(failure.error)}":
+            is_so = self.construct is None
+        elif missing_dimension(failure.error) is not None:
+            is_so = self._lacks_dimension(failure)
+        else:
+            return next(self._of_layers(failure), None)
+        return Hopeless(failure, found.expression) if is_so else None
+
+    def _of_layers(self, failure: ShapeFailure) -> Iterator[Hopeless]:
+        """Yield a node at which the sizes of two layers meet that do not go together, with the best trials first.
+
+        Of those that came to it, some are of other things, for how many dimensions their inputs have.
+        """
+        for expression in dict.fromkeys((self.found.expression, *(each.expression for each in self.found.failures))):
+            args, kwargs = self.made(expression)
+            met = failure_with(self.module, args, kwargs, self.root)
+            if met is not None and met.node is failure.node and self._never_agree(met):
+                yield Hopeless(met, expression)
+
+    def _never_agree(self, failure: ShapeFailure) -> bool:
+        sizes = misfit(failure.node, self.root)
+        if len(sizes) != 2 or not all(each.of_layer for each in sizes):
+            return False
+        return self.construct is None or differ_with_others(sizes, self.construct, self.target, self.loaded)
+
+    def _is_never_viewed(self) -> bool:
+        """Return whether the model itself asks, on data, for a view of what cannot be viewed so."""
+        limit, found = time.process_time() + _SECONDS, self.found
+        stopped = found.stopped
+        return stopped is not None and is_never_viewed(self.root, found.recipes, found.positional, limit, stopped)
+
+    def _lacks_dimension(self, failure: ShapeFailure) -> bool:
+        """Return whether the code goes along a dimension that no inputs have, and says itself which one."""
+        missing, stopped = missing_dimension(failure.error), self.found.stopped
+        if missing is None or stopped is None or missing_dimension(stopped.error) is None:
+            return False
+        origin = failure.node.origin
+        text = origin.frames[-1].text if origin is not None and origin.frames else ""
+        if self.construct is not None and not re.search(rf"\b{abs(missing.wanted)}\b", text):
+            return False
+        found = self.found
+        limit = time.process_time() + _SECONDS
+        return lacks_dimension(self.root, found.recipes, found.positional, stopped, limit)
+
+
+def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], root: Any) -> ShapeFailure | None:
+    """Return the first node of a graph that fails with some inputs."""
+    report, _ = shapes_and_costs(module, bind_placeholders(module, args, kwargs, root))
+    return next(iter(report.failures), None)
+
+
+def _is_of_kinds(failure: ShapeFailure) -> bool:
+    """Whether a node fails since something that the model itself has computed is of another kind than it takes."""
+    used = failure.node.all_input_nodes
+    computed = bool(used) and all(each.op not in {"placeholder", "get_attr"} for each in used)
+    return computed and isinstance(failure.error, TypeError) and not failure.needs_data
