@@ -34,6 +34,7 @@ from fxworker.callers import (
 )
 from fxworker.conventions import is_configuration
 from fxworker.having import is_assigned
+from fxworker.imported import file_of
 from fxworker.namesakes import HandingOn, namesake
 from fxworker.parts import Part, PartNumber, part
 from fxworker.records import CALLED, Options, arguments_of, contained, converted, is_record, number_of, recorded
@@ -178,8 +179,8 @@ def _called_for_nothing(cls: type) -> frozenset[str]:
     """Return the methods that a class and its bases call on themselves without keeping what they give."""
     own = [each for each in cls.__mro__ if not (each.__module__.startswith("torch.") or each is object)]
     names, found = {each.__name__ for each in own}, set[str]()
-    for path in {getattr(sys.modules.get(each.__module__), "__file__", None) for each in own}:
-        tree = tree_of(path) if isinstance(path, str) and path != __file__ else None
+    for path in {file_of(each.__module__) for each in own}:
+        tree = tree_of(path) if path is not None and path != __file__ else None
         for node in ast.walk(tree) if tree is not None else ():
             for each in ast.walk(node) if isinstance(node, ast.ClassDef) and node.name in names else ():
                 match each:

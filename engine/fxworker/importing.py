@@ -27,6 +27,7 @@ from fxworker.broken import are_still_broken, is_broken, is_installed, may_lack,
 from fxworker.callers import is_constructing
 from fxworker.compiling import leave_unscripted
 from fxworker.guarded import unguarded
+from fxworker.imported import attributes_of, file_of
 from fxworker.offline import without_weights
 from fxworker.versions import NEWEST, REFUSING, place_of_raise, wanted
 
@@ -208,7 +209,7 @@ def _supplied(error: NameError) -> bool:
         return False
     ABSENCES.starred.add(name)
     # What imports everything from a module that did the same has it from there.
-    for each in (scope, *(getattr(module, "__dict__", {}) for module in [*sys.modules.values()])):
+    for each in (scope, *map(attributes_of, [*sys.modules])):
         if is_stand_in(each.get(STAR)):
             each.setdefault(name, beside(each[STAR], name))
     return True
@@ -250,15 +251,15 @@ def _is_lost(name: str) -> bool:
 
     What is imported out of a package of the project may be anything that this has not, or not yet, and no module.
     """
-    around = sys.modules.get(name.rpartition(".")[0])
-    if getattr(around, "__file__", None) is None:
-        return around is not None
+    around = name.rpartition(".")[0]
+    if file_of(around) is None:
+        return sys.modules.get(around) is not None
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
         if frame.f_code.co_name == "_handle_fromlist":
             return False
         frame = frame.f_back
-    is_own = any(map(_is_open, getattr(around, "__path__", ()))) or not is_installed(name.partition(".")[0])
+    is_own = any(map(_is_open, attributes_of(around).get("__path__", ()))) or not is_installed(name.partition(".")[0])
     return is_own or (frame is not None and may_lack(name, package_of(frame)))
 
 
@@ -271,4 +272,4 @@ def _is_open(folder: str) -> bool:
 def _place_of(name: str) -> Sequence[str] | None:
     """Return the folders that a module is looked for in, None for those of every package."""
     around = name.rpartition(".")[0]
-    return getattr(sys.modules.get(around), "__path__", []) if around else None
+    return attributes_of(around).get("__path__", []) if around else None

@@ -27,6 +27,7 @@ from fxworker.blackbox import passing
 from fxworker.command_lines import no_required_arguments
 from fxworker.compiling import without_numba
 from fxworker.executing import Failure, Missing, compiled, execute, refusals, run_on_meta, with_flags
+from fxworker.imported import file_of
 from fxworker.importing import give_starred, importing, is_still_absent
 from fxworker.offline import go_offline
 from fxworker.outer_packages import may_import_from, only_defines
@@ -373,7 +374,7 @@ class Document:
         """
         if not self._stands_alone(request.text):
             self.place.import_package()
-        self._imported_before = getattr(sys.modules.get(self.name), "__file__", None) == self.path
+        self._imported_before = file_of(self.name) == self.path
 
     def _stands_alone(self, text: str) -> bool:
         """Whether the file can do without the packages around it, as nobody imported them and they change nothing."""
@@ -406,9 +407,9 @@ class Document:
         """Return what was imported or read of the project's files, up to now, each with what it was then."""
         new = modules_since(self._last)
         self._last = newest_module()
-        paths = {getattr(sys.modules.get(name), "__file__", None) for name in new}
+        paths = {path for name in new if (path := file_of(name)) is not None}
         for path in paths | {each for each in files_read() if os.path.isfile(each)}:
-            if isinstance(path, str) and path not in self._stamps and path != self.path and self._is_project(path):
+            if path not in self._stamps and path != self.path and self._is_project(path):
                 self._stamps[path] = self._state(path)
         return dict(self._stamps)
 

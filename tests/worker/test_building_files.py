@@ -339,3 +339,27 @@ def test_a_configuration_may_be_one_of_a_table_that_no_model_mentions(worker, tm
     target = built(worker, tmp_path, tmp_path / "net.py", TABLE)
     # What is divided by is 0 with the size that is the default.
     assert (target.construct.expression, target.status) == ("Net(config=CONFIGS['hybrid'], size=512)", "complete")
+
+
+def test_a_module_of_the_project_that_imports_when_it_is_asked_is_not_asked(worker, tmp_path):
+    (tmp_path / "lazy.py").write_text(
+        "import importlib\n"
+        "import sys\n"
+        "from types import ModuleType\n\n\n"
+        "class Lazy(ModuleType):\n"
+        "    def __getattr__(self, name):\n"
+        "        try:\n"
+        "            return getattr(importlib.import_module('a_package_that_nobody_has'), name)\n"
+        "        except ImportError as error:\n"
+        "            raise ImportError(f'lazy import of {name}') from error\n\n\n"
+        "sys.modules['lazy.recipes'] = Lazy('lazy.recipes')\n"
+        "WIDTH = 8\n"
+    )
+    path = tmp_path / "model.py"
+    path.write_text(
+        "from lazy import WIDTH\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.fc = nn.Linear(WIDTH, WIDTH)\n\n"
+        "    def forward(self, x):\n        return self.fc(x)\n"
+    )
+    report = worker.trace(path)
+    assert (report.status, report.problems) == ("complete", ())
