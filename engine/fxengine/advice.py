@@ -4,6 +4,7 @@ Both speak in the user's own expressions. The reasons and remedies are those fou
 never promise more than they can hold, for nothing is tried out here.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -44,6 +45,7 @@ class Case:
         inside: Whether what is asked is asked in code that the expression calls, and that is none of the user's.
         module: The name of the class of a module that is passed where a value is meant; the provenance has what made
             it, if the function that passes it on did.
+        absent: The input that is None by default, and that the code has asked for in order to come to the error.
         kept: What is called that is not this module but its class, as `self.norm`; else nothing.
     """
 
@@ -59,6 +61,7 @@ class Case:
     counted: bool = False
     inside: bool = False
     module: str = ""
+    absent: str = ""
     kept: str = ""
 
     @property
@@ -86,7 +89,9 @@ class Case:
         words = {"device": "devices", "is_cuda": "devices", "is_cpu": "devices"}
         words |= {"dtype": "dtypes", "is_complex": "dtypes", "is_floating_point": "dtypes"}
         for step in reversed(self.provenance):
-            for attribute in reversed(step.text.split(".")):
+            # Of a step that is more than an attribute, as several that are unpacked, nobody knows which part counts.
+            path = step.text.split(".") if re.fullmatch(r"[\w.\[\]()-]+", step.text) else []
+            for attribute in reversed(path):
                 if attribute in METADATA_ATTRIBUTES:
                     return words.get(attribute, "shapes")
         return "shapes"
@@ -135,6 +140,8 @@ def _dynamic_bool(case: Case) -> str:
             return f"`{case.expression}` decides whether the loop goes on, but {_reason(case)}"
         case "assert":
             return f"`{case.expression}` is asserted, but {_reason(case)}"
+        case "check":
+            return f"`{case.expression}` decides whether an assertion holds, but {_reason(case)}"
         case "call" | "membership":
             return f"`{case.expression}` needs the truth value of something symbolic, but {_reason(case)}"
         case "choice":
@@ -208,6 +215,9 @@ def _hides_parameters(error: BaseException) -> bool:
 def _for_other(case: Case) -> list[str]:
     if _hides_parameters(case.error):
         return ["trace a small module that calls this one with named inputs, and treat this one as a leaf module"]
+    if case.absent:
+        given = f"`{case.absent}` is None unless it is given, and while tracing it is a symbolic value"
+        return [f'{given}: leave it out with `concrete_args={{"{case.absent}": None}}`']
     return _for_checks_of_distributions(case)
 
 
@@ -234,7 +244,7 @@ def _fix_the_input(name: str) -> str:
 
 
 def _for_bool(case: Case) -> list[str]:
-    if case.purpose == "assert":
+    if case.purpose == "assert" and not case.flag:
         return [f"`torch._assert({case.expression}, message)` is recorded in the graph", *_keep_out(case)]
     if case.kind == "metadata":
         example = f"give example inputs: with known {case.metadata} the condition is decided"
@@ -276,7 +286,8 @@ def _for_length(case: Case) -> list[str]:
     if case.expression.startswith(_TENSORS):
         # torch asks each item for its own, in case it is a list, too.
         return ["`torch.stack([…])` makes one tensor of several that are in the graph", *_keep_out(case)]
-    value = operand(case.value) or "x"
+    inner = re.fullmatch(r"len\((\w+(?:\.\w+)*(?:\(\))?)\)", case.expression)
+    value = inner[1] if inner is not None else operand(case.value) or "x"
     measured = next((value.removesuffix(each) for each in (".shape", ".size()") if value.endswith(each)), "")
     size = f"{measured}.ndim" if measured else f"{value}.shape[0]"
     return [
@@ -329,7 +340,7 @@ def _for_number(case: Case) -> list[str]:
 def _for_item(case: Case) -> list[str]:
     changed, _, index = case.expression.partition("[")
     value = changed if changed.isidentifier() and index else "x"
-    if ":" in index and index.endswith("]"):
+    if (":" in index or "..." in index) and index.endswith("]"):
         parts = [each.strip() for each in index[:-1].split(",")]
         method = (
             "slice_scatter" if any(each not in {":", "..."} and ":" in each for each in parts) else "select_scatter"
@@ -378,6 +389,10 @@ def _for_argument(case: Case) -> list[str]:
         ]
     if case.module:
         return [f"call the `{case.module}`, and pass what it returns"]
+    number = re.search(r"<class 'numpy\.(u?int|float|bool)", text_of(case.error))
+    if number is not None:
+        kind = number[1].removeprefix("u")
+        return [f"make a number of Python's of it where it comes from, `{kind}(…)`", *_keep_out(case)]
     return ["pass its parts, or a tuple, dict or named tuple of them", *_keep_out(case)]
 
 

@@ -163,7 +163,7 @@ def operand_span(verdict: Verdict, moment: Moment) -> Span:
     if not around:
         return whole
     if verdict.rule is DynamicBool:
-        candidates = truth_operands(around)
+        candidates = truth_operands(around) or _asked_around(verdict, moment, around)
     elif verdict.rule is DynamicIteration:
         if moment.opname == "GET_ITER" and not isinstance(around[-1], _LOOPS):
             return whole  # From CPython 3.13 on this is the place of what the loop goes through.
@@ -183,6 +183,18 @@ def operand_span(verdict: Verdict, moment: Moment) -> Span:
         if isinstance(comparison, ast.Compare) and len(comparison.ops) > 1:
             return _asked_link(comparison, verdict, moment) or whole
     return (span_of(chosen) if chosen is not None else None) or whole
+
+
+def _asked_around(verdict: Verdict, moment: Moment, around: list[ast.AST]) -> list[ast.expr]:
+    """The operand that is asked, where an instruction has the place of another one.
+
+    CPython gives what several operands lead to the place of the one before it: of `a == 0 or b` the question for `b`
+    that of `a == 0`.
+    """
+    if not isinstance(around[-1], ast.expr) or _is_subject(around[-1], verdict, moment):
+        return []
+    outer = (truth_operands(around[:end]) for end in range(len(around) - 1, 0, -1))
+    return next(([each] for found in outer for each in found if _is_subject(each, verdict, moment)), [])
 
 
 def symbolic_operand(moment: Moment, graph: Graph) -> Proxy | Node | None:

@@ -187,6 +187,8 @@ def truth_operands(around: list[ast.AST]) -> list[ast.expr]:
 def purpose_of(around: list[ast.AST], operand: Span, opname: str) -> str:
     """What an operand is wanted for: `branch`, `loop`, `assert`, `choice`, `membership`, or `call` of something.
 
+    Of what is asserted, an operand that need not be true for that is a `check`.
+
     A branch that does nothing but raise is a `guard`, where the operand alone decides.
 
     Args:
@@ -203,7 +205,7 @@ def purpose_of(around: list[ast.AST], operand: Span, opname: str) -> str:
             case ast.While() if _is_in(operand, node.test):
                 return "loop"
             case ast.Assert():
-                return "assert"
+                return "assert" if _has_to_hold(node.test, operand) else "check"
             case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
                 outer = [n for n in around if isinstance(n, ast.If | ast.While | ast.Assert | ast.IfExp)]
                 if not any(_is_in(operand, n.test) for n in outer):
@@ -215,6 +217,16 @@ def purpose_of(around: list[ast.AST], operand: Span, opname: str) -> str:
             case _:
                 continue
     return "branch"
+
+
+def _has_to_hold(test: ast.expr, operand: Span) -> bool:
+    """Whether what is asserted cannot be true unless an operand of it is."""
+    outer = [each for each in ast.walk(test) if isinstance(each, ast.BoolOp | ast.UnaryOp) and _is_in(operand, each)]
+    return all(
+        isinstance(each.op, ast.And) if isinstance(each, ast.BoolOp) else not isinstance(each.op, ast.Not)
+        for each in outer
+        if span_of(each) != operand
+    )
 
 
 def iterated_operands(around: list[ast.AST], opname: str = "") -> list[ast.expr]:

@@ -4,29 +4,46 @@ A list that is empty, a size that does not go with another: what was made up for
 meant for, and then a `forward` raises that would not. What the code does wrong whatever it is given is no such case.
 """
 
+import ast
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from fxengine.errors import OF_THE_CODE, RaisedWhileTracing
+from fxengine.classification import moments_of
+from fxengine.errors import OF_THE_CODE, RaisedWhileTracing, text_of
+from fxengine.syntax import definition_of
 from fxworker.building import Built
-from fxworker.wire import Problem
+from fxworker.wire import Problem, Provenance
 
 _SURE: Final = (*OF_THE_CODE, AttributeError)
 """What is wrong with any arguments."""
 
+_NOBODYS: Final = frozenset[Provenance]({"inferred", "no arguments", "remembered"})
+"""Ways to build a model that nobody uses."""
+
+_UNPACKED: Final = re.compile(r"(?:too many|not enough) values to unpack")
+
 
 def doubted(
-    problem: Problem, error: BaseException | None, built: Built, guesses: Mapping[str, str] = MappingProxyType({})
+    problem: Problem,
+    error: BaseException | None,
+    built: Built,
+    guesses: Mapping[str, str] = MappingProxyType({}),
+    fed: str = "",
 ) -> Problem:
     """Return a problem that says how the model was built, where that may be what is wrong.
 
-    `guesses` says what was assumed of names of the file that the model depends on.
+    `guesses` says what was assumed of names of the file that the model depends on, and `fed` what inputs were guessed
+    that have told the trace what shapes are.
     """
     if problem.code != RaisedWhileTracing.code or isinstance(error, _SURE):
         return problem
     construct = built.construct
+    if isinstance(error, NotImplementedError) and _is_left_to_subclasses(error, built):
+        said = "say how it is built in a comment above the class if it is meant to run by itself"
+        return replace(problem, severity="information", explanation="this is left to subclasses", hint=said)
     if construct is not None and built.is_made_up:
         name = construct.expression.partition("(")[0]
         built_as = f"built as `{construct.expression}`, with arguments that were inferred; others may not raise"
@@ -35,6 +52,9 @@ def doubted(
         assumed = ", ".join(f"`{name} = {value}`" for name, value in guesses.items())
         built_as = f"built with {assumed}, a guess; other values may not raise"
         said = f"say what it is in a comment above its assignment: `# fx: {next(iter(guesses))} = …`"
+    elif fed and isinstance(error, ValueError) and _UNPACKED.search(text_of(error)):
+        built_as = f"fed with `{fed}`, which was inferred; others may not raise"
+        said = "say what it is fed in a comment above the class: `# fx: inputs …`"
     else:
         return problem
     return replace(
@@ -43,3 +63,16 @@ def doubted(
         explanation="\n".join(filter(None, (problem.explanation, built_as))),
         hint="\n".join(filter(None, (said, problem.hint))),
     )
+
+
+def _is_left_to_subclasses(error: BaseException, built: Built) -> bool:
+    """Whether a method that does nothing but raise has raised, of a model that nobody builds."""
+    construct, moments = built.construct, moments_of(error.__traceback__)
+    if construct is None or construct.source not in _NOBODYS or not moments:
+        return False
+    code = moments[-1].frame.f_code
+    definition = definition_of(code.co_filename, code.co_firstlineno, code.co_name)
+    if not isinstance(definition, ast.FunctionDef) or moments[-1].value_of("self") is not built.root:
+        return False
+    *before, last = definition.body
+    return isinstance(last, ast.Raise) and all(isinstance(each, ast.Expr) for each in before)

@@ -123,12 +123,14 @@ class Finder:
     Attributes:
         found: What a search found, complete or not.
         in_vain: Whether a search found nothing.
+        guess: The inputs that it has handed over and that nobody wrote down.
     """
 
     def __init__(self, sources: Sources, on_end: Callable[[], None]) -> None:
         """Prepare; `on_end` is called when the trace goes on."""
         self.found: InferredInputs | None = None
         self.in_vain = False
+        self.guess = ""
         self._sources = sources
         self._on_end = on_end
 
@@ -156,6 +158,7 @@ class Finder:
         try:
             with patience(_PATIENCE):
                 arguments = self._made(sources.hint) if sources.hint else None
+                self.guess = sources.hint if arguments is not None else ""
                 return arguments or (self._searched(graph) if sources.search else None)
         except OutOfPatience:
             self.in_vain = True
@@ -171,6 +174,7 @@ class Finder:
             fuller = infer_inputs(root, graph, budget_s=_SECONDS / 2, wanted=left_out)
             found = fuller if fuller.usable and left_out <= fuller.recipes.keys() else found
         self.found = found
+        self.guess = found.expression
         return (found.args, found.kwargs) if found.usable else None
 
     def _made(self, expression: str) -> Arguments | None:

@@ -358,7 +358,7 @@ class _Session:
             "complete" if diagnosis.complete else "partial",
             built.construct,
             facts=subject.facts,
-            problems=self._problems(target, built, diagnosis),
+            problems=self._problems(target, built, diagnosis, finder.guess),
             guards=self.reporter.guards(diagnosis.guards),
             cut=diagnosis.cut,
             reached_end=diagnosis.reached_end,
@@ -380,9 +380,10 @@ class _Session:
         clock = Clock()
         report = traced.report
         diagnosis = next(traced.silent)
-        graph, problems = diagnosis.graph, self._problems(traced.target, traced.built, diagnosis)
-        trace_ms = report.timings.trace + clock.lap()
         feeder = traced.feed(diagnosis)
+        guess = feeder.finder.guess
+        graph, problems = diagnosis.graph, self._problems(traced.target, traced.built, diagnosis, guess)
+        trace_ms = report.timings.trace + clock.lap()
         fed = self._fed(traced.target, traced.built, feeder, diagnosis)
         self._fit(traced, feeder, fed)
         captured = None
@@ -533,7 +534,7 @@ class _Session:
     def _hint(self, target: TraceTarget) -> Hint:
         return self.hints.get(target.qualname, Hint())
 
-    def _problems(self, target: TraceTarget, built: Built, diagnosis: Diagnosis) -> tuple[Problem, ...]:
+    def _problems(self, target: TraceTarget, built: Built, diagnosis: Diagnosis, fed: str) -> tuple[Problem, ...]:
         found: list[Problem] = []
         guesses = self.loaded.guesses(target.qualname)
         for each in (*diagnosis.problems, *diagnosis.silent):
@@ -543,7 +544,7 @@ class _Session:
             found.append(
                 self.reporter.not_built(target, unbuilt)
                 if unbuilt is not None
-                else doubted(self.reporter.tracing_problem(each, target), each.exception, built, guesses)
+                else doubted(self.reporter.tracing_problem(each, target), each.exception, built, guesses, fed)
             )
         # What is on a class may be made when it is asked for, as that of a `ScriptModule` is, and not for the class.
         forward = inspect.getattr_static(type(built.root), "forward", None)

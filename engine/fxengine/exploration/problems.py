@@ -10,7 +10,7 @@ from typing import Any, Final
 from torch import nn
 
 from fxengine.advice import Case, headline, hints, on_one_line
-from fxengine.classification import Moment, Verdict, classify, moments_of, operand_span
+from fxengine.classification import Moment, Verdict, classify, moments_of, node_of, operand_span
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import (
     DynamicBool,
@@ -27,6 +27,7 @@ from fxengine.errors import (
 )
 from fxengine.graph import Graph
 from fxengine.provenance import Kind, Step, is_size_of_data, kind_of, kind_of_length, way_to
+from fxengine.proxy import Proxy
 from fxengine.source import ModuleSite, SourceFrame, definition_place, frame_at, is_user_file
 from fxengine.syntax import Span, definition_of, nodes_around, purpose_of, returns_of, span_of
 from fxengine.tracer import Tracer
@@ -155,6 +156,8 @@ class Describer:
         if module is not None:
             steps = () if maker is None else (Step(None, maker, on_one_line(maker.text)),)
             case = replace(case, module=type(module).__name__, provenance=steps)
+        if verdict.rule is RaisedWhileTracing:
+            case = replace(case, absent=_asked_for(shown))
         called = self._kept_class(error, shown, maker)
         if called is not None:
             case = replace(case, kept=called.kept, module=called.cls.__name__, provenance=())
@@ -258,6 +261,23 @@ def _module_passed(trouble: Trouble) -> nn.Module | None:
     if refused is None or refused.rule is not UnsupportedArgument:
         return None
     return refused.subject if isinstance(refused.subject, nn.Module) else None
+
+
+def _asked_for(shown: Sequence[Moment]) -> str:
+    """The input that is None by default and that `if x is not None` has let the code come to an error for, else ""."""
+    for moment in reversed(shown):
+        for around in reversed(nodes_around(moment.path, moment.source.span)):
+            match around:
+                case ast.If(test=ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=None)])):
+                    place = moment.source.span
+                    side = around.body if isinstance(op, ast.IsNot) else around.orelse if isinstance(op, ast.Is) else []
+                    inside = any((span := span_of(each)) is not None and span.contains(place) for each in side)
+                    node = node_of(moment.value_of(name)) if isinstance(moment.value_of(name), Proxy) else None
+                    if inside and node is not None and node.op == "placeholder" and node.args[:1] == (None,):
+                        return str(node.target)
+                case _:
+                    pass
+    return ""
 
 
 def _calls_in(code: CodeType) -> Iterator[Span]:
