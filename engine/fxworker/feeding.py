@@ -10,6 +10,7 @@ from torch import nn
 from fxengine._lazy_graph_module import (
     _LazyGraphModule as LazyGraphModule,  # pyright: ignore[reportPrivateUsage] — torch.fx's name for it.
 )
+from fxengine.errors import text_of
 from fxengine.exploration import Diagnosis
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
@@ -253,6 +254,10 @@ class Feeder:
         found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.usable:
             return self._in_vain(module, found)
+        hidden = self._search(module, found).hidden() if found.failures else None
+        if hidden is not None:
+            unknown = Unknown(tuple(found.recipes), hidden.guess, text_of(hidden.failure.error), never=True)
+            return Fed(searched=True, unknown=unknown, failures=(hidden.failure,))
         left_out = self._left_out(module, found)
         if left_out:
             found = self._fuller(module, found, left_out)
@@ -260,19 +265,19 @@ class Feeder:
 
     def _in_vain(self, module: GraphModule, found: InferredInputs) -> Fed:
         """Return what a search that found nothing has found out."""
-        sources, unknown = self.sources, _unknown(found)
-        if not isinstance(sources.root, nn.Module):
-            return Fed(searched=True, unknown=unknown, in_vain=found)
-        search = Search(
-            sources.target, sources.root, sources.loaded, module, sources.construct, found, sources.arguments
-        )
-        hopeless = search.hopeless()
+        unknown = _unknown(found)
+        hopeless = self._search(module, found).hopeless()
         if hopeless is None:
             return Fed(searched=True, unknown=unknown, in_vain=found)
         failure = hopeless.failure
         told = replace(unknown, never=True, guess=hopeless.guess) if unknown is not None else None
         is_found = is_of_layout(failure.error)  # Other arguments would only hide it.
         return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
+
+    def _search(self, module: GraphModule, found: InferredInputs) -> Search:
+        """Return what a search came to, to be asked what would fit no inputs."""
+        sources = self.sources
+        return Search(sources.target, sources.root, sources.loaded, module, sources.construct, found, sources.arguments)
 
     def _told_before(self, module: GraphModule) -> Fed:
         """Return what an earlier search came to, with the node that fails with any inputs, if that found one."""

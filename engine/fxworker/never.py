@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 
 from fxengine.capturing.dimensions import misfit
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs
 from fxengine.inputs.faults import is_of_layout
 from fxengine.inputs.ranks import lacks_dimension, missing_dimension
+from fxengine.inputs.sizes import fails_at_any_size
 from fxengine.inputs.values import is_never_viewed
 from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
@@ -56,7 +59,7 @@ class Search:
     """
 
     target: TraceTarget
-    root: nn.Module
+    root: Any
     loaded: Loaded
     module: GraphModule
     construct: Construct | None
@@ -66,7 +69,7 @@ class Search:
     def hopeless(self) -> Hopeless | None:
         """Return the node that fails with any inputs, if that is what the trials met."""
         found = self.found
-        if len(found.failures) < _FEWEST_TRIALS:
+        if len(found.failures) < _FEWEST_TRIALS or not isinstance(self.root, nn.Module):
             return None
         failure = failure_with(self.module, found.args, found.kwargs, self.root)
         if failure is None:
@@ -78,7 +81,10 @@ class Search:
         elif missing_dimension(failure.error) is not None:
             is_so = self._lacks_dimension(failure)
         else:
-            return next(self._of_layers(failure), None)
+            of_layers = next(self._of_layers(failure), None)
+            if of_layers is not None:
+                return of_layers
+            is_so = self._is_of_any_size()
         return Hopeless(failure, found.expression) if is_so else None
 
     def _of_layers(self, failure: ShapeFailure) -> Iterator[Hopeless]:
@@ -97,6 +103,33 @@ class Search:
         if len(sizes) != 2 or not all(each.of_layer for each in sizes):
             return False
         return self.construct is None or differ_with_others(sizes, self.construct, self.target, self.loaded)
+
+    def _is_of_any_size(self) -> bool:
+        """Return whether no size of an input changes what does not fit, of a model that somebody says how to build."""
+        limit, found = time.process_time() + _SECONDS, self.found
+        if self.construct is not None or found.stopped is None or found.stopped.operation is None:
+            return False
+        return fails_at_any_size(self.root, found.recipes, found.positional, found.stopped, limit)
+
+    def hidden(self) -> Hopeless | None:
+        """Return the node at which two layers do not go together, if inputs fit only as they have fewer dimensions.
+
+        One that is as long as a layer takes may then stand in the place of what the other layer makes.
+        """
+        if not isinstance(self.root, nn.Module):
+            return None
+        fitting = _shapes((self.found.args, self.found.kwargs))
+        for trial in self.found.failures:
+            args, kwargs = self.made(trial.expression)
+            shapes = _shapes((args, kwargs))
+            if len(shapes) != len(fitting) or not any(map(_has_more, shapes, fitting)):
+                continue
+            failure = failure_with(self.module, args, kwargs, self.root)
+            wanted = misfit(failure.node, self.root)[1:] if failure is not None else ()
+            fits_so = any(each.size in shape for each in wanted for shape in fitting)
+            if failure is not None and fits_so and self._never_agree(failure):
+                return Hopeless(failure, trial.expression)
+        return None
 
     def _is_never_viewed(self) -> bool:
         """Return whether the model itself asks, on data, for a view of what cannot be viewed so."""
@@ -122,6 +155,15 @@ def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, A
     """Return the first node of a graph that fails with some inputs."""
     report, _ = shapes_and_costs(module, bind_placeholders(module, args, kwargs, root))
     return next(iter(report.failures), None)
+
+
+def _shapes(arguments: Any) -> list[torch.Size]:
+    return [each.shape for each in pytree.tree_leaves(arguments) if isinstance(each, torch.Tensor)]
+
+
+def _has_more(shape: torch.Size, other: torch.Size) -> bool:
+    """Whether a shape has more dimensions than another."""
+    return len(shape) > len(other)
 
 
 def _is_of_kinds(failure: ShapeFailure) -> bool:

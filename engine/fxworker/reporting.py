@@ -351,8 +351,12 @@ class Reporter:
         frames = origin.frames if origin is not None else ()
         here = next((frame.location for frame in reversed(frames) if frame.location.path == self.path), None)
         location = here or (frames[-1].location if frames else Location(self.path, Span(1, 0, 1, 0)))
-        given = ", ".join(_given(failure))
-        related = [Related(inputs.location, f"fed with `{inputs.expression}`")] if inputs.location is not None else []
+        # What is one node though it runs code of this file, as what could not be traced does, fails further in.
+        inside = self._innermost_here(user_frames(failure.error))
+        given = ", ".join(_given(failure)) if inside is None else ""
+        related = [] if inside is None else [Related(location, "called here")]
+        location = inside or location
+        related += [Related(inputs.location, f"fed with `{inputs.expression}`")] if inputs.location is not None else []
         sizes = misfit(failure.node, root)
         related += [
             Related(self.frame(each.frame).location, f"{each.size} is {each.meaning}") for each in sizes if each.frame

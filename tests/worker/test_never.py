@@ -182,3 +182,115 @@ def test_a_dimension_that_no_inputs_have_is_told(
 )
 def test_a_dimension_that_others_may_have_is_not(text: str, worker: Worker, model: Callable[..., Path]) -> None:
     assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
+
+
+PATCHES = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, side=32, width=64, heads=8):
+        super().__init__()
+        self.heads = heads
+        self.patch = nn.Conv2d(3, width, 8, 8)
+        self.place = nn.Parameter(torch.zeros(1, (side // 8) ** 2, width))
+        self.qk = nn.Linear(width, 2 * width)
+
+    def forward(self, picture):
+        x = self.patch(picture).flatten(2).transpose(1, 2) + self.place
+        b, n, c = x.shape
+        q, k = self.qk(x).reshape(b, n, 2, self.heads, c // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        return (q @ k).softmax(-1)
+"""
+
+JOINED = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.second = nn.Conv2d(8, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.last = nn.Conv2d(8, 4, 1)
+
+    def forward(self, picture):
+        x = self.norm(self.first(picture))
+        return self.last(torch.cat([x, self.second(x)], dim=1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [(PATCHES, "q @ k"), (JOINED, "self.last(torch.cat([x, self.second(x)], dim=1))")]
+)
+def test_what_no_size_of_an_input_changes_is_told(
+    text: str, place: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    path = model(text)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert (problem.code, problem.severity) == ("FX201", "warning")
+        assert marked(text, problem.location) == place
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PATCHES.replace(" + self.place", ""),
+        PATCHES.replace("side=32, width=64, heads=8", "side, width, heads"),
+        PATCHES.replace("q @ k", "q @ k.mT"),
+    ],
+    ids=["another size fits", "other arguments may", "it is right"],
+)
+def test_what_another_size_may_change_is_not(text: str, worker: Worker, model: Callable[..., Path]) -> None:
+    assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
+
+
+BOTH_WAYS = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(100, 32)
+        self.lstm = nn.LSTM(32, 64, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(64, 2)
+
+    def forward(self, tokens):
+        out, _ = self.lstm(self.embed(tokens))
+        return self.head(out[:, -1])
+"""
+
+
+def test_a_single_sequence_that_is_as_long_as_a_layer_is_wide_hides_nothing(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    path = model(BOTH_WAYS)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert (problem.code, marked(BOTH_WAYS, problem.location)) == ("FX201", "self.head(out[:, -1])")
+        assert "128 is the output of `self.lstm" in problem.explanation
+    assert not of(worker.trace(model(BOTH_WAYS.replace("Linear(64, 2)", "Linear(128, 2)"))), "Net").problems
+
+
+def test_what_fails_in_a_part_that_is_not_traced_through_is_told_in_there(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = f"""import torch
+{ATTENTION.replace("class Net", "class Part")}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part(32, 4)
+
+    def forward(self, tokens):
+        return self.part(tokens)
+""".replace(
+        "self.heads = heads", 'self.heads = heads\n        self.register_buffer("mask", torch.ones(64, 64).tril())'
+    ).replace("(q @ k).softmax", "(q @ k).masked_fill(self.mask[:t, :t] == 0, -1e9).softmax")
+    problems = of(worker.trace(model(text)), "Net").problems
+    assert [marked(text, each.location) for each in problems if each.code == "FX201"] == [
+        "y.transpose(1, 2).view(b, t, d)"
+    ]
