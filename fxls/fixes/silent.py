@@ -19,7 +19,8 @@ _SIGNS: Final[dict[type[ast.operator], str]] = {ast.Add: "+", ast.Sub: "-", ast.
 def mode(source: Source, problem: Problem) -> Iterator[Proposal]:
     """Yield the module that drops out as the function does that is told whether it is training."""
     read = source.expression(problem.location.span)
-    call = next((each for each in source.above(read) if isinstance(each, ast.Call)), None) if read is not None else None
+    calls = [each for each in (read, *source.above(read)) if isinstance(each, ast.Call)] if read is not None else []
+    call = next(iter(calls), None)
     function = source.function(call) if call is not None else None
     made = _constructor(source, function) if function is not None else None
     torch = source.torch()
@@ -30,7 +31,7 @@ def mode(source: Source, problem: Problem) -> Iterator[Proposal]:
             given = {each.arg: each.value for each in keywords}
             given |= dict(zip(("p", "training", "inplace"), rest, strict=False))
             probability = given.get("p")
-            if given.get("training") is not read or set(given) - {"p", "training"}:
+            if given.get("training", call) is not read or set(given) - {"p", "training"}:
                 return
             if probability is not None and not _is_of_module(probability, function):
                 return

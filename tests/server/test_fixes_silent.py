@@ -64,6 +64,19 @@ def mended(name: str, body: str, code: str) -> list[tuple[str, str]]:
             ["self.p = 0.5\n        self.dropout = torch.nn.Dropout(self.p)\n", "return self.dropout(x + 1)"],
         ),
         (
+            "FX301",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.p = 0.5
+
+                def forward(self, x):
+                    return F.dropout(x + 1)
+            """,
+            ["self.p = 0.5\n        self.dropout = torch.nn.Dropout()\n", "return self.dropout(x + 1)"],
+        ),
+        (
             "FX302",
             """
             class Net(nn.Module):

@@ -2,18 +2,22 @@
 
 Reading `training` is common and mostly harmless: a dropout of probability 0, or a path that the options have switched
 off, is the same in both modes. So what the source shows to make no difference is left out, and of the rest the model is
-walked through again with the opposite answer: only where that gives another graph is there a problem.
+walked through again with the opposite answer: only where that gives another graph is there a problem. A dropout that
+does not ask at all is one, too.
 """
 
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from types import CodeType
+from typing import Final
 
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import nn
 
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import BakedTraining
+from fxengine.node import Node
 from fxengine.silent.observers import Place, TrainingReads, place_of
 from fxengine.silent.reading import (
     UNKNOWN,
@@ -28,8 +32,14 @@ from fxengine.silent.reading import (
 )
 from fxengine.silent.repeating import DROPPING, PROBABILITIES, decisive, is_probability
 from fxengine.silent.scene import Scene, shown
-from fxengine.source import Origin
+from fxengine.source import Origin, SourceFrame
 from fxengine.syntax import Definition, Span
+
+_DROPPING_BY_DEFAULT: Final = frozenset({F.dropout, F.dropout1d, F.dropout2d, F.dropout3d})
+_MODE: Final = 3
+"""How many arguments by position such a function has up to the mode."""
+
+_AS_MODULE: Final = "make an `nn.Dropout` in `__init__` and call it: that follows `train()` and `eval()` in the graph"
 
 
 def find(scene: Scene) -> Iterator[TracingProblem]:
@@ -39,6 +49,39 @@ def find(scene: Scene) -> Iterator[TracingProblem]:
         value, record = next(iter(reads.values()))
         problem = _problem(scene, record.resolve(), asked[place], place[1], value=value)
         yield replace(problem, instances=tuple(reads))
+    yield from _never_asked(scene)
+
+
+def _never_asked(scene: Scene) -> Iterator[TracingProblem]:
+    """The user's own calls that drop out in whichever mode, since nothing tells them which it is.
+
+    Who means that says so: `F.dropout(x, 0.5, training=True)`.
+    """
+    paths = scene.observation.user_paths
+    if not isinstance(scene.observation.root, nn.Module):
+        return
+    for node in scene.ran.nodes["call_function"]:
+        origin = node.origin if node.target in _DROPPING_BY_DEFAULT else None
+        if origin is None or not origin.frames or (paths is not None and origin.frames[-1].path not in paths):
+            continue
+        if not _drops(node, origin.frames[-1]):
+            continue
+        text = shown(origin.frames[-1])
+        headline = f"`{text}` drops out in evaluation too, as nothing tells it whether the model is training"
+        hints = ("pass it: `training=self.training`", _AS_MODULE)
+        yield scene.problem(BakedTraining, origin, headline, hints)
+
+
+def _drops(node: Node, frame: SourceFrame) -> bool:
+    """Whether a call of a dropout says no mode in the source, and has a probability that is not 0."""
+    try:
+        call = ast.parse(frame.text.strip(), mode="eval").body
+    except SyntaxError:  # Its source is not to be had as it was.
+        return False
+    if not isinstance(call, ast.Call) or len(call.args) >= _MODE or any(isinstance(a, ast.Starred) for a in call.args):
+        return False
+    told = any(each.arg in {None, "training"} for each in call.keywords)
+    return not told and bool(node.kwargs.get("p", 1.0))
 
 
 def _asked(scene: Scene) -> Iterator[tuple[Place, CodeType]]:
@@ -156,9 +199,7 @@ def _call_around(around: tuple[ast.AST, ...]) -> ast.Call | None:
 def _hints(call: ast.Call | None, origin: Origin, mode: str) -> list[str]:
     hints = [f"trace once for each mode; this graph is for {mode}"]
     if call is not None and dotted(call.func).rpartition(".")[2] in DROPPING:
-        hints.insert(
-            0, "make an `nn.Dropout` in `__init__` and call it: that follows `train()` and `eval()` in the graph"
-        )
+        hints.insert(0, _AS_MODULE)
     if origin.module_type is not None:
         hints.append(f"treat `{origin.module_type.__name__}` as a leaf module: it then decides each time it runs")
     return hints
