@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
 
-from fxengine.inputs import infer_inputs
+from fxengine.inputs import infer_inputs, materialize
 from tests.support.feeding import fed
 
 
@@ -224,3 +224,21 @@ class Accuracy(nn.Module):
 
 def test_predictions_are_a_number_for_each_class():
     assert fed(Accuracy()).args[0].shape == (2, 10)
+
+
+class Table(nn.Module):
+    """Columns of numbers, the last of which are places in a table."""
+
+    def __init__(self):
+        super().__init__()
+        self.codes, self.numbers = nn.Embedding(1000, 4), nn.Linear(15, 4)
+
+    def forward(self, X):
+        return self.codes(X[:, -1].long()) + self.numbers(X[:, :-1])
+
+
+def test_codes_among_numbers_fit_whatever_is_drawn():
+    inferred = fed(Table())
+    for seed in range(20):
+        args, _ = materialize(inferred, seed=seed)
+        Table()(*args)

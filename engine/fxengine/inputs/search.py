@@ -63,6 +63,9 @@ _KEPT_ATTEMPTS = 5
 _SHORTEST_TRIAL = 0.5
 """Seconds that a trial may take beyond the time that is left."""
 
+_DRAWS = 4
+"""How often other numbers are drawn where it may be chance that they fit."""
+
 _LONGEST_RUN = 0.5
 """Seconds of a run on real data."""
 
@@ -283,8 +286,10 @@ class _Search:
         if not (asks or not tensors) or not isinstance(self.root, nn.Module):
             return None
         positional = self._positional(recipes)
+        has_numbers = any(part.dtype.is_floating_point for part in tensors)
         if is_small(self.root, recipes) and outcome.products <= _MOST_PRODUCTS:
-            draws = 1 if outcome.error is None else 2  # What reads values may take another way with others.
+            # What reads values may take another way with others; of numbers only some are places in a table.
+            draws = 2 if outcome.error is not None else _DRAWS if outcome.looks_up and has_numbers else 1
             end = time.process_time() + _LONGEST_RUN
             return run_for_values(self.root, recipes, positional, end, outcome, draws=draws)
         if outcome.error is None or not are_small(recipes):
