@@ -60,11 +60,13 @@ def _never_asked(scene: Scene) -> Iterator[TracingProblem]:
     paths = scene.observation.user_paths
     if not isinstance(scene.observation.root, nn.Module):
         return
+    asking = {(code.co_filename, code.co_qualname) for code in scene.ran.mentioning("training")}
     for node in scene.ran.nodes["call_function"]:
         origin = node.origin if node.target in _DROPPING_BY_DEFAULT else None
         if origin is None or not origin.frames or (paths is not None and origin.frames[-1].path not in paths):
             continue
-        if not _drops(node, origin.frames[-1]):
+        # What asks somewhere on the way may well do so in order to come here only while it is training.
+        if any((each.path, each.function) in asking for each in origin.frames) or not _drops(node, origin.frames[-1]):
             continue
         text = shown(origin.frames[-1])
         headline = f"`{text}` drops out in evaluation too, as nothing tells it whether the model is training"
