@@ -447,7 +447,6 @@ def test_atoms_are_told_by_numbers():
     assert fed(Molecule()).expression == "torch.randn(16, 3), torch.randint(0, 100, (16,))"
 
 
-def test_what_becomes_a_picture_is_small():
-    points = nn.Sequential(nn.ConvTranspose2d(100, 32, 4, 1, 0), nn.BatchNorm2d(32), nn.ConvTranspose2d(32, 3, 4, 2, 1))
-    codes = nn.Sequential(nn.ConvTranspose2d(16, 8, 2, stride=2), nn.ConvTranspose2d(8, 3, 2, stride=2))
-    assert [tuple(fed(each).args[0].shape[2:]) for each in (points, codes)] == [(1, 1), (8, 8)]
+def test_a_picture_begins_with_a_point():
+    model = nn.Sequential(nn.ConvTranspose2d(100, 32, 4, 1, 0), nn.BatchNorm2d(32), nn.ConvTranspose2d(32, 3, 4, 2, 1))
+    assert fed(model).args[0].shape == (2, 100, 1, 1)

@@ -42,7 +42,7 @@ class Decoder(nn.Module):
 
 
 def test_a_state_that_gets_its_dimension_of_layers_in_the_model_has_none():
-    inferred = fed(Decoder(), budget_s=1.0)
+    inferred = fed(Decoder(), budget_s=5.0)
     tokens, hidden, outputs = inferred.args
     assert tokens.dim() == 1
     assert hidden.shape == (tokens.shape[0], 16)

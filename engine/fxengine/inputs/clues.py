@@ -30,7 +30,7 @@ _IMAGE = 224
 _FRAMES = 8
 _WIDTH = 64
 _VOLUME = 64
-_SIGNAL, _SMALL = 1024, 8
+_SIGNAL = 1024
 _RANK_OF_SOUND, _STEREO = 3, 2
 _LONGEST_OWN = 1024
 _TELLING, _LONGEST = 3, 1 << 14
@@ -278,10 +278,11 @@ class Clues:
         return [video, TensorRecipe((BATCH, channels, _VOLUME, _VOLUME, _VOLUME))]
 
     def enlarged(self, layer: nn.ConvTranspose2d | nn.ConvTranspose3d) -> list[TensorRecipe]:
-        """Return a batch of what a transposed convolution makes pictures of: small ones, or mere points."""
-        begins = set(layer.stride) == {1} and set(layer.padding) == {0}
-        sides = (1 if begins else _SMALL,) * len(layer.stride)
-        return [TensorRecipe((BATCH, layer.in_channels or self.channels[0], *sides))]
+        """Return a batch of what a transposed convolution enlarges: pictures, or mere points where it begins one."""
+        channels = layer.in_channels or self.channels[0]
+        if set(layer.stride) == {1} and set(layer.padding) == {0}:
+            return [TensorRecipe((BATCH, channels, *(1 for _ in layer.stride)))]
+        return self.image(channels) if isinstance(layer, nn.ConvTranspose2d) else self.volume(channels)
 
     def signal(self, channels: int) -> list[TensorRecipe]:
         """Return a batch of sequences, channels first: long ones if they look like sound."""
