@@ -6,13 +6,14 @@ meant for, and then a `forward` raises that would not. What the code does wrong 
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from fxengine.classification import moments_of
-from fxengine.errors import OF_THE_CODE, RaisedWhileTracing, text_of
+from fxengine.diagnosis import TracingProblem
+from fxengine.errors import OF_THE_CODE, DynamicBool, RaisedWhileTracing, text_of
 from fxengine.syntax import definition_of
 from fxworker.building import Built
 from fxworker.wire import Problem, Provenance
@@ -24,6 +25,15 @@ _NOBODYS: Final = frozenset[Provenance]({"inferred", "no arguments", "remembered
 """Ways to build a model that nobody uses."""
 
 _UNPACKED: Final = re.compile(r"(?:too many|not enough) values to unpack")
+
+
+def is_answer(problem: TracingProblem, others: Iterable[TracingProblem]) -> bool:
+    """Whether a problem is only that an assertion does not hold whose condition another one asks about."""
+    site = problem.site
+    if site is None or not isinstance(problem.exception, AssertionError):
+        return False
+    asked = [each.site for each in others if each.rule is DynamicBool and each.site is not None]
+    return any(each.path == site.path and site.span.contains(each.span) for each in asked)
 
 
 def doubted(

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 from fxengine.diagnosis import TracingProblem
-from fxengine.errors import DynamicBool, Rule
+from fxengine.errors import Rule
 from fxengine.exploration.problems import Place
 
 
@@ -77,20 +77,12 @@ class Findings:
             if record.doubtful is None or record.doubtful not in self.completed:
                 # What follows from a slip says what the slip is, whatever rules it breaks one after the other.
                 found.setdefault((record.problem.site, record.problem.headline), _with_instances(record))
-        asked = [each for each in found.values() if each.rule is DynamicBool]
-        return tuple(each for each in found.values() if not any(_is_outcome(each, of) for of in asked))
+        return tuple(found.values())
 
     def swallowed(self) -> tuple[TracingProblem, ...]:
         """What would stop it, were it not for the user's own handlers."""
         found = {_identity(each) for each in self.problems()}
         return tuple(_with_instances(each) for key, each in self._swallowed.items() if key not in found)
-
-
-def _is_outcome(problem: TracingProblem, question: TracingProblem) -> bool:
-    """Whether a problem is that what another one asks in an assertion is false."""
-    if not isinstance(problem.exception, AssertionError) or problem.site is None or question.site is None:
-        return False
-    return problem.site.path == question.site.path and problem.site.span.contains(question.site.span)
 
 
 def _identity(problem: TracingProblem) -> Hashable:
