@@ -555,8 +555,8 @@ def _log_environment(document: Document, *, sandboxed: bool) -> None:
 
 
 def _has_fixes(report: TraceReport) -> bool:
-    """Whether fixes were found for the problems of a report before."""
-    return any(problem.fixes for target in report.targets for problem in target.problems)
+    """Whether fixes were tried out for the problems of a report before; what the worker itself offers was not."""
+    return any(fix.verified for target in report.targets for problem in target.problems for fix in problem.fixes)
 
 
 def _is_long(text: str) -> bool:

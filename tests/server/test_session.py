@@ -12,7 +12,9 @@ from fxls.lsp_ext import CommandArguments
 from fxls.session import Session, Terms
 from fxls.text.uris import to_path
 from fxworker.wire import (
+    Edit,
     EnvironmentReport,
+    Fix,
     Location,
     NodeInfo,
     Problem,
@@ -752,6 +754,29 @@ async def test_fixes_are_tried_out_when_the_person_pauses(mending):
     assert fixes(mending) == ["Write `torch.where(…)`, which computes both and picks"]
     assert "torch.where(x.sum() > 0, x, -x)" in mending.worker.requests[1].text
     assert len(mending.editor.published) == 1
+
+
+class Offering(Mending):
+    """A worker that offers something itself for another problem."""
+
+    async def trace(self, request, on_early=None):
+        report = await super().trace(request, on_early)
+        (target,) = report.targets
+        place = Location(request.path, Span(6, 4, 6, 7))
+        unfed = Problem(
+            "FX202", "information", "no", place, target="Net", fixes=(Fix("Say how", (Edit(place, "#"),), False),)
+        )
+        return replace(report, targets=(replace(target, problems=(*target.problems, unfed)),))
+
+
+async def test_what_the_worker_offers_itself_keeps_no_fixes_from_being_tried_out(mending):
+    mending.worker = mending.pool.worker = Offering()
+    await mending.open("net.py", BRANCHED)
+    assert fixes(mending) == ["Say how"]
+    async with asyncio.timeout(5):
+        while len(fixes(mending)) < 2:
+            await asyncio.sleep(0.01)
+    assert fixes(mending) == ["Write `torch.where(…)`, which computes both and picks", "Say how"]
 
 
 async def test_an_edit_of_code_ends_the_trials_and_one_of_comments_does_not(mending):
