@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fxengine.inputs.probe import Outcome, probe
-from fxengine.inputs.recipes import Recipe, TensorRecipe, leaves, with_part
+from fxengine.inputs.recipes import Recipe, tensors_in, with_part
 
 __all__ = ["Missing", "lacks_dimension", "missing_dimension"]
 
@@ -49,18 +49,13 @@ def lacks_dimension(root: Any, recipes: Mapping[str, Recipe], positional: int, o
         limit: The processor time of this process at which a trial is broken off.
     """
     missing = missing_dimension(outcome.error)
-    tensors = [
-        (name, place, part)
-        for name, recipe in recipes.items()
-        for (_, *place), part in leaves(recipe, (name,))
-        if isinstance(part, TensorRecipe)
-    ]
     if missing is None:
         return False
+    tensors = tensors_in(recipes)
     for name, place, part in tensors:
         for at in dict.fromkeys((min(1, len(part.shape)), len(part.shape))):
             longer = part.with_shape((*part.shape[:at], *(_SIZE,) * missing.lacking, *part.shape[at:]))
-            changed = {**recipes, name: with_part(recipes[name], tuple(place), longer)}
+            changed = {**recipes, name: with_part(recipes[name], place, longer)}
             found = probe(root, changed, positional, limit)
             if found.accepted or found.calls > outcome.calls or not _OF_RANKS.search(str(found.error)):
                 return False

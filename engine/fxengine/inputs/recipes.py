@@ -29,6 +29,7 @@ __all__ = [
     "call_expression",
     "leaves",
     "packed",
+    "tensors_in",
     "with_part",
 ]
 
@@ -225,6 +226,16 @@ Recipe: TypeAlias = TensorRecipe | Constant | Listing | Record | Structure | Ver
 
 Place: TypeAlias = tuple[str | int, ...]
 """Where a recipe stands in an assignment: the parameter, then the index, key or attribute in each container."""
+
+
+def tensors_in(recipes: Mapping[str, Recipe]) -> list[tuple[str, Place, TensorRecipe]]:
+    """Return the tensors among what is passed: the parameter of each, its place in that, and itself."""
+    return [
+        (name, tuple(place), part)
+        for name, recipe in recipes.items()
+        for (_, *place), part in leaves(recipe, (name,))
+        if isinstance(part, TensorRecipe)
+    ]
 
 
 def leaves(recipe: Recipe, place: Place) -> Iterator[tuple[Place, Recipe]]:

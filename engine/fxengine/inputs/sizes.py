@@ -6,7 +6,7 @@ from typing import Any
 
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.probe import Outcome, probe
-from fxengine.inputs.recipes import Recipe, TensorRecipe, leaves, with_part
+from fxengine.inputs.recipes import Recipe, tensors_in, with_part
 
 __all__ = ["fails_at_any_size"]
 
@@ -46,12 +46,7 @@ def fails_at_any_size(
 
 def _changed(recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Recipe]]:
     """Yield inputs with another size: one after the other, and those that are equal together."""
-    tensors = [
-        (name, tuple(place), part)
-        for name, recipe in recipes.items()
-        for (_, *place), part in leaves(recipe, (name,))
-        if isinstance(part, TensorRecipe)
-    ]
+    tensors = tensors_in(recipes)
     single = [
         (index, dim)
         for index, (_, _, part) in enumerate(tensors)
