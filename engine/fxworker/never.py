@@ -133,9 +133,8 @@ class Search:
 
     def _is_never_viewed(self) -> bool:
         """Return whether the model itself asks, on data, for a view of what cannot be viewed so."""
-        limit, found = time.process_time() + _SECONDS, self.found
-        stopped = found.stopped
-        return stopped is not None and is_never_viewed(self.root, found.recipes, found.positional, limit, stopped)
+        found, stopped = self.found, self.found.stopped
+        return stopped is not None and is_never_viewed(self.root, found.recipes, found.positional, stopped)
 
     def _lacks_dimension(self, failure: ShapeFailure) -> bool:
         """Return whether the code goes along a dimension that no inputs have, and says itself which one."""

@@ -1,5 +1,8 @@
 """Inputs whose values matter: what goes wrong on real data is mended as what goes wrong without."""
 
+import time
+from typing import ClassVar
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -174,6 +177,26 @@ def test_a_model_whose_sizes_disagree_behind_values_is_not_fed():
     inferred = infer_inputs(AtOdds(), budget_s=0.5)
     assert not inferred.complete
     assert any("cannot be multiplied" in each.error or "reduction dim" in each.error for each in inferred.failures)
+
+
+class HeldUpOnce(AtOdds):
+    """Takes its time at its first run on data, as one does that torch loads something for."""
+
+    held_up: ClassVar[list[bool]] = []
+
+    def forward(self, tokens: Tensor, scores: Tensor):
+        if float(scores.sum()) == 0.0 or self.held_up:  # Behind a look at values: only a run on data comes here.
+            return super().forward(tokens, scores)
+        self.held_up.append(True)
+        end = time.process_time() + 0.6
+        while time.process_time() < end:
+            scores = scores + 0
+        return super().forward(tokens, scores)
+
+
+def test_a_run_on_values_that_was_held_up_is_repeated():
+    assert not infer_inputs(HeldUpOnce(), budget_s=2.0).complete
+    assert HeldUpOnce.held_up
 
 
 class LooksFirst(nn.Module):

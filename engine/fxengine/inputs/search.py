@@ -66,9 +66,6 @@ _SHORTEST_TRIAL = 0.5
 _DRAWS = 4
 """How often other numbers are drawn where it may be chance that they fit."""
 
-_LONGEST_RUN = 0.5
-"""Seconds of a run on real data."""
-
 _MOST_PRODUCTS = 1 << 35
 """Products of numbers that are a run on real data that nobody waits for."""
 
@@ -290,8 +287,7 @@ class _Search:
         if is_small(self.root, recipes) and outcome.products <= _MOST_PRODUCTS:
             # What reads values may take another way with others; of numbers only some are places in a table.
             draws = 2 if outcome.error is not None else _DRAWS if outcome.looks_up and has_numbers else 1
-            end = time.process_time() + _LONGEST_RUN
-            return run_for_values(self.root, recipes, positional, end, outcome, draws=draws)
+            return run_for_values(self.root, recipes, positional, outcome, draws=draws)
         if outcome.error is None or not are_small(recipes):
             return None
         found = probe(self.root, recipes, positional, limit, real=True)
@@ -303,10 +299,9 @@ class _Search:
     def _larger(self, recipes: dict[str, Recipe]) -> tuple[dict[str, Recipe], Outcome] | None:
         """Return inputs that fit but for a view of what cannot be viewed so, where others fit by sizes of one alone."""
         for outcome, tried in self.attempts:
-            if is_of_layout(outcome.error) and _is_larger(tried, recipes):
-                end = time.process_time() + _LONGEST_RUN
-                if is_never_viewed(self.root, tried, self._positional(tried), end, outcome):
-                    return tried, outcome
+            is_of_shape = is_of_layout(outcome.error) and _is_larger(tried, recipes)
+            if is_of_shape and is_never_viewed(self.root, tried, self._positional(tried), outcome):
+                return tried, outcome
         return None
 
     def _tuned(self, recipes: dict[str, Recipe], outcome: Outcome) -> tuple[dict[str, Recipe], Outcome]:

@@ -1,8 +1,9 @@
 """Trial runs of small models on real data: whether the values of inputs fit, which shapes do not tell."""
 
 import itertools
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,6 +22,13 @@ __all__ = ["are_small", "is_never_viewed", "is_small", "run_for_values"]
 _FEW_NUMBERS = 1 << 23
 """The most parameters, and elements of inputs, of a model that is run on real data to see whether values fit."""
 
+_LONGEST_RUN = 0.5
+_RUNS = 2
+"""Seconds of processor time after which runs on real data are broken off; how often they are before nothing is known.
+
+The time of the first may go by with what is no matter of the model: torch loads what it needs for the first call of a
+kind, a collection of garbage goes through all that the process holds.
+"""
 
 _CPU = torch.device("cpu")
 
@@ -38,6 +46,14 @@ def are_small(recipes: Mapping[str, Recipe], most: int = _FEW_NUMBERS) -> bool:
     """Whether inputs have so few elements that making them costs little."""
     parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
     return sum(part.elements for part in parts if isinstance(part, TensorRecipe)) <= most
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What a run raised, and on which inputs."""
+
+    error: Exception
+    values: Mapping[str, Any]
 
 
 class _Following(TorchFunctionMode):
@@ -67,7 +83,7 @@ class _Following(TorchFunctionMode):
 
 
 def run_for_values(
-    root: nn.Module, recipes: Mapping[str, Recipe], positional: int, limit: float, outcome: Outcome, *, draws: int = 1
+    root: nn.Module, recipes: Mapping[str, Recipe], positional: int, outcome: Outcome, *, draws: int = 1
 ) -> Outcome | None:
     """Run a model on real data, its weights drawn at random where it has none, and return how that failed.
 
@@ -77,7 +93,6 @@ def run_for_values(
         root: The model.
         recipes: What to pass, by parameter name, in the order of the signature.
         positional: How many of them to pass by position.
-        limit: The processor time of this process at which the run is broken off.
         outcome: How the run without data ended.
         draws: How many times other numbers are drawn for the inputs.
     """
@@ -87,29 +102,42 @@ def run_for_values(
         for name, tensor in itertools.chain(root.named_parameters(), root.named_buffers())
         if tensor.is_meta
     }
+
+    def run(values: Mapping[str, Any]) -> None:
+        args, kwargs = call_arguments(values, positional)
+        torch.func.functional_call(root, state, args, kwargs)
+
     with preserved_state(root) as parts, torch.random.fork_rng(devices=[]):
         for part in parts:
             part.training = False
-        for _ in range(draws):
-            values = {name: recipe.make(_CPU, generator) for name, recipe in recipes.items()}
-
-            def run(values: dict[str, Any] = values) -> None:
-                args, kwargs = call_arguments(values, positional)
-                torch.func.functional_call(root, state, args, kwargs)
-
+        for _ in range(_RUNS):
+            drawn = ({name: each.make(_CPU, generator) for name, each in recipes.items()} for _ in range(draws))
             try:
-                with torch.no_grad(), UntilDeadline(limit):
-                    run()
+                failure = _first_failure(run, drawn)
             except OutOfTime:
+                continue
+            if failure is None or needs_data(failure.error) or "meta" in str(failure.error):
                 return None
-            except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
-                return (
-                    None if needs_data(error) or "meta" in str(error) else _followed(root, values, run, error, outcome)
-                )
+            return _followed(root, failure, run, outcome)
     return None
 
 
-def is_never_viewed(root: Any, recipes: Mapping[str, Recipe], positional: int, limit: float, outcome: Outcome) -> bool:
+def _first_failure(run: Callable[[Mapping[str, Any]], None], inputs: Iterable[Mapping[str, Any]]) -> _Failure | None:
+    """Return how the first run fails that does, None if each of them ends well.
+
+    Raises:
+        OutOfTime: They take too long.
+    """
+    with torch.no_grad(), UntilDeadline(time.process_time() + _LONGEST_RUN):
+        for values in inputs:
+            try:
+                run(values)
+            except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
+                return _Failure(error, values)
+    return None
+
+
+def is_never_viewed(root: Any, recipes: Mapping[str, Recipe], positional: int, outcome: Outcome) -> bool:
     """Whether a run that ended with a view of what cannot be viewed so ends there on real data, too.
 
     Without data some functions return what lies otherwise in memory. Of large models nothing is known.
@@ -118,26 +146,26 @@ def is_never_viewed(root: Any, recipes: Mapping[str, Recipe], positional: int, l
         root: The model.
         recipes: What was passed.
         positional: How many of them by position.
-        limit: The processor time of this process at which the run is broken off.
         outcome: How the run without data ended.
     """
     if not is_of_layout(outcome.error) or not isinstance(root, nn.Module) or not is_small(root, recipes):
         return False
-    found = run_for_values(root, recipes, positional, limit, outcome)
+    found = run_for_values(root, recipes, positional, outcome)
     return found is not None and is_of_layout(found.error)
 
 
 def _followed(
-    root: nn.Module, values: Mapping[str, Any], run: Callable[[], None], error: Exception, outcome: Outcome
+    root: nn.Module, failure: _Failure, run: Callable[[Mapping[str, Any]], None], outcome: Outcome
 ) -> Outcome:
     """Return how a run fails, after another one of which account is kept; what was known, if that does not fail."""
     accounts = Accounts()
     following = _Following(accounts)
-    for name, value in values.items():
+    error = failure.error
+    for name, value in failure.values.items():
         accounts.mark_input(value, (name,))
     try:
         with torch.no_grad(), following:
-            run()
+            run(failure.values)
     except Exception as again:  # noqa: BLE001 - as above.
         error = again
     return replace(
