@@ -1,7 +1,7 @@
 """What fits no inputs at all: the node of a graph that fails whatever a model is fed with.
 
 Two layers do not go together, something that is computed is no tensor, a tensor does not lie so that it can be viewed,
-or has fewer dimensions than the code goes along.
+has fewer dimensions than the code goes along, or is not flattened.
 """
 
 import re
@@ -19,11 +19,12 @@ from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs
 from fxengine.inputs.faults import is_of_layout
 from fxengine.inputs.ranks import lacks_dimension, missing_dimension
-from fxengine.inputs.sizes import fails_at_any_size
+from fxengine.inputs.sizes import fails_at_any_size, stays_in_proportion
 from fxengine.inputs.values import is_never_viewed
 from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.measuring import bind_placeholders
+from fxworker.flattening import fits_flattened
 from fxworker.loading import Loaded
 from fxworker.printing import detail
 from fxworker.scaling import differ_with_others
@@ -34,6 +35,9 @@ _SECONDS: Final = 0.5
 
 _FEWEST_TRIALS: Final = 2
 """Trials without which nothing is said of all inputs."""
+
+_PICTURES: Final = 4
+"""The fewest dimensions of a batch of pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,13 @@ class Search:
             of_layers = next(self._of_layers(failure), None)
             if of_layers is not None:
                 return of_layers
+            unflattened = self._unflattened(failure)
+            if unflattened is not None:
+                return unflattened
             is_so = self._is_of_any_size()
-        return Hopeless(failure, found.expression) if is_so else None
+        # Other trials have left their shapes at the nodes.
+        failure = failure_with(self.module, found.args, found.kwargs, self.root) if is_so else None
+        return None if failure is None else Hopeless(failure, found.expression)
 
     def _of_layers(self, failure: ShapeFailure) -> Iterator[Hopeless]:
         """Yield a node at which the sizes of two layers meet that do not go together, with the best trials first.
@@ -104,21 +113,35 @@ class Search:
             return False
         return self.construct is None or differ_with_others(sizes, self.construct, self.target, self.loaded)
 
+    def _unflattened(self, failure: ShapeFailure) -> Hopeless | None:
+        """Return a node at which pictures come in that are to be flattened, with those that fit then."""
+        found = fits_flattened(failure.node, self.root) if self.construct is None else None
+        if found is None or any(map(_is_odd, _shapes((found.args, found.kwargs)))):
+            return None
+        met = failure_with(self.module, found.args, found.kwargs, self.root)
+        return Hopeless(met, found.expression) if met is not None and met.node is failure.node else None
+
     def _is_of_any_size(self) -> bool:
         """Return whether no size of an input changes what does not fit, of a model that somebody says how to build."""
         limit, found = time.process_time() + _SECONDS, self.found
         if self.construct is not None or found.stopped is None or found.stopped.operation is None:
             return False
-        return fails_at_any_size(self.root, found.recipes, found.positional, found.stopped, limit)
+        if fails_at_any_size(self.root, found.recipes, found.positional, found.stopped, limit):
+            return True
+        return stays_in_proportion(self.root, found.recipes, found.positional, limit)
 
     def hidden(self) -> Hopeless | None:
         """Return the node at which two layers do not go together, if inputs fit only as they have fewer dimensions.
 
-        One that is as long as a layer takes may then stand in the place of what the other layer makes.
+        One that is as long as a layer takes may then stand in the place of what the other layer makes. So may the side
+        of a picture in the place of all its points, and in what is but a point no side is half of another.
         """
         if not isinstance(self.root, nn.Module):
             return None
         fitting = _shapes((self.found.args, self.found.kwargs))
+        of_pictures = self._of_pictures() if any(_is_odd(shape) for shape in fitting) else None
+        if of_pictures is not None:
+            return of_pictures
         for trial in self.found.failures:
             args, kwargs = self.made(trial.expression)
             shapes = _shapes((args, kwargs))
@@ -130,6 +153,19 @@ class Search:
             if failure is not None and fits_so and self._never_agree(failure):
                 return Hopeless(failure, trial.expression)
         return None
+
+    def _of_pictures(self) -> Hopeless | None:
+        """Return the node that fails with all pictures that are none of a single point or of one odd side."""
+        found = self.found
+        guess = found.failures[0].expression
+        args, kwargs = self.made(guess)
+        failure = failure_with(self.module, args, kwargs, self.root)
+        if failure is None or self.construct is not None:
+            return None
+        limit = time.process_time() + _SECONDS
+        if stays_in_proportion(self.root, found.recipes, found.positional, limit):
+            return Hopeless(failure, guess)
+        return self._unflattened(failure)
 
     def _is_never_viewed(self) -> bool:
         """Return whether the model itself asks, on data, for a view of what cannot be viewed so."""
@@ -158,6 +194,11 @@ def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, A
 
 def _shapes(arguments: Any) -> list[torch.Size]:
     return [each.shape for each in pytree.tree_leaves(arguments) if isinstance(each, torch.Tensor)]
+
+
+def _is_odd(shape: torch.Size) -> bool:
+    """Whether pictures have two sides that differ, or a single point."""
+    return len(shape) >= _PICTURES and (shape[-1] != shape[-2] or shape[-1] == 1)
 
 
 def _has_more(shape: torch.Size, other: torch.Size) -> bool:

@@ -48,6 +48,7 @@ def proposals(source: Source, problem: Problem) -> Iterator[Proposal]:
         yield from registered(source, node, problem)
     elif node is not None and problem.code == _UNFIT:
         yield from shapes.layout(source, node, problem)
+        yield from shapes.flattening(source, node, problem)
     elif node is not None and problem.code in _PROPOSERS:
         yield from _PROPOSERS[problem.code](source, node, problem)
         # Whatever stops a trace may be done in a function that is not looked into.

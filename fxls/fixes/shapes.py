@@ -1,4 +1,4 @@
-"""Shapes that do not fit for how a value lies in memory, in a form that copies it."""
+"""Shapes that do not fit: a value that lies otherwise in memory is copied, one that is to be in rows is flattened."""
 
 import ast
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from fxworker.wire import Edit, Location, Problem, Span
 _OF_LAYOUT: Final = "view size is not compatible"
 _VIEW: Final = "view"
 _COPYING: Final = ("reshape", "contiguous().view")
+_OF_ROWS: Final = "when flattened"
 
 
 def layout(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
@@ -21,5 +22,15 @@ def layout(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposa
             at = Span(whole.end_line, whole.end_column - len(_VIEW), whole.end_line, whole.end_column)
             for text in _COPYING:
                 yield Proposal(f"Write `.{text}(…)`, which copies", (Edit(Location(source.path, at), text),))
+        case _:
+            pass
+
+
+def flattening(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield the call of a layer with what it is given flattened, where it takes as many as there are then."""
+    match node:
+        case ast.Call(args=[value], keywords=[]) if _OF_ROWS in problem.explanation:
+            edit = Edit(Location(source.path, span_of(value)), f"{source.operand(value)}.flatten(1)")
+            yield Proposal("Flatten what comes in, all but the batch", (edit,))
         case _:
             pass

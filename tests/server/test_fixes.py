@@ -482,3 +482,10 @@ def test_a_view_of_what_cannot_be_viewed_so_copies():
     assert all("# all of it" in each for each in texts)
     assert not proposed(body, "FX201", original="RuntimeError: shape '[2, 3]' is invalid for input of size 8")
     assert is_worthwhile(report(TEXT, replace(BRANCH, code="FX201")))
+
+
+def test_what_comes_into_a_layer_of_rows_is_flattened():
+    explanation = "9216 is in_features of `self.fc`, which 64 × 12 × 12 would be when flattened (line 5)"
+    texts = [body_of(after) for _, after in proposed("return «self.fc(x + 1)»", "FX201", explanation=explanation)]
+    assert texts == ["return self.fc((x + 1).flatten(1))"]
+    assert not proposed("return «self.fc(x + 1)»", "FX201", explanation="9216 is in_features of `self.fc` (line 5)")

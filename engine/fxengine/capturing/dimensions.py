@@ -21,6 +21,9 @@ from fxengine.syntax import definition_of, span_of
 __all__ = ["Dimension", "misfit", "of_other_layers"]
 
 _MOST_STEPS: Final = 500
+_ROWS: Final = 2
+"""How many dimensions a batch of rows has."""
+
 _CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED: Final = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _NORMS_OF_CHANNELS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.InstanceNorm1d, nn.InstanceNorm2d)
@@ -121,7 +124,10 @@ def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, 
     dim = dim if dim >= 0 else len(shape) + dim
     if not 0 <= dim < len(shape) or shape[dim] == size:
         return ()
-    made = Dimension(size, f"{name} of `{_named(root, path)}`", _definition(root, path), True, path)
+    meaning = f"{name} of `{_named(root, path)}`"
+    if isinstance(module, nn.Linear) and len(shape) > _ROWS and math.prod(shape[1:]) == size:
+        meaning += f", which {' × '.join(map(str, shape[1:]))} would be when flattened"
+    made = Dimension(size, meaning, _definition(root, path), True, path)
     return _origin(value, dim, root), made
 
 

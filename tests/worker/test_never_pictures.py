@@ -1,0 +1,90 @@
+"""Pictures that fit no layer, or no other pictures, whatever their sides, though strips of them, or points, would."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.worker.harness import Worker, marked, of
+
+DIGITS = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv2d(1, 16, 5), nn.ReLU(), nn.MaxPool2d(2))
+        self.head = nn.Linear(16 * 12 * 12, 10)
+
+    def forward(self, x):
+        return self.head(self.conv(x))
+"""
+
+
+@pytest.mark.parametrize("text", [DIGITS, DIGITS.replace(", 5)", ", 5, padding=2)").replace("12", "8")])
+def test_pictures_that_are_not_flattened_are_told(text: str, worker: Worker, model: Callable[..., Path]) -> None:
+    path = model(text)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert (problem.code, problem.severity) == ("FX201", "warning")
+        assert marked(text, problem.location) == "self.head(self.conv(x))"
+        assert "would be when flattened" in problem.explanation
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DIGITS.replace("self.conv(x))", "self.conv(x).flatten(1))"),
+        DIGITS.replace("16 * 12 * 12", "256"),
+        DIGITS.replace("16 * 12 * 12", "16").replace("self.conv(x))", "self.conv(x).permute(0, 2, 3, 1))"),
+    ],
+    ids=["flattened", "along a side", "along the channels"],
+)
+def test_pictures_that_fit_a_layer_are_not(text: str, worker: Worker, model: Callable[..., Path]) -> None:
+    target = of(worker.trace(model(text)), "Net")
+    assert not target.problems
+    assert target.inputs is not None
+
+
+SHORTCUT = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Conv2d(8, 16, 3, stride=2, padding=1)
+        self.beside = nn.Conv2d(8, 16, 1)
+
+    def forward(self, x):
+        return self.down(x) + self.beside(x)
+"""
+
+
+@pytest.mark.parametrize(
+    "joined", ["self.down(x) + self.beside(x)", "torch.cat([self.down(x), self.beside(x)], dim=1)"]
+)
+def test_pictures_of_which_one_has_half_the_side_are_told(
+    joined: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = SHORTCUT.replace("self.down(x) + self.beside(x)", joined)
+    path = model(text)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert (problem.code, problem.severity) == ("FX201", "warning")
+        assert marked(text, problem.location) == joined
+        assert "f32[2, 16, 112, 112]" in problem.explanation
+        assert "112 is what `self.down" in problem.explanation
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SHORTCUT.replace("8, 16, 1)", "8, 16, 1, stride=2)"),
+        SHORTCUT.replace("self, x)", "self, x, small)").replace("beside(x)", "beside(small)"),
+        SHORTCUT.replace("self.beside(x)", "self.beside(x.mean((2, 3), keepdim=True))"),
+    ],
+    ids=["as long", "of its own", "a point"],
+)
+def test_pictures_that_fit_each_other_are_not(text: str, worker: Worker, model: Callable[..., Path]) -> None:
+    assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
