@@ -180,6 +180,8 @@ class Part(nn.Module):
             return super().__getattr__(name)
         if name == "shape":
             return self.__dict__["_shape"]
+        if name == "ndim":
+            return len(self.__dict__["_shape"])
         if name == "T":
             turned = self.again()
             turned.__dict__["_shape"] = self.__dict__["_shape"][::-1]

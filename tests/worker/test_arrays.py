@@ -40,6 +40,19 @@ def test_windows_and_filters_have_the_shapes_that_are_told(tmp_path):
     assert [tuple(each.shape) for each in net.buffers()] == [(48,), (201, 80), (201, 20)]
 
 
+def test_a_window_has_the_dimensions_that_it_is_padded_in(tmp_path):
+    net = built(
+        tmp_path,
+        [
+            "window = absent.get_window('hann', 40)",
+            "sides = [(0, 0)] * window.ndim",
+            "sides[-1] = (4, 4)",
+            "self.register_buffer('window', torch.from_numpy(np.pad(window, sides)))",
+        ],
+    )
+    assert net.window.shape == (48,)
+
+
 def test_matrices_are_computed_with_as_numpys(tmp_path):
     net = built(
         tmp_path,
