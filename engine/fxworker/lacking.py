@@ -279,7 +279,7 @@ def lacked_by(error: AttributeError) -> tuple[str, str]:
 def members_named(module: ModuleType, moments: Moments) -> Iterator[str]:
     """Yield the names of members of a module that the code has as text which asks for one by its name.
 
-    After those of the class that is constructed come the modules that it defines itself.
+    After those of the class that is constructed come the modules that it, or a file in its package, defines.
     """
     texts = [_text_of(each) for each in constructed(moments)]
     elsewhere = "".join(linecache.getlines(moments[0][1].f_code.co_filename)) if moments else ""
@@ -290,9 +290,10 @@ def members_named(module: ModuleType, moments: Moments) -> Iterator[str]:
 
 
 def _is_module_of(value: Any, name: str) -> bool:
-    """Whether a value is a class of modules that a module defines, and not torch's."""
-    is_module = isinstance(value, type) and issubclass(value, nn.Module)
-    return is_module and value.__module__ == name and not name.startswith("torch.")
+    """Whether a value is a class of modules that a module defines, or has from inside itself, and not torch's."""
+    if not (isinstance(value, type) and issubclass(value, nn.Module)) or name.startswith("torch."):
+        return False
+    return value.__module__ == name or value.__module__.startswith(f"{name}.")
 
 
 def files_named(name: str, moments: Moments, asking: Iterable[str]) -> Iterator[str]:

@@ -89,6 +89,23 @@ class Headed(nn.Module):
         self.head = getattr(heads, head)()
 
 
+trunks = types.ModuleType("trunks_of_a_project")
+
+
+class ShortTrunk(nn.Module):
+    pass
+
+
+ShortTrunk.__module__ = f"{trunks.__name__}.short"
+trunks.ShortTrunk, trunks.Linear = ShortTrunk, nn.Linear
+
+
+class Trunked(nn.Module):
+    def __init__(self, trunk: str):
+        super().__init__()
+        self.trunk = getattr(trunks, trunk)()
+
+
 class Sized(nn.Module):
     def __init__(self, factory):
         super().__init__()
@@ -171,11 +188,13 @@ class Cached(nn.Module):
         (Joined, "Joined(sizes=[64, 64])", 3),
         (Cached, "Cached(shape=(64, 64))", 6),
         (Headed, "Headed(head='NarrowHead')", 4),
+        (Trunked, "Trunked(trunk='ShortTrunk')", 4),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_what_makes_them_go_together_is_found(cls, expression, trials, monkeypatch):
-    monkeypatch.setitem(sys.modules, heads.__name__, heads)
+    for each in (heads, trunks):
+        monkeypatch.setitem(sys.modules, each.__name__, each)
     search = Search(cls.__name__, cls, globals(), partial(attempt, real=False))
     result = search.run()
     assert result is not None, (search.tried, search.error)
