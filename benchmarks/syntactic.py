@@ -32,8 +32,9 @@ from fxls.discovery import discover
 from fxls.discovery.roots import roots_of
 from fxls.syntactic import likely_problems
 from fxworker.loading import Document
+from fxworker.texts import digest
 from fxworker.tracing import trace, warm_up
-from fxworker.wire import Problem, TraceRequest, digest
+from fxworker.wire import Problem, TraceRequest
 from tests.support.corpus import CORPUS
 
 PLACES: Final = ("fixtures", "timm", "torchvision", "vit_pytorch", "transformers", "diffusers")

@@ -21,7 +21,9 @@ from typing import Any, Final
 from fxls.cache import cache_folder, program, states, write_whole
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.variables import visible
-from fxworker.wire import EnvironmentReport, Keep, TraceReport, TraceRequest, WireError, decode, digest, encode
+from fxworker.encoding import WireError, decode, encode
+from fxworker.texts import digest
+from fxworker.wire import EnvironmentReport, Keep, TraceReport, TraceRequest
 
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 64 << 20

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fxls
 import fxworker
-from fxworker.wire import digest
+from fxworker.texts import digest
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:

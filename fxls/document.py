@@ -18,6 +18,7 @@ from fxls.text.edits import Carry, Change, apply_changes
 from fxls.text.mapper import Mapper
 from fxls.text.uris import names_file, to_path
 from fxls.trivia import Layout
+from fxworker.texts import digest
 from fxworker.wire import (
     LATER,
     EnvironmentReport,
@@ -29,7 +30,6 @@ from fxworker.wire import (
     TargetReport,
     TraceReport,
     TraceRequest,
-    digest,
 )
 
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from fxls.cache import cache_folder, program, write_whole
 from fxls.discovery.index import ModelClass, ModelIndex, ordered
-from fxworker.wire import Construct, TraceReport, digest
+from fxworker.texts import digest
+from fxworker.wire import Construct, TraceReport
 
 _MOST_FILES: Final = 1000
 _MOST_CLASSES: Final = 200

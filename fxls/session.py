@@ -32,13 +32,8 @@ from fxls.workers.client import OnProgress, WorkerClient
 from fxls.workers.pool import WorkerPool
 from fxls.workers.python_env import PythonEnv
 from fxls.workspace import Workspace
-from fxworker.wire import (
-    ProfileReport,
-    TraceReport,
-    TraceRequest,
-    TraceTarget,
-    digest,
-)
+from fxworker.texts import digest
+from fxworker.wire import ProfileReport, TraceReport, TraceRequest, TraceTarget
 
 _log = logging.getLogger(__name__)
 

@@ -21,7 +21,8 @@ from fxengine.graph import Graph
 from fxworker.loading import Document, Loaded
 from fxworker.reparsing import first_line, last_line
 from fxworker.statements import Definition, Statement
-from fxworker.wire import LOCALS, TraceRequest, TraceTarget, digest
+from fxworker.texts import digest
+from fxworker.wire import LOCALS, TraceRequest, TraceTarget
 
 _UNSEEN: Final = frozenset(
     """__init_subclass__ __subclasses__ __set_name__ __class_getitem__ __globals__ __code__ __builtins__ __import__

@@ -28,11 +28,12 @@ from fxworker.children import (
     outlive_parent,
     own_pid,
 )
+from fxworker.encoding import decode, encode
 from fxworker.limits import GRACE, ask_where, bound, bring_down, watch
 from fxworker.loading import Document, Hint
 from fxworker.loop import Loop, Timer, drain
 from fxworker.postmortem import End
-from fxworker.wire import EarlyReport, Limits, TargetReport, TraceReport, TraceRequest, decode, encode
+from fxworker.wire import EarlyReport, Limits, TargetReport, TraceReport, TraceRequest
 
 _WARMING: Final = 5.0
 """Seconds that a child may take before it takes up a request."""

@@ -16,6 +16,7 @@ from fxworker import spans, tampering
 from fxworker.blackbox import keep
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, flush_output, own_pid
+from fxworker.encoding import decode, encode
 from fxworker.limits import GRACE, bound
 from fxworker.loading import Document, Hint, Loaded
 from fxworker.measuring import failed, measure
@@ -24,6 +25,7 @@ from fxworker.prepared import Prepared, prepare
 from fxworker.rehearsal import is_rehearsed
 from fxworker.rules import WorkerDied
 from fxworker.sampling import sample
+from fxworker.texts import digest
 from fxworker.tracing import trace, warm_up
 from fxworker.wire import (
     EarlyReport,
@@ -36,9 +38,6 @@ from fxworker.wire import (
     Span,
     TraceReport,
     TraceRequest,
-    decode,
-    digest,
-    encode,
 )
 
 _LATE_MILLISECONDS = 10.0

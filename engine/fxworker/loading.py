@@ -37,7 +37,8 @@ from fxworker.readings import files_read, files_written, note_below
 from fxworker.reparsing import Parsed, parsed
 from fxworker.slicing import Slice, imports_of, names_in, preparing, slice_of
 from fxworker.statements import Definition, Statement
-from fxworker.wire import Overlay, ProfileRequest, Setting, TraceRequest, TraceTarget, digest, program_of
+from fxworker.texts import digest, program_of
+from fxworker.wire import Overlay, ProfileRequest, Setting, TraceRequest, TraceTarget
 
 Source = TraceRequest | ProfileRequest
 

@@ -32,7 +32,8 @@ from fxworker.feeding import arguments_of
 from fxworker.loading import Document, Loaded, load
 from fxworker.offline import go_offline
 from fxworker.reporting import Reporter
-from fxworker.wire import Problem, ProfileReport, ProfileRequest, digest
+from fxworker.texts import digest
+from fxworker.wire import Problem, ProfileReport, ProfileRequest
 
 OnProgress: TypeAlias = Callable[[float, str], None]
 

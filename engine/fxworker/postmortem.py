@@ -10,6 +10,7 @@ from typing import Final
 
 from fxworker import spans
 from fxworker.blackbox import Entry, Record
+from fxworker.texts import digest
 from fxworker.wire import (
     Location,
     Problem,
@@ -21,7 +22,6 @@ from fxworker.wire import (
     TraceReport,
     TraceRequest,
     TraceTarget,
-    digest,
 )
 
 TIMED_OUT: Final = "FX104"

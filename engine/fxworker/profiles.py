@@ -13,10 +13,12 @@ from typing import Final
 from fxworker import postmortem, sandbox
 from fxworker.channel import Frame, Kind
 from fxworker.children import Child, adopt_orphans, end_stragglers, execute, fork, own
+from fxworker.encoding import WireError, decode, encode
 from fxworker.limits import GRACE
 from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
-from fxworker.wire import CancelRequest, Message, ProfileReport, ProfileRequest, WireError, decode, digest, encode
+from fxworker.texts import digest
+from fxworker.wire import CancelRequest, Message, ProfileReport, ProfileRequest
 
 _LOADING_SECONDS: Final = 120.0
 """Seconds that a measuring process may take to import torch."""

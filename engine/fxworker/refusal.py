@@ -7,18 +7,9 @@ import os
 
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends
-from fxworker.wire import (
-    EnvironmentReport,
-    Message,
-    ProfileReport,
-    ProfileRequest,
-    TraceReport,
-    TraceRequest,
-    WireError,
-    decode,
-    digest,
-    encode,
-)
+from fxworker.encoding import WireError, decode, encode
+from fxworker.texts import digest
+from fxworker.wire import EnvironmentReport, Message, ProfileReport, ProfileRequest, TraceReport, TraceRequest
 
 
 def refuse(requests: int, answers: int, report: EnvironmentReport) -> None:

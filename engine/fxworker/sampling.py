@@ -28,7 +28,8 @@ from fxworker.feeding import Arguments, arguments_of
 from fxworker.loading import Document, Loaded, load
 from fxworker.patience import OutOfPatience, patience
 from fxworker.reporting import Reporter
-from fxworker.wire import MET, Digest, Sample, TargetReport, TraceReport, TraceRequest, TraceTarget, digest
+from fxworker.texts import digest
+from fxworker.wire import MET, Digest, Sample, TargetReport, TraceReport, TraceRequest, TraceTarget
 
 _PATIENCE: Final = 3.0
 """Seconds after which no further variant of one model's inputs is run."""

@@ -17,22 +17,14 @@ from typing import Final
 from fxworker import documents, postmortem, sandbox
 from fxworker.channel import Frame, Kind, widen
 from fxworker.children import Child, adopt_orphans, end_stragglers, fork, own
+from fxworker.encoding import decode, encode
 from fxworker.limits import GRACE, ask_where, bring_down, own_memory, watch
 from fxworker.loading import import_key
 from fxworker.loop import LineReader, Loop, Outbox, Timer
 from fxworker.postmortem import End
 from fxworker.profiles import Profiles, read
 from fxworker.tracing import warm_up, warm_up_more
-from fxworker.wire import (
-    CancelRequest,
-    EnvironmentReport,
-    Keep,
-    ProfileRequest,
-    TraceReport,
-    TraceRequest,
-    decode,
-    encode,
-)
+from fxworker.wire import CancelRequest, EnvironmentReport, Keep, ProfileRequest, TraceReport, TraceRequest
 
 _PATIENCE: Final = 10.0
 """Seconds beyond twice its limit after which a document template must have answered a request."""

@@ -15,10 +15,11 @@ from fxworker.blackbox import BlackBox, keep
 from fxworker.channel import Frame, Kind
 from fxworker.children import Ends, die_with_parent, flush_output
 from fxworker.documents import IMPORTS
+from fxworker.encoding import decode, encode
 from fxworker.limits import bound
 from fxworker.loading import Document
 from fxworker.tracing import warm_up
-from fxworker.wire import EnvironmentReport, Message, ProfileRequest, Progress, TraceRequest, decode, encode
+from fxworker.wire import EnvironmentReport, Message, ProfileRequest, Progress, TraceRequest
 
 _CHUNK: Final = 1 << 16
 

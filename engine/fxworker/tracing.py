@@ -32,6 +32,7 @@ from fxworker.compiling import leave_compiler_alone
 from fxworker.containment import outermost_first, parts_of
 from fxworker.dependence import Dependence
 from fxworker.doubts import doubted, is_answer
+from fxworker.encoding import decode, encode
 from fxworker.executing import Failure
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.folding import merged
@@ -44,6 +45,7 @@ from fxworker.printing import described
 from fxworker.reporting import Reporter, user_frames
 from fxworker.subjects import Subject
 from fxworker.sums import Clock, overall, total
+from fxworker.texts import digest
 from fxworker.wholes import wholes_in
 from fxworker.wire import (
     Construct,
@@ -60,9 +62,6 @@ from fxworker.wire import (
     TraceRequest,
     TraceTarget,
     Whole,
-    decode,
-    digest,
-    encode,
 )
 
 OnTarget: TypeAlias = Callable[[int, bool], None]

@@ -22,6 +22,7 @@ from fxls.text.mapper import Mapper
 from fxls.text.uris import to_uri
 from fxls.workers.pool import WorkerPool
 from fxls.workers.python_env import PythonEnv, find_python
+from fxworker.texts import digest
 from fxworker.wire import (
     EnvironmentReport,
     Problem,
@@ -31,7 +32,6 @@ from fxworker.wire import (
     TraceReport,
     TraceRequest,
     TraceTarget,
-    digest,
 )
 
 

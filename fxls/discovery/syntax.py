@@ -9,7 +9,8 @@ from typing import Final, TypeAlias, TypeVar
 
 from fxls.discovery.index import Function, Parameter, ParameterKind
 from fxls.discovery.parsing import ensure_parses, parsed
-from fxworker.wire import Location, Problem, Span, program_of
+from fxworker.texts import program_of
+from fxworker.wire import Location, Problem, Span
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -17,6 +17,7 @@ from fxls.workers.client import OnEarly, OnProgress
 from fxls.workers.process import Listener, WorkerProcess
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.standby import StandbyWorker
+from fxworker.texts import digest
 from fxworker.wire import (
     CancelRequest,
     EarlyReport,
@@ -30,7 +31,6 @@ from fxworker.wire import (
     Span,
     TraceReport,
     TraceRequest,
-    digest,
 )
 
 _log = logging.getLogger(__name__)

@@ -22,8 +22,9 @@ from typing import Final, Protocol, cast
 import fxworker
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.variables import visible
+from fxworker.encoding import WireError, decode, encode
 from fxworker.home import CHOSEN
-from fxworker.wire import Message, Request, WireError, decode, encode
+from fxworker.wire import Message, Request
 
 _log = logging.getLogger(__name__)
 

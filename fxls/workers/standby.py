@@ -20,6 +20,7 @@ from fxls.workers.process import ONE, Listener, WorkerProcess
 from fxls.workers.python_env import PythonEnv
 from fxworker.blackbox import BlackBox, Record
 from fxworker.postmortem import End, file_report, profile_report, superseded, target_report, unfinished
+from fxworker.texts import digest
 from fxworker.wire import (
     EarlyReport,
     EnvironmentReport,
@@ -30,7 +31,6 @@ from fxworker.wire import (
     TargetReport,
     TraceReport,
     TraceRequest,
-    digest,
 )
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,6 @@
 The environment variable FXLS_FAKE_LOG names a file to which it appends what it is asked.
 """
 
-import importlib.util
 import json
 import os
 import re
@@ -20,11 +19,9 @@ import threading
 import time
 from pathlib import Path
 
-_WIRE = Path(__file__).parents[2] / "engine" / "fxworker" / "wire.py"
-_spec = importlib.util.spec_from_file_location("fxworker_wire", _WIRE)
-wire = importlib.util.module_from_spec(_spec)
-sys.modules["fxworker_wire"] = wire
-_spec.loader.exec_module(wire)
+sys.path.append(str(Path(__file__).parents[2] / "engine"))
+
+from fxworker import encoding, texts, wire
 
 _TOLD = re.compile(r"#\s*fake:\s*(\w+)\s*(.*)")
 _lock = threading.Lock()
@@ -39,7 +36,7 @@ def main() -> None:
     problem = "the interpreter has no torch" if "--no-torch" in sys.argv else ""
     send(wire.EnvironmentReport("3.11.0", sys.executable, "" if problem else "2.13.0", ("cpu",), problem))
     for line in sys.stdin.buffer:
-        request = wire.decode(line)
+        request = encoding.decode(line)
         match request:
             case wire.TraceRequest():
                 note(
@@ -99,7 +96,7 @@ def trace(request) -> None:
         wire.TraceReport(
             request.id,
             request.path,
-            wire.digest(request.text),
+            texts.digest(request.text),
             "complete",
             tuple(targets),
             tuple(problems),
@@ -135,7 +132,7 @@ def report(request, status):
     return wire.ProfileReport(
         request.id,
         request.path,
-        wire.digest(request.text),
+        texts.digest(request.text),
         request.target.qualname,
         request.device,
         status,
@@ -147,7 +144,7 @@ def report(request, status):
 
 def send(message) -> None:
     with _lock:
-        view = memoryview(wire.encode(message))
+        view = memoryview(encoding.encode(message))
         while view:
             view = view[os.write(1, view) :]
 

@@ -10,6 +10,7 @@ import pytest
 from fxls import archive
 from fxls.archive import Archive
 from fxls.workers.python_env import PythonEnv
+from fxworker.texts import digest
 from fxworker.wire import (
     Construct,
     EnvironmentReport,
@@ -20,7 +21,6 @@ from fxworker.wire import (
     TraceReport,
     TraceRequest,
     TraceTarget,
-    digest,
 )
 
 ENV = PythonEnv((sys.executable,), "configured")

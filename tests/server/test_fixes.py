@@ -13,7 +13,8 @@ from fxls.fixes.proposing import proposals
 from fxls.fixes.source import Source
 from fxls.fixes.verifying import changed, is_worthwhile, with_fixes
 from fxls.text.mapper import Mapper
-from fxworker.wire import Fix, Location, Problem, Related, Span, TargetReport, TraceReport, digest
+from fxworker.texts import digest
+from fxworker.wire import Fix, Location, Problem, Related, Span, TargetReport, TraceReport
 from tests.support.snapshots import PATH
 
 HEAD = """import math

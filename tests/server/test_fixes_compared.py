@@ -9,6 +9,7 @@ import pytest
 from fxls.discovery import discover
 from fxls.fixes.comparing import compared
 from fxls.fixes.verifying import with_fixes
+from fxworker.texts import digest
 from fxworker.wire import (
     MET,
     Construct,
@@ -21,7 +22,6 @@ from fxworker.wire import (
     Span,
     TargetReport,
     TraceReport,
-    digest,
 )
 from tests.support.snapshots import PATH
 

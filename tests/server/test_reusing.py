@@ -9,6 +9,7 @@ from fxls.document import Document
 from fxls.reusing import completed, known_of
 from fxls.settings import Settings
 from fxls.text.edits import Carry, difference
+from fxworker.texts import digest
 from fxworker.wire import (
     Construct,
     Edit,
@@ -27,7 +28,6 @@ from fxworker.wire import (
     TraceReport,
     TraceRequest,
     TraceTarget,
-    digest,
 )
 
 PATH = "/work/net.py"

@@ -11,6 +11,7 @@ from fxls.commands import CommandError, show_code
 from fxls.lsp_ext import CommandArguments
 from fxls.session import Session, Terms
 from fxls.text.uris import to_path
+from fxworker.texts import digest
 from fxworker.wire import (
     Edit,
     EnvironmentReport,
@@ -23,7 +24,6 @@ from fxworker.wire import (
     Span,
     TargetReport,
     TraceReport,
-    digest,
 )
 
 NET = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"

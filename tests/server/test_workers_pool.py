@@ -12,7 +12,8 @@ import pytest
 from fxls.workers import pool as pool_module
 from fxls.workers.pool import PooledWorker, WorkerPool
 from fxls.workers.python_env import PythonEnv
-from fxworker.wire import Limits, ProfileRequest, Span, TraceRequest, TraceTarget, digest
+from fxworker.texts import digest
+from fxworker.wire import Limits, ProfileRequest, Span, TraceRequest, TraceTarget
 
 FAKE = str(Path(__file__).with_name("fake_worker.py"))
 TARGET = TraceTarget("Net", "class", Span(1, 6, 1, 9))

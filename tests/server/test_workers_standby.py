@@ -14,7 +14,8 @@ from fxls.discovery import discover
 from fxls.workers.pool import WorkerPool, spawns
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.standby import StandbyWorker
-from fxworker.wire import Limits, TraceReport, TraceRequest, decode, encode
+from fxworker.encoding import decode, encode
+from fxworker.wire import Limits, TraceReport, TraceRequest
 from tests.server.client import Client
 from tests.soak import processes
 from tests.worker.harness import eventually

@@ -10,6 +10,7 @@ from fxls.snapshot import Snapshot
 from fxls.text.edits import Carry, apply_changes
 from fxls.text.mapper import Mapper
 from fxls.text.uris import to_uri
+from fxworker.texts import digest
 from fxworker.wire import (
     EnvironmentReport,
     Frame,
@@ -21,7 +22,6 @@ from fxworker.wire import (
     TargetReport,
     TensorInfo,
     TraceReport,
-    digest,
 )
 
 PATH = "/project/net.py"

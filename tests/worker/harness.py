@@ -11,6 +11,7 @@ from pathlib import Path
 
 import fxworker
 from fxls.discovery import discover
+from fxworker.encoding import decode, encode
 from fxworker.wire import (
     CancelRequest,
     EarlyReport,
@@ -26,8 +27,6 @@ from fxworker.wire import (
     TraceReport,
     TraceRequest,
     TraceTarget,
-    decode,
-    encode,
 )
 
 MAIN = Path(fxworker.__file__).parent / "__main__.py"

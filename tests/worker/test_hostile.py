@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from fxworker.wire import Limits, TraceReport, encode
+from fxworker.encoding import encode
+from fxworker.wire import Limits, TraceReport
 from tests.worker.harness import all_problems, below, eventually, is_alive, marked, of, only_problem
 
 SHORT = Limits(seconds=1.0)

@@ -4,7 +4,8 @@ import textwrap
 
 import pytest
 
-from fxworker.wire import Overlay, program_of
+from fxworker.texts import program_of
+from fxworker.wire import Overlay
 from tests.worker.harness import all_problems, of
 
 HEAD = "import torch\nfrom torch import nn\n"

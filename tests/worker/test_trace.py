@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fxworker.texts import digest
 from fxworker.wire import (
     LATER,
     Construct,
@@ -19,7 +20,6 @@ from fxworker.wire import (
     Span,
     TraceReport,
     TraceTarget,
-    digest,
 )
 from tests.worker.harness import Worker, all_problems, marked, of, only_problem
 

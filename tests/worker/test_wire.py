@@ -9,24 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxworker import wire
-from fxworker.wire import (
-    Frame,
-    Location,
-    NodeInfo,
-    Origin,
-    Problem,
-    Span,
-    TargetReport,
-    TraceReport,
-    TraceRequest,
-    WireError,
-    decode,
-    digest,
-    encode,
-)
+from fxworker import encoding
+from fxworker.encoding import WireError, decode, encode
+from fxworker.texts import digest
+from fxworker.wire import Frame, Location, NodeInfo, Origin, Problem, Span, TargetReport, TraceReport, TraceRequest
 
-MESSAGES = tuple(wire._MESSAGES[name].cls for name in sorted(wire._MESSAGES))
+MESSAGES = tuple(encoding._MESSAGES[name].cls for name in sorted(encoding._MESSAGES))
 
 
 def strategy(hint: Any) -> st.SearchStrategy[Any]:
