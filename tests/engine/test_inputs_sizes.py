@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fxengine.inputs import infer_inputs, search
+from fxengine.inputs.probe import Outcome
 from tests.support.feeding import fed
 
 
@@ -87,8 +88,8 @@ class Heavy(nn.Module):
 def test_what_would_take_too_long_is_not_run_on_data(monkeypatch: pytest.MonkeyPatch):
     run: list[int] = []
 
-    def run_for_values(*given: Any, **_named: Any) -> None:
-        run.append(given[4].products)
+    def run_for_values(_root: Any, _recipes: Any, _positional: int, outcome: Outcome, **_named: Any) -> None:
+        run.append(outcome.products)
 
     monkeypatch.setattr(search, "run_for_values", run_for_values)
     assert infer_inputs(Heavy(), budget_s=60.0).complete
