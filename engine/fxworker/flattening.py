@@ -5,13 +5,12 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from fxengine.inputs import InferredInputs, infer_inputs
+from fxengine.inputs.sizes import is_of_pictures
 from fxengine.node import Node
 
 __all__ = ["fits_flattened"]
 
 _SECONDS: Final = 0.5
-_RANK: Final = 4
-"""The fewest dimensions of what is a batch of pictures."""
 
 
 def fits_flattened(node: Node, root: nn.Module) -> InferredInputs | None:
@@ -33,8 +32,8 @@ def fits_flattened(node: Node, root: nn.Module) -> InferredInputs | None:
 
 
 def _is_picture(node: Node) -> bool:
-    return node.tensor is not None and len(node.tensor.shape) >= _RANK
+    return node.tensor is not None and is_of_pictures(node.tensor.shape)
 
 
 def _flattened(_layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(each.flatten(1) if isinstance(each, Tensor) and each.dim() >= _RANK else each for each in args)
+    return tuple(each.flatten(1) if isinstance(each, Tensor) and is_of_pictures(each.shape) else each for each in args)

@@ -19,7 +19,7 @@ from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs
 from fxengine.inputs.faults import is_of_layout
 from fxengine.inputs.ranks import lacks_dimension, missing_dimension
-from fxengine.inputs.sizes import fails_at_any_size, stays_in_proportion
+from fxengine.inputs.sizes import fails_at_any_size, is_of_pictures, stays_in_proportion
 from fxengine.inputs.values import is_never_viewed
 from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
@@ -35,9 +35,6 @@ _SECONDS: Final = 0.5
 
 _FEWEST_TRIALS: Final = 2
 """Trials without which nothing is said of all inputs."""
-
-_PICTURES: Final = 4
-"""The fewest dimensions of a batch of pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +153,13 @@ class Search:
 
     def _of_pictures(self) -> Hopeless | None:
         """Return the node that fails with all pictures that are none of a single point or of one odd side."""
+        if self.construct is not None:
+            return None
         found = self.found
         guess = found.failures[0].expression
         args, kwargs = self.made(guess)
         failure = failure_with(self.module, args, kwargs, self.root)
-        if failure is None or self.construct is not None:
+        if failure is None:
             return None
         limit = time.process_time() + _SECONDS
         if stays_in_proportion(self.root, found.recipes, found.positional, limit):
@@ -198,7 +197,7 @@ def _shapes(arguments: Any) -> list[torch.Size]:
 
 def _is_odd(shape: torch.Size) -> bool:
     """Whether pictures have two sides that differ, or a single point."""
-    return len(shape) >= _PICTURES and (shape[-1] != shape[-2] or shape[-1] == 1)
+    return is_of_pictures(shape) and (shape[-1] != shape[-2] or shape[-1] == 1)
 
 
 def _has_more(shape: torch.Size, other: torch.Size) -> bool:

@@ -24,7 +24,7 @@ from fxengine.graph import Graph
 from fxengine.inputs.absences import absent_names, missing_names
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.consumption import consumption
-from fxengine.inputs.faults import is_fault, is_of_layout
+from fxengine.inputs.faults import is_fault
 from fxengine.inputs.moves import Moves
 from fxengine.inputs.names import is_of_graph
 from fxengine.inputs.probe import Outcome, first_line, probe
@@ -299,8 +299,7 @@ class _Search:
     def _larger(self, recipes: dict[str, Recipe]) -> tuple[dict[str, Recipe], Outcome] | None:
         """Return inputs that fit but for a view of what cannot be viewed so, where others fit by sizes of one alone."""
         for outcome, tried in self.attempts:
-            is_of_shape = is_of_layout(outcome.error) and _is_larger(tried, recipes)
-            if is_of_shape and is_never_viewed(self.root, tried, self._positional(tried), outcome):
+            if _is_larger(tried, recipes) and is_never_viewed(self.root, tried, self._positional(tried), outcome):
                 return tried, outcome
         return None
 

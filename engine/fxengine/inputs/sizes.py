@@ -1,14 +1,14 @@
 """Whether what fails of a model has sizes that no input makes fit: it changes them not at all, or both alike."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.inputs.recipes import Recipe, tensors_in, with_part
 
-__all__ = ["fails_at_any_size", "stays_in_proportion"]
+__all__ = ["fails_at_any_size", "is_of_pictures", "stays_in_proportion"]
 
 _SIZES = re.compile(r"\d+\D+\d+|channel")
 """What a message says that is about sizes."""
@@ -60,6 +60,11 @@ def fails_at_any_size(
     return next(_changed(recipes), None) is not None
 
 
+def is_of_pictures(shape: Sequence[Any]) -> bool:
+    """Whether a shape may be that of a batch of pictures, or of cubes."""
+    return len(shape) >= _PICTURES
+
+
 def stays_in_proportion(root: Any, recipes: Mapping[str, Recipe], positional: int, limit: float) -> bool:
     """Return whether two sizes that do not fit follow from the only picture, one of them as a multiple of the other.
 
@@ -72,7 +77,7 @@ def stays_in_proportion(root: Any, recipes: Mapping[str, Recipe], positional: in
         limit: The processor time of this process at which a trial is broken off.
     """
     tensors = tensors_in(recipes)
-    if len(tensors) != 1 or len(tensors[0][2].shape) < _PICTURES:
+    if len(tensors) != 1 or not is_of_pictures(tensors[0][2].shape):
         return False
     name, place, part = tensors[0]
     places = set[str]()
