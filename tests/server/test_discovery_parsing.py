@@ -18,6 +18,7 @@ FRAGMENTS = (
     *("class A:", "class A: pass", "def f(): pass", "@dec", "@dec(", "async def g(): pass", "    x = 1", "x = 1"),
     *('"""', "(", ")", "[", "if a:", "else:", "try:", "except E:", "    pass", "\\", "x = \\", "# c", "", "\f"),
     *("é = 1", "class A: pass\r", "x = 1\r", "\rclass B: pass", "    '''", "return", "@", "match a:", "  case 1: pass"),
+    *("    def m(self): pass", "    @dec", "    async def n(self):", "        return 1", "if a: pass"),
 )
 
 
@@ -90,6 +91,16 @@ def test_a_class_of_hundreds_of_lines_is_not_parsed_at_each_edit(read: list[str]
     ensure_parses(f"import a\n\n{long}\n\nclass B:\n    pass\n", 1)
     assert read
     assert all(len(each) < 100 for each in read)
+
+
+def test_of_a_class_only_the_edited_methods_are_parsed(read: list[str]) -> None:
+    method = "    def m{}(self):\n        # first\n" + "        x = 1\n" * 20
+    text = "class A:\n" + "\n".join(method.format(number) for number in range(10))
+    ensure_parses(text)
+    assert all(each.count("def ") <= 2 for each in read)
+    read.clear()
+    ensure_parses(text.replace("def m4(self)", "def m4(self, y)"))
+    assert [each.count("def ") for each in read] == [1]
 
 
 def test_what_stands_below_a_decorator_over_several_lines_is_parsed_with_it(read: list[str]) -> None:
