@@ -1,8 +1,9 @@
 """Where the bytes come from and go to: standard input and output, or one connection on the loopback.
 
-Standard input is read by a thread of its own, so that nothing that the server waits for can stop it from hearing
-`exit`, and standard output is written by another, so that a client that does not read cannot stop it from thinking.
-What anything else prints to standard output goes to standard error.
+Nothing that is said has to wait for a thread, which takes as long as the rest of an answer where all processors are
+busy: standard input is read by the event loop, and what fits into standard output is written at once. There are threads
+for what cannot be done so: input that no loop can watch, and a client that does not read, which must not stop the
+server from thinking. What anything else prints to standard output goes to standard error.
 
 The server is made when the client has sent its first message, which may say what to begin while it is loaded.
 """
@@ -12,6 +13,7 @@ import contextlib
 import logging
 import os
 import queue
+import select
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -27,6 +29,9 @@ _SWITCH: Final = 0.0005
 """Seconds after which a thread that computes lets another one go on: a person waits for the event loop."""
 
 _PARENT_LOOK: Final = 2.0
+
+_LAST_WORDS: Final = 2.0
+"""Seconds in which a client has to read what was said last."""
 
 
 class Server(Protocol):
@@ -97,22 +102,68 @@ class _Entrance:
             server.lost()
 
 
+class Output:
+    """Writes to a descriptor in order, and never waits for its reader. Mutable; one thread says what is written."""
+
+    def __init__(self, sink: int) -> None:
+        self._sink = sink
+        self._room = _poll(sink)
+        self._waiting: queue.SimpleQueue[bytes | memoryview | None] = queue.SimpleQueue()
+        self._said = self._written = 0
+        self._broken = False
+        self._writer = threading.Thread(target=self._write_what_waits, name="fxls output", daemon=True)
+        self._writer.start()
+
+    def write(self, data: bytes) -> None:
+        """Write some bytes behind all that was said before."""
+        left = memoryview(data)
+        if self._said == self._written:
+            left = self._write_what_fits(left)
+        if left:
+            self._said += 1
+            self._waiting.put(left)
+
+    async def close(self, patience: float) -> None:
+        """Write what is left, unless that takes too long."""
+        self._waiting.put(None)
+        await asyncio.to_thread(self._writer.join, patience)
+
+    def _write_what_fits(self, data: memoryview) -> memoryview:
+        """Write as much as can be without waiting; return the rest."""
+        while data and self._room is not None and self._room.poll(0):
+            # As much as always fits where there is room at all.
+            data = self._write(data, select.PIPE_BUF)
+        return data
+
+    def _write_what_waits(self) -> None:
+        while (data := self._waiting.get()) is not None:
+            left = memoryview(data)
+            while left:
+                left = self._write(left, len(left))
+            self._written += 1
+
+    def _write(self, data: memoryview, most: int) -> memoryview:
+        """Write some of the bytes; return the rest."""
+        if not self._broken:
+            try:
+                return data[os.write(self._sink, data[:most]) :]
+            except OSError:
+                # The client is gone; the reader tells the server. What is still said is dropped.
+                self._broken = True
+        return data[:0]
+
+
 async def serve_stdio(create: Create) -> int:
     """Serve one client on standard input and output; return the exit code."""
     sys.setswitchinterval(_SWITCH)
     loop = asyncio.get_running_loop()
     source, sink = _private_descriptors()
-    outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    entrance = _Entrance()
-    writer = threading.Thread(target=_write_all, args=(sink, outgoing), name="fxls output", daemon=True)
-    reader = threading.Thread(target=_read_all, args=(source, loop, entrance), name="fxls input", daemon=True)
-    writer.start()
-    reader.start()
-    server = await create(outgoing.put, await entrance.first)
+    output, entrance = Output(sink), _Entrance()
+    _listen(source, loop, entrance)
+    server = await create(output.write, await entrance.first)
     entrance.open(server)
     code = await _until_exit(server)
-    outgoing.put(None)
-    await asyncio.to_thread(writer.join, 2.0)
+    await output.close(_LAST_WORDS)
     return code
 
 
@@ -196,6 +247,25 @@ def _private_descriptors() -> tuple[int, int]:
     return source, sink
 
 
+def _listen(source: int, loop: asyncio.AbstractEventLoop, entrance: _Entrance) -> None:
+    """Let an entrance take what comes from a descriptor."""
+
+    def readable() -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = os.read(source, _CHUNK)
+        if data:
+            entrance.receive(data)
+        else:
+            loop.remove_reader(source)
+            entrance.lost()
+
+    try:
+        loop.add_reader(source, readable)
+    except (NotImplementedError, OSError):  # Pipes on Windows, and files.
+        threading.Thread(target=_read_all, args=(source, loop, entrance), name="fxls input", daemon=True).start()
+
+
 def _read_all(source: int, loop: asyncio.AbstractEventLoop, entrance: _Entrance) -> None:
     with contextlib.suppress(OSError, RuntimeError):
         while data := os.read(source, _CHUNK):
@@ -204,13 +274,10 @@ def _read_all(source: int, loop: asyncio.AbstractEventLoop, entrance: _Entrance)
         loop.call_soon_threadsafe(entrance.lost)
 
 
-def _write_all(sink: int, outgoing: "queue.SimpleQueue[bytes | None]") -> None:
-    broken = False
-    while (data := outgoing.get()) is not None:
-        view = memoryview(data)
-        while view and not broken:
-            try:
-                view = view[os.write(sink, view) :]
-            except OSError:
-                # The client is gone; the reader tells the server. What is still said is dropped.
-                broken = True
+def _poll(sink: int) -> "select.poll | None":
+    """Return what tells whether a descriptor takes bytes, None where nothing does, as for pipes on Windows."""
+    if sys.platform == "win32":
+        return None
+    room = select.poll()
+    room.register(sink, select.POLLOUT)
+    return room
