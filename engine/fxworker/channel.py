@@ -31,6 +31,9 @@ class Kind(Enum):
     REQUEST = b"Q"
     """A line of the wire protocol, on its way to the process that serves it."""
 
+    TRIAL = b"X"
+    """The same of a text that nobody has written, such as one with a fix: no early answer is wanted."""
+
     CANCEL = b"C"
     """The number of a request that is to end at once."""
 

@@ -176,35 +176,47 @@ class DocumentTemplate:
         data, ended = drain(self._ends.down)
         frames = self._reader.feed(data)
         for frame in frames:
-            if frame.kind is Kind.REQUEST:
-                self._take(frame.payload)
+            if frame.kind in {Kind.REQUEST, Kind.TRIAL}:
+                self._take(frame.payload, trial=frame.kind is Kind.TRIAL)
             elif frame.kind is Kind.CANCEL and self._job is not None and self._job.request.id == int(frame.payload):
                 self._supersede()
         if ended:
             self._loop.stop()
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes, *, trial: bool) -> None:
+        self._supersede()
+        child, ahead = self._child(anew=trial)
+        child.send(Frame(Kind.REQUEST, line))
+        # It is looked at while the child begins: nothing that the child says is heard before.
         request = decode(line)
         assert isinstance(request, TraceRequest)
-        self._supersede()
         self._job = job = Job(request, line, request, time.monotonic())
-        self._start(job, request.limits.seconds)
-        # It is looked at while the child begins: nothing that the child says is heard before.
+        self._begin(job, child, request.limits.seconds, ahead=ahead)
         if request.sandbox != sandbox.is_asked() or not self._document.is_fresh(request):
             self._replace(job)
 
-    def _start(self, job: Job, seconds: float, *, anew: bool = False) -> None:
-        """Hand a job to the child that is prepared for it, or else, or if it is to begin `anew`, to one that is not."""
+    def _child(self, *, anew: bool) -> tuple[Child, bool]:
+        """Return a child for a job, and whether it has worked ahead, as one that is to begin `anew` has not."""
         prepared = self._prepared
-        if prepared is not None and prepared.ready and job.request.early and not anew:
-            child, self._prepared, job.ahead = prepared.child, None, True
-        else:
-            child, self._spare, job.ahead = self._spare or self._fork(), None, False
-        job.child, job.phase, job.guess, job.excess, job.late, job.begun = child, None, False, "", False, 0.0
+        if prepared is not None and prepared.ready and not anew:
+            self._prepared = None
+            return prepared.child, True
+        child, self._spare = self._spare or self._fork(), None
+        return child, False
+
+    def _start(self, job: Job, seconds: float, *, anew: bool = False) -> None:
+        """Hand a job to a child."""
+        child, ahead = self._child(anew=anew or not job.request.early)
+        child.send(Frame(Kind.REQUEST, job.line))
+        self._begin(job, child, seconds, ahead=ahead)
+
+    def _begin(self, job: Job, child: Child, seconds: float, *, ahead: bool) -> None:
+        """Take note that a child has begun a job."""
+        job.child, job.ahead = child, ahead
+        job.phase, job.guess, job.excess, job.late, job.begun = None, False, "", False, 0.0
         self._built = frozenset()
         # A child that was not forked ahead has to warm up first; its time runs from when it says so.
         job.timer = self._loop.after(_WARMING + seconds + GRACE, lambda: self._overdue(job))
-        child.send(Frame(Kind.REQUEST, job.line))
         self._loop.after(_REPLENISHED, lambda: self._replenish() if job.child is child else None)
         limits = job.request.limits
         watch(self._loop, os.getpid(), limits, lambda: job.child is child, lambda what: self._exceeded(job, what))

@@ -272,6 +272,13 @@ class Document:
             known=self._statements,
         )
 
+    def read_anew(self, request: Source) -> None:
+        """Read and compile a text as if it were new, and forget that."""
+        other = replace(self, _parsed=None, _statements={}, _codes=WeakKeyDictionary())
+        for statement, flags in with_flags(other.slice(request)):
+            other.code(statement, flags)
+        self.slice(request)  # Its tree is the one that is known.
+
     def code(self, statement: Statement, flags: int) -> types.CodeType:
         """Return a statement compiled, as it was before if it is the same.
 

@@ -1,9 +1,10 @@
 """A trace ahead of need, for nothing but that the next one is faster.
 
 In a process that was forked, whatever is touched first is copied, looked up or parsed first: a trace takes half as long
-again as the same one after it. So the models that were built ahead are traced once, and all is put back: the models,
-the random generators, the names of the file, what was printed and what was warned of. User code can keep more than
-that. What it keeps of a trace would be wrong in the next one, so a process with that in it is of no use.
+again as the same one after it. So the request is read once more, text and all, the models that were built ahead are
+traced once, and all is put back: the models, the random generators, the names of the file, what was printed and what
+was warned of. User code can keep more than that. What it keeps of a trace would be wrong in the next one, so a process
+with that in it is of no use.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from collections.abc import Generator
 
 from fxengine.proxy import SymbolicValue
 from fxworker.children import disarm_timers, flush_output
+from fxworker.encoding import decode, encode
 from fxworker.loading import Document
 from fxworker.prepared import Prepared
 from fxworker.tracing import rehearse
@@ -29,6 +31,9 @@ def is_rehearsed(request: TraceRequest, document: Document, prepared: Prepared) 
     namespace = prepared.loaded.namespace
     before = dict(namespace)
     with _unheard():
+        again = decode(encode(request))
+        assert isinstance(again, TraceRequest)
+        document.read_anew(again)
         rehearse(request, document, prepared)
     namespace.clear()
     namespace.update(before)

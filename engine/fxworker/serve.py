@@ -194,7 +194,7 @@ class Template:
     def _hand(self, document: _Document, asked: _Asked) -> None:
         request = asked.request
         document.asked[request.id] = asked
-        document.child.send(Frame(Kind.REQUEST, asked.line))
+        document.child.send(Frame(Kind.REQUEST if request.early else Kind.TRIAL, asked.line))
         limit = 2 * request.limits.seconds + _PATIENCE
         document.timers[request.id] = self._loop.after(limit, lambda: self._overdue(document, limit))
 

@@ -272,6 +272,13 @@ def test_a_rehearsal_is_not_heard_and_what_it_changed_is_put_back(place, capfd):
     assert same_but_for_time(report) == same_but_for_time(afresh)
 
 
+def test_what_a_rehearsal_reads_anew_is_forgotten(place):
+    document, prepared = ready(place)
+    edited = request(place, NET.replace("x = block(x)", "x = block(x) + 1"))
+    before, after = prepared.loaded.slice.statements, document.slice(edited).statements
+    assert [one.binds for one, other in zip(before, after, strict=True) if one is not other] == [{"Net"}]
+
+
 @pytest.mark.parametrize("keeps", ["KEPT.append(x)", "type(self).last = x", "torch.last = x"])
 def test_a_model_that_keeps_something_of_a_trace_is_not_rehearsed(place, monkeypatch, keeps):
     monkeypatch.setattr("torch.last", None, raising=False)
