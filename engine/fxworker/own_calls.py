@@ -1,17 +1,20 @@
 """Calls that a file makes of its own classes, and that their constructors refuse: they fail as the file stands.
 
 Where there is such a call no other arguments are looked for. It has to be one that nothing but its own text decides:
-with literals alone, and where nobody waits for it to fail.
+with literals alone, none of which may be another one at another call of the function around it, and where nobody waits
+for it to fail.
 """
 
 import ast
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from fxengine.classification import moments_of
 from fxengine.syntax import Span, nodes_around
 from fxworker.loading import Loaded
 from fxworker.meta import speaks_of_meta
 from fxworker.wire import Construct
+
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 _OF_ARGUMENTS: Final = (
     ArithmeticError,
@@ -42,9 +45,30 @@ def _is_made_here(construct: Construct) -> bool:
         return False
     span = construct.location.span
     around = nodes_around(construct.location.path, Span(span.line, span.column, span.end_line, span.end_column))
-    return any(isinstance(each, ast.Call) for each in around) and not any(
-        isinstance(each, ast.With | ast.Try | ast.Constant) for each in around
-    )
+    call = next((each for each in reversed(around) if isinstance(each, ast.Call)), None)
+    if call is None or any(isinstance(each, ast.With | ast.Try | ast.Constant) for each in around):
+        return False
+    functions = [each for each in around if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return not any(_names_behind(call, each) & _parameters_of(each) for each in functions)
+
+
+def _names_behind(call: ast.Call, function: _Function) -> set[str]:
+    """Return the names that a call in a function mentions, and those that it assigns them from."""
+    assignments = [each for each in ast.walk(function) if isinstance(each, ast.Assign)]
+    found, todo = set[str](), _names_in(call)
+    while todo:
+        found |= todo
+        values = [each.value for each in assignments if any(_names_in(target) & todo for target in each.targets)]
+        todo = set[str]().union(*map(_names_in, values)) - found
+    return found
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _parameters_of(function: _Function) -> set[str]:
+    return {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
 
 
 def _has_literals_alone(construct: Construct) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.worker.harness import Worker, marked, of
 
 Write = Callable[..., Path]
@@ -170,6 +172,21 @@ def test_a_call_that_is_to_fail_or_that_others_decide_is_none(worker: Worker, mo
     )
     for text in (awaited, told.partition("\n\nif __name__")[0] + "\n"):
         assert not of(worker.trace(model(text)), "Net").problems
+
+
+@pytest.mark.parametrize(
+    ("function", "refused"),
+    [
+        ("def main():\n    width = 64\n    return Net(width)\n", True),
+        ("def make(width=64):\n    return Net(width)\n", False),
+        ("def make(count=64):\n    width = count\n    return Net(width)\n", False),
+    ],
+)
+def test_what_a_parameter_decides_is_not_what_the_file_says(
+    worker: Worker, model: Write, function: str, refused: bool
+) -> None:
+    text = HEADS.partition("\n\nif __name__")[0] + f"\n\n{function}"
+    assert bool(of(worker.trace(model(text)), "Net").problems) is refused
 
 
 PLAIN = """import torch
