@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from fxls.fixes import expressions, shapes, silent
+from fxls.fixes import expressions, misfits, shapes, silent
 from fxls.fixes.leaves import extraction
 from fxls.fixes.registering import registered
 from fxls.fixes.source import Proposal, Source
@@ -29,11 +29,18 @@ _SILENT: Final[Mapping[str, _Proposer]] = {
     "FX307": silent.change,
     "FX309": silent.swallowed,
 }
+_OF_SHAPES: Final[tuple[_Proposer, ...]] = (
+    shapes.layout,
+    shapes.flattening,
+    misfits.moving,
+    misfits.transposing,
+    misfits.resizing,
+)
 UNREGISTERED: Final = "FX007"
 """The code of modules and parameters that the model does not see."""
-_UNFIT: Final = "FX201"
+UNFIT: Final = "FX201"
 """The code of shapes that do not fit."""
-CODES: Final = frozenset({*_PROPOSERS, *_SILENT, UNREGISTERED, _UNFIT})
+CODES: Final = frozenset({*_PROPOSERS, *_SILENT, UNREGISTERED, UNFIT})
 """The codes that something is proposed for."""
 
 
@@ -46,9 +53,9 @@ def proposals(source: Source, problem: Problem) -> Iterator[Proposal]:
         yield from _SILENT[problem.code](source, problem)
     elif node is not None and problem.code == UNREGISTERED:
         yield from registered(source, node, problem)
-    elif node is not None and problem.code == _UNFIT:
-        yield from shapes.layout(source, node, problem)
-        yield from shapes.flattening(source, node, problem)
+    elif node is not None and problem.code == UNFIT:
+        for way in _OF_SHAPES:
+            yield from way(source, node, problem)
     elif node is not None and problem.code in _PROPOSERS:
         yield from _PROPOSERS[problem.code](source, node, problem)
         # Whatever stops a trace may be done in a function that is not looked into.

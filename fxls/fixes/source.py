@@ -46,6 +46,11 @@ class Source:
         nodes = (node for top in self._around(span.line) for node in ast.walk(top))
         return next((node for node in nodes if isinstance(node, ast.expr) and span_of(node) == span), None)
 
+    def calls_on(self, line: int) -> list[ast.Call]:
+        """Return the calls that begin on a line."""
+        nodes = (node for top in self._around(line) for node in ast.walk(top))
+        return [node for node in nodes if isinstance(node, ast.Call) and node.lineno == line]
+
     def statement_at(self, span: Span) -> ast.stmt | None:
         """Return the statement that stands at a span."""
         nodes = (node for top in self._around(span.line) for node in ast.walk(top))

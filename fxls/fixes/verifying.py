@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from fxls.discovery.index import ModelIndex
 from fxls.fixes.comparing import Comparison, Sampler, Verdict
-from fxls.fixes.proposing import CODES, UNREGISTERED, proposals
+from fxls.fixes.proposing import CODES, UNFIT, UNREGISTERED, proposals
 from fxls.fixes.source import Proposal, Source
 from fxls.rules import stops_torch_fx
 from fxls.text.edits import Carry, Change
@@ -98,6 +98,8 @@ async def _tried(
         return None
     if problem.code == UNREGISTERED:  # What the model sees anew is given other weights.
         return Fix(proposal.title, proposal.edits, verified=True, proof="traces; numbers are not compared: new weights")
+    if problem.code == UNFIT:  # There are no numbers to compare with.
+        return Fix(proposal.title, proposal.edits, verified=True, proof="traced once more: it fits")
     verdict = await comparison.verdict(problem, text) if comparison is not None else Verdict(True, "")
     if not verdict.holds:
         _log.info("a proposed fix changes what the model does: %s: %s", proposal.title, verdict.proof)

@@ -490,3 +490,88 @@ def test_what_comes_into_a_layer_of_rows_is_flattened():
     texts = [body_of(after) for _, after in proposed("return «self.fc(x + 1)»", "FX201", explanation=explanation)]
     assert texts == ["return self.fc((x + 1).flatten(1))"]
     assert not proposed("return «self.fc(x + 1)»", "FX201", explanation="9216 is in_features of `self.fc` (line 5)")
+
+
+def of_layer(shape: str, index: int, size: int, wanted: str) -> str:
+    given = f"with x: f32{shape}; {size} is dimension {index} of the input `x` (line 7)"
+    return f"{given}; {wanted} of `self.it = it` (line 4)"
+
+
+@pytest.mark.parametrize(
+    ("before", "explanation", "after"),
+    [
+        ("«self.it(x)»", of_layer("[2, 64, 30]", 2, 30, "64 is in_features"), "self.it(x.transpose(1, 2))"),
+        ("«self.it(x, h)»", of_layer("[2, 64, 30]", 2, 30, "64 is input_size"), "self.it(x.transpose(1, 2), h)"),
+        ("«self.it(x)»", of_layer("[2, 30, 64]", 1, 30, "64 is in_channels"), "self.it(x.transpose(1, 2))"),
+        (
+            "«self.it(x + y)»",
+            of_layer("[2, 9, 8, 3]", 1, 9, "3 is in_channels"),
+            "self.it((x + y).permute(0, 3, 1, 2))",
+        ),
+        ("«self.it(x)»", of_layer("[2, 64, 9, 8]", 3, 8, "64 is in_features"), "self.it(x.permute(0, 2, 3, 1))"),
+        (
+            "«self.it(x, x, x)»",
+            of_layer("[2, 64, 30]", 2, 30, "64 is embed_dim"),
+            "self.it(x.transpose(1, 2), x.transpose(1, 2), x.transpose(1, 2))",
+        ),
+        ("«self.it(x)»", of_layer("[2, 30, 32]", 2, 32, "64 is in_features"), None),
+        ("«self.it(x)»", of_layer("[64, 32]", 1, 32, "64 is in_features"), None),
+    ],
+)
+def test_a_dimension_is_moved_to_where_a_layer_looks_for_it(before, explanation, after):
+    texts = [body_of(each) for _, each in proposed(before, "FX201", explanation=explanation)]
+    assert texts == ([after] if after is not None else [])
+
+
+BOTH = "with x: f32[2, 5, 8], y: f32[2, 5, 8]; 8 is dimension 2 of the input `x` (line 7)"
+
+
+@pytest.mark.parametrize(
+    ("before", "explanation", "after"),
+    [
+        ("«x @ y»", BOTH, ["x @ y.transpose(-2, -1)", "x.transpose(-2, -1) @ y"]),
+        ("«x @ x»", "with x: f32[2, 5, 8]; 8 is dimension 2", ["x @ x.transpose(-2, -1)", "x.transpose(-2, -1) @ x"]),
+        ("«torch.bmm(x, -y)»", BOTH.replace("y: f32[2, 5", "y: f32[2, 6"), ["torch.bmm(x, (-y).transpose(-2, -1))"]),
+        ("«x.matmul(y)»", BOTH.replace("x: f32[2, 5, 8]", "x: f32[2, 5, 7]"), ["x.transpose(-2, -1).matmul(y)"]),
+        ("«x @ y»", "with x: f32[5], y: f32[6]; 5 is dimension 0", []),
+        ("«x + y»", BOTH, []),
+    ],
+)  # fmt: skip
+def test_a_factor_of_a_product_is_transposed(before, explanation, after):
+    assert [body_of(each) for _, each in proposed(before, "FX201", explanation=explanation)] == after
+
+
+LAYER = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.it = {}
+
+    def forward(self, x):
+        return self.it(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("nn.Linear(16 * 5 * 5, 10)", "nn.Linear(256, 10)"),
+        ("nn.Linear(out_features=10, in_features=400)", "nn.Linear(out_features=10, in_features=256)"),
+        ("nn.Sequential(nn.Dropout(0.1), nn.Linear(400, 10))", "nn.Sequential(nn.Dropout(0.1), nn.Linear(256, 10))"),
+        ("nn.Linear(width * 50, 10)", None),
+    ],
+)
+def test_a_layer_is_built_for_what_comes_in(before, after):
+    text = LAYER.format(before)
+    mapper = Mapper(text)
+    start = text.index("self.it(x)")
+    span = Span(*mapper.at_offset(start), *mapper.at_offset(start + len("self.it(x)")))
+    given = "with x: f32[2, 256]; 256 is dimension 1 of the input `x` (line 9)"
+    said = f"{given}; 400 is in_features of `self.it = it` (line 7)"
+    source = Source.of(PATH, text)
+    assert source is not None
+    found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), explanation=said))
+    texts = [changed(source.mapper, each)[0] for each in found]
+    assert texts == ([LAYER.format(after)] if after is not None else [])

@@ -1,0 +1,144 @@
+"""Sizes that do not fit a layer or a product: a dimension is moved, or the layer is built for what comes in.
+
+What is known of the sizes is what the problem says of them, as `fxengine.capturing.dimensions` has put it into words.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fxls.discovery.syntax import span_of
+from fxls.fixes.shapes import OF_ROWS
+from fxls.fixes.source import Proposal, Source
+from fxworker.wire import Edit, Location, Problem
+
+_SHAPE: Final = re.compile(r"\b[a-z]+\d+\[([\d, ]+)\]")
+_WANTED: Final = re.compile(
+    r"(\d+) is (in_channels|num_features|in_features|input_size|embed_dim|d_model|normalized_shape) of"
+    r" `[^`]*`[^;]*? \(line (\d+)\)"
+)
+_BEHIND_THE_BATCH: Final = ("in_channels", "num_features")
+"""What is wanted as the second dimension; all others as the last one."""
+
+_PRODUCTS: Final = ("matmul", "mm", "bmm")
+_OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: int.__add__,
+    ast.Sub: int.__sub__,
+    ast.Mult: int.__mul__,
+    ast.FloorDiv: int.__floordiv__,
+}
+_LAST_TWO: Final = ".transpose(-2, -1)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    """What a layer is given, and what it wants: so many of `name`, as its constructor in a line says."""
+
+    shape: tuple[int, ...]
+    wanted: int
+    name: str
+    line: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> "_Misfit | None":
+        """Return that of a problem, None where it says of none."""
+        wanted, shapes = _WANTED.search(problem.explanation), _shapes(problem)
+        if wanted is None or not shapes:
+            return None
+        return cls(shapes[0], int(wanted[1]), wanted[2], int(wanted[3]))
+
+    @property
+    def index(self) -> int:
+        """The dimension in which the layer looks."""
+        return 1 if self.name in _BEHIND_THE_BATCH else len(self.shape) - 1
+
+    @property
+    def other(self) -> int:
+        """The dimension that is at its other end, all but the batch."""
+        return len(self.shape) - self.index
+
+
+def moving(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield the call of a layer with the dimension that it wants in the place where it looks for that."""
+    misfit = _Misfit.of(problem)
+    if misfit is None or len(misfit.shape) < 3 or misfit.shape[misfit.other] != misfit.wanted:
+        return
+    match node:
+        case ast.Call(args=[value, *_] as arguments):
+            order = [*range(len(misfit.shape))]
+            order.insert(misfit.index, order.pop(misfit.other))
+            text = ".transpose(1, 2)" if len(order) == 3 else f".permute({', '.join(map(str, order))})"
+            same = [each for each in arguments if source.written(each) == source.written(value)]
+            edits = tuple(_put_behind(source, each, text) for each in same)
+            place = "behind the batch" if misfit.index == 1 else "to the end"
+            yield Proposal(f"Bring dimension {misfit.other}, of {misfit.wanted}, {place}", edits)
+        case _:
+            pass
+
+
+def transposing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield a product of matrices with one of them transposed."""
+    factors, shapes = _factors(node), _shapes(problem)
+    if factors is None or not shapes:
+        return
+    one, other = shapes[0], shapes[min(len(shapes), 2) - 1]
+    if len(one) < 2 or len(other) < 2:
+        return
+    first, second = factors
+    if one[-1] == other[-1]:
+        yield Proposal("Transpose the second factor", (_put_behind(source, second, _LAST_TWO),))
+    if one[-2] == other[-2]:
+        yield Proposal("Transpose the first factor", (_put_behind(source, first, _LAST_TWO),))
+
+
+def resizing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield the constructor of a layer with the size of what comes in, where it says a number."""
+    del node
+    misfit = _Misfit.of(problem)
+    if misfit is None or len(misfit.shape) < 2 or OF_ROWS in problem.explanation:
+        return
+    found = misfit.shape[misfit.index]
+    for call in source.calls_on(misfit.line):
+        sizes = [*call.args[:1], *(each.value for each in call.keywords if each.arg == misfit.name)]
+        for size in sizes[:1]:
+            if _number(size) == misfit.wanted:
+                edit = Edit(Location(source.path, span_of(size)), str(found))
+                yield Proposal(f"Make `{misfit.name}` {found}, which is what comes in", (edit,))
+
+
+def _shapes(problem: Problem) -> list[tuple[int, ...]]:
+    """Return the shapes of what meets in a problem."""
+    return [tuple(map(int, each.split(", "))) for each in _SHAPE.findall(problem.explanation.partition(";")[0])]
+
+
+def _factors(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """Return the two factors of a product of matrices, None for anything else."""
+    match node:
+        case ast.BinOp(left=left, op=ast.MatMult(), right=right):
+            return left, right
+        case ast.Call(func=ast.Attribute(attr=name), args=[left, right], keywords=[]) if name in _PRODUCTS:
+            return left, right
+        case ast.Call(func=ast.Attribute(value=left, attr=name), args=[right], keywords=[]) if name in _PRODUCTS:
+            return left, right
+        case _:
+            return None
+
+
+def _put_behind(source: Source, node: ast.expr, text: str) -> Edit:
+    return Edit(Location(source.path, span_of(node)), f"{source.operand(node)}{text}")
+
+
+def _number(node: ast.expr) -> int | None:
+    """Return the whole number that an expression of numbers is: `16 * 5 * 5`; None for anything else."""
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATIONS:
+            one, other = _number(left), _number(right)
+            if one is None or other is None or (other == 0 and isinstance(operation, ast.FloorDiv)):
+                return None
+            return _OPERATIONS[type(operation)](one, other)
+        case _:
+            return None
