@@ -4,12 +4,13 @@ What is known of the sizes is what the problem says of them, as `fxengine.captur
 """
 
 import ast
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fxls.discovery.syntax import span_of
+from fxls.discovery.syntax import dotted, span_of
 from fxls.fixes.shapes import OF_ROWS
 from fxls.fixes.source import Proposal, Source
 from fxworker.wire import Edit, Location, Problem
@@ -101,11 +102,39 @@ def resizing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Propo
         return
     found = misfit.shape[misfit.index]
     for call in source.calls_on(misfit.line):
-        sizes = [*call.args[:1], *(each.value for each in call.keywords if each.arg == misfit.name)]
-        for size in sizes[:1]:
-            if _number(size) == misfit.wanted:
-                edit = Edit(Location(source.path, span_of(size)), str(found))
-                yield Proposal(f"Make `{misfit.name}` {found}, which is what comes in", (edit,))
+        for size in _sizes(call, misfit.name, misfit.wanted):
+            edit = Edit(Location(source.path, span_of(size)), str(found))
+            yield Proposal(f"Make `{misfit.name}` {found}, which is what comes in", (edit,))
+
+
+def reshaping(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield a flattening in place of a view into rows of another length, with the layer that takes such rows."""
+    shapes = _shapes(problem)
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="view" | "reshape"), args=[_, length], keywords=[]):
+            wanted, found = _number(length), math.prod(shapes[0][1:]) if shapes else 0
+            layers = _layers_of(source, node, wanted) if wanted is not None and wanted > 0 else []
+            if len(layers) == 1 and found not in {0, wanted}:
+                flat = Edit(Location(source.path, span_of(node)), f"{source.operand(value)}.flatten(1)")
+                edits = (Edit(Location(source.path, span_of(layers[0])), str(found)), flat)
+                yield Proposal(f"Flatten all but the batch, and make `in_features` {found}", edits)
+        case _:
+            pass
+
+
+def _layers_of(source: Source, node: ast.expr, size: int) -> list[ast.expr]:
+    """Return where the linear layers that are built in the class around a node say that they take so many."""
+    around = next((each for each in source.above(node) if isinstance(each, ast.ClassDef)), None)
+    calls = [each for each in ast.walk(around) if isinstance(each, ast.Call)] if around is not None else []
+    return [
+        each for call in calls if dotted(call.func).endswith("Linear") for each in _sizes(call, "in_features", size)
+    ]
+
+
+def _sizes(call: ast.Call, name: str, size: int) -> list[ast.expr]:
+    """Return the argument by which a layer takes so many, if it is a number."""
+    given = [*call.args[:1], *(each.value for each in call.keywords if each.arg == name)]
+    return [each for each in given[:1] if _number(each) == size]
 
 
 def _shapes(problem: Problem) -> list[tuple[int, ...]]:

@@ -35,6 +35,7 @@ _OF_SHAPES: Final[tuple[_Proposer, ...]] = (
     misfits.moving,
     misfits.transposing,
     misfits.resizing,
+    misfits.reshaping,
 )
 UNREGISTERED: Final = "FX007"
 """The code of modules and parameters that the model does not see."""

@@ -52,6 +52,9 @@ class Net(nn.Module):
     def do_functional(self, x):
         return nn.functional.linear(x, self.fc1[0].weight.t())
 
+    def do_rows(self, x):
+        return self.conv(x).view(-1, 16 * 8 * 8)
+
 
 FC1 = "`self.fc1 = nn.Sequential(nn.Linear(32, 64), nn.GELU())` (line 19)"
 
@@ -107,6 +110,14 @@ FC1 = "`self.fc1 = nn.Sequential(nn.Linear(32, 64), nn.GELU())` (line 19)"
             "functional",
             (2, 32, 5),
             ("5 is dimension 2 of the input `x` (line 24)", "64 is dimension 0 of `self.fc1.0.weight` (line 19)"),
+        ),
+        (
+            "rows",
+            (2, 3, 20, 20),
+            (
+                "1600 is what each of the batch has, 16 × 10 × 10 (line 56)",
+                "1024 is what is asked for (line 56)",
+            ),
         ),
     ],
 )

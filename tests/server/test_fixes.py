@@ -575,3 +575,34 @@ def test_a_layer_is_built_for_what_comes_in(before, after):
     found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), explanation=said))
     texts = [changed(source.mapper, each)[0] for each in found]
     assert texts == ([LAYER.format(after)] if after is not None else [])
+
+
+ROWS = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear({}, 120)
+        self.fc2 = nn.Linear(120, {})
+
+    def forward(self, x):
+        return self.fc2(self.fc1({}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "changes"),
+    [("16 * 5 * 5", 10, True), ("400", 10, True), ("16 * 5 * 6", 10, False), ("120", 10, False)],
+)
+def test_rows_of_another_length_are_made_together_with_their_layer(first, last, changes):
+    view = "x.view(x.size(0), 400)"
+    text = ROWS.format(first, last, view)
+    mapper = Mapper(text)
+    span = Span(*mapper.at_offset(text.index(view)), *mapper.at_offset(text.index(view) + len(view)))
+    said = "with x: f32[2, 16, 13, 13]; 2704 is what each of the batch has, 16 × 13 × 13 (line 10)"
+    source = Source.of(PATH, text)
+    assert source is not None
+    found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), explanation=said))
+    texts = [changed(source.mapper, each)[0] for each in found]
+    assert texts == ([ROWS.format(2704, last, "x.flatten(1)")] if changes else [])

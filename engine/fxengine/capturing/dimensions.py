@@ -177,13 +177,16 @@ def _joined(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...
 def _reshaped(node: Node, root: nn.Module, value: Node, shape: tuple[int, ...]) -> tuple[Dimension, ...]:
     """What each example of a batch has in a row, and what it is asked to be."""
     sizes: Any = node.args[1:] if len(node.args) > 2 else node.args[1] if len(node.args) == 2 else None
-    if len(shape) != 2 or not isinstance(sizes, tuple | list) or not all(type(each) is int for each in sizes[1:]):
+    if not isinstance(sizes, tuple | list) or not all(type(each) is int for each in sizes[1:]):
         return ()
-    wanted = math.prod(sizes[1:])
-    if len(sizes) < 2 or wanted < 1 or shape[1] == wanted:
+    wanted, found = math.prod(sizes[1:]), math.prod(shape[1:])
+    if len(sizes) < 2 or wanted < 1 or found == wanted or min(len(shape), len(sizes)) != _ROWS:
         return ()
-    text = " × ".join(map(str, sizes[1:]))
-    return _origin(value, 1, root), Dimension(wanted, f"{text}, as it is asked for", _frame(node), of_layer=True)
+    if len(shape) == _ROWS:
+        text = " × ".join(map(str, sizes[1:]))
+        return _origin(value, 1, root), Dimension(wanted, f"{text}, as it is asked for", _frame(node), of_layer=True)
+    has = Dimension(found, f"what each of the batch has, {' × '.join(map(str, shape[1:]))}", _frame(value))
+    return has, Dimension(wanted, "what is asked for", _frame(node), of_layer=True)
 
 
 def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
