@@ -147,3 +147,14 @@ def test_a_tensor_is_unpacked_into_as_many_targets_as_it_has_items():
         report = ShapeProp(traced).propagate_partial(torch.ones(items, 3))
         assert {str(failure.error) for failure in report.failures} == {said}
     assert ShapeProp(trace(lambda x: x[0] + x[1])).propagate_partial(torch.ones(4, 3)).complete
+
+
+def test_starred_parameters_take_what_they_are_called_with():
+    def forward(x, *rest, **named):
+        return x + rest[0], named["scale"] * x
+
+    traced = trace(forward)
+    report = ShapeProp(traced).propagate_partial(torch.ones(2, 3), torch.ones(3), {"scale": torch.ones(2, 1)})
+    assert [tuple(each.shape) for each in report.result] == [(2, 3), (2, 3)]
+    shapes = {node.name: node.tensor for node in traced.graph.nodes}
+    assert tuple(shapes["mul"].shape) == (2, 3)

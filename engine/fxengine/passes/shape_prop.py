@@ -149,6 +149,8 @@ class PartialShapeProp(Interpreter):
             ValueError: It is part of an unpacking into more or fewer targets than there are items.
         """
         _check_unpacking(node, self.env)
+        if node.op == "placeholder" and str(node.target).startswith("*"):
+            return self._starred(node)
         try:
             return super().run_node(node)
         except Exception as error:  # The user's operators raise whatever they like.
@@ -157,6 +159,15 @@ class PartialShapeProp(Interpreter):
         with torch._C.DisableTorchFunction():
             result = self._run_on_zeros(node)
             return pytree.tree_map_only(torch.Tensor, to_meta, result)
+
+    def _starred(self, node: Node) -> Any:
+        """Return what `**kwargs` takes, one argument of the graph, or `*args`, all that are left but that one."""
+        if str(node.target).startswith("**"):
+            return next(self.args_iter, {})
+        rest = list(self.args_iter)
+        named = any(str(each.target).startswith("**") for each in self.graph.nodes if each.op == "placeholder")
+        self.args_iter = iter(rest[-1:] if named else ())
+        return rest[:-1] if named else rest
 
     def _run_on_zeros(self, node: Node) -> Any:
         """Execute ``node`` on tensors full of zeros, its module's state included."""
