@@ -10,6 +10,7 @@ from torch import nn
 from fxengine._lazy_graph_module import (
     _LazyGraphModule as LazyGraphModule,  # pyright: ignore[reportPrivateUsage] — torch.fx's name for it.
 )
+from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.exploration import Diagnosis
 from fxengine.graph import Graph
@@ -20,11 +21,12 @@ from fxengine.node import Node
 from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure, ShapeReport
 from fxengine.profiling.measuring import bind_placeholders
+from fxengine.shapes_only import needs_data
 from fxworker.building import Built, attempt, scope_of
 from fxworker.compiling import eagerly
-from fxworker.fitting import NOT_OF_INPUTS, Fitted, fit
+from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
 from fxworker.loading import Loaded
-from fxworker.never import Search, failure_with
+from fxworker.never import Search, failure_with, never_agree
 from fxworker.patience import OutOfPatience, patience
 from fxworker.printing import shortened
 from fxworker.wire import Construct, Inputs, Provenance, TraceTarget
@@ -74,6 +76,7 @@ class Fed:
         feared: Whether guessed inputs took too long.
         unknown: What is told of a search in vain.
         in_vain: What a search that was made now came to, where that is nothing.
+        is_unfit: Whether the model, built with arguments that nobody wrote down, refuses inputs that somebody did.
     """
 
     inputs: Inputs | None = None
@@ -83,6 +86,32 @@ class Fed:
     feared: bool = False
     unknown: Unknown | None = None
     in_vain: InferredInputs | None = None
+    is_unfit: bool = False
+
+    @property
+    def wants_other_arguments(self) -> bool:
+        """Whether there may be inputs for the model, or it may take those that there are, if it is built otherwise."""
+        return self.in_vain is not None or self.is_unfit
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What a model itself did with inputs: it ran, and what that costs, or what it raised."""
+
+    flops: int | None = None
+    error: Exception | None = None
+
+    def agrees(self, failure: ShapeFailure) -> bool:
+        """Whether a node of the graph fails where the model does, or with the same words; or nobody knows."""
+        error = self.error
+        if error is None or needs_data(error):
+            return error is not None
+        if type(error) is type(failure.error) and text_of(error) == text_of(failure.error):
+            return True
+        origin = failure.node.origin
+        place = origin.frames[-1] if origin is not None and origin.frames else None
+        met = [each.source for each in moments_of(error.__traceback__)]
+        return place is not None and any(each.path == place.path and each.line == place.line for each in met)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,18 +242,27 @@ class Feeder:
         except BaseException:  # noqa: BLE001 — User code runs on inputs that need not fit; then nothing is known.
             return Fed()
 
-    def fit(self, built: Built, fed: Fed, seconds: float) -> Fitted | None:
-        """Return a model with other arguments that can be fed, where this one cannot for want of such. Never raises."""
-        found, sources = fed.in_vain, self.sources
-        if found is None or any(inputs.source in SAID for inputs in sources.target.inputs):
-            return None
-        if any(each.error.startswith(NOT_OF_INPUTS) for each in found.failures[:1]) or not sources.on_guess():
-            return None
+    def fit(self, built: Built, fed: Fed, seconds: float) -> tuple[Construct | None, str]:
+        """Return another way to build a model that cannot be fed as it is, with inputs for it where nobody wrote any.
+
+        Never raises.
+        """
+        sources = self.sources
+        is_said = any(inputs.source in SAID for inputs in sources.target.inputs)
+        if is_said and not (fed.is_unfit and fed.inputs is not None):
+            return None, ""
+        failures = fed.in_vain.failures[:1] if fed.in_vain is not None else ()
+        if any(each.error.startswith(NOT_OF_INPUTS) for each in failures) or not sources.on_guess():
+            return None, ""
         try:
             with eagerly(), patience(_PATIENCE + seconds):
-                return fit(sources.target, sources.loaded, built, found, seconds)
+                if fed.is_unfit and fed.inputs is not None:
+                    arguments = sources.arguments(fed.inputs.expression)
+                    return fit_to(sources.target, sources.loaded, built, arguments, seconds), ""
+                fitted = fit(sources.target, sources.loaded, built, fed.in_vain, seconds)
+                return (fitted.built.construct, fitted.inputs.expression) if fitted is not None else (None, "")
         except BaseException:  # noqa: BLE001 — As above.
-            return None
+            return None, ""
 
     def _said(self, module: GraphModule) -> Fed | None:
         """Feed what somebody wrote down, or what is found in the file."""
@@ -261,7 +299,7 @@ class Feeder:
         left_out = self._left_out(module, found)
         if left_out:
             found = self._fuller(module, found, left_out)
-        return Fed(Inputs(found.expression, "inferred"), self._flops((found.args, found.kwargs)))
+        return Fed(Inputs(found.expression, "inferred"), self._run((found.args, found.kwargs)).flops)
 
     def _in_vain(self, module: GraphModule, found: InferredInputs) -> Fed:
         """Return what a search that found nothing has found out."""
@@ -319,24 +357,39 @@ class Feeder:
             return None
         report, costs = shapes_and_costs(module, values)
         whole = self.diagnosis.complete and report.complete
-        flops = sum(each.flops for each in costs.values()) if whole else self._flops((args, kwargs))
+        ran = _Ran(sum(each.flops for each in costs.values())) if whole else self._run((args, kwargs))
+        flops = ran.flops
         if not report.complete and inputs.source == "inferred":
             # What the model itself takes fits, whatever stops its graph; unless the graph wants more than that.
             return None if flops is None or _absent_behind(module, values, report) else Fed(inputs, flops)
-        # What stops the graph and not the model comes from the path that the trace took, not from the shapes; and what
-        # could not be traced may want data.
-        told = inputs.source in SAID and flops is None
-        skipped = self.diagnosis.stand_ins
-        failures = [f for f in report.failures if told and not f.needs_data and f.node not in skipped]
-        # What is handed None, as by a part that returns nothing, is told where that is met first.
-        empty = [f for f in failures if not f.inputs]
-        return Fed(inputs, flops, tuple(f for f in failures if f not in empty[1:]))
+        return self._unfit(inputs, ran, report) if inputs.source in SAID else Fed(inputs, flops)
 
-    def _flops(self, arguments: Arguments) -> int | None:
+    def _unfit(self, inputs: Inputs, ran: _Ran, report: ShapeReport) -> Fed:
+        """Return what is told of inputs that somebody wrote down and that do not go through the graph.
+
+        What stops the graph and not the model comes from the path that the trace took, not from the shapes; where the
+        model stops elsewhere, it is no other; and what could not be traced may want data. A model with made-up
+        arguments may be fed so if it is built otherwise.
+        """
+        skipped = self.diagnosis.stand_ins
+        failures = [each for each in report.failures if not each.needs_data and each.node not in skipped]
+        if not any(map(ran.agrees, failures)):
+            return Fed(inputs, ran.flops)
+        if self.sources.construct is not None and not any(map(self._never_agree, failures)):
+            return Fed(inputs, is_unfit=True)
+        # What is handed None, as by a part that returns nothing, is told where that is met first.
+        empty = [each for each in failures if not each.inputs]
+        return Fed(inputs, failures=tuple(each for each in failures if each not in empty[1:]))
+
+    def _never_agree(self, failure: ShapeFailure) -> bool:
+        sources = self.sources
+        return never_agree(failure, sources.root, sources.construct, sources.target, sources.loaded)
+
+    def _run(self, arguments: Arguments) -> _Ran:
         try:
-            return model_cost(self.sources.root, *arguments).flops
-        except Exception:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
-            return None
+            return _Ran(model_cost(self.sources.root, *arguments).flops)
+        except Exception as error:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
+            return _Ran(error=error)
 
 
 def _used_by_default(graph: Graph) -> frozenset[str]:

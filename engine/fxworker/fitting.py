@@ -3,7 +3,8 @@
 Arguments that were inferred build a model, and that is all that is known of them: its parts may not fit each other, so
 that no input runs. Then what the model says while it runs goes back to the search for arguments, as what a constructor
 says does: the sizes that did not agree, and the names that stand for them in the code. What that builds is given inputs
-again. What somebody wrote down is never changed, nor is a model for which inputs were found.
+again: others, or those that somebody wrote down. What somebody wrote down is never changed, nor is a model for which
+inputs were found.
 """
 
 import inspect
@@ -15,10 +16,13 @@ from dataclasses import dataclass
 from math import log2
 from typing import Any, Final
 
-from torch import nn
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from fxengine.classification import Moment
-from fxengine.inputs import InferredInputs, disagreements, infer_inputs
+from fxengine.inputs import Constant, InferredInputs, disagreements, infer_inputs
+from fxengine.inputs.probe import Outcome, probe
+from fxengine.shapes_only import to_meta
 from fxworker.building import Built, search_for
 from fxworker.loading import Loaded
 from fxworker.mending import Misfit
@@ -80,6 +84,33 @@ def fit(
     return Fitted(Built(root, Construct(expression, "inferred")), fitting.inputs)
 
 
+def fit_to(
+    target: TraceTarget,
+    loaded: Loaded,
+    built: Built,
+    arguments: tuple[tuple[Any, ...], dict[str, Any]],
+    seconds: float = _SECONDS,
+) -> Construct | None:
+    """Return another way to build a target, such that it runs on these inputs; None where none was found in time.
+
+    Raises:
+        OutOfPatience: Somebody else's patience ended.
+    """
+    search = search_for(target, loaded) if built.is_made_up else None
+    if search is None:
+        return None
+    args, kwargs = pytree.tree_map_only(Tensor, to_meta, arguments)
+    given = {str(name): Constant(each) for name, each in (*enumerate(args), *kwargs.items())}
+    limit = time.process_time() + seconds
+
+    def misfit(_expression: str, root: Any) -> Misfit | None:
+        outcome = probe(root, given, len(args), limit)
+        return None if outcome.accepted else _misfit(outcome)
+
+    result = search.run(misfit, seconds)
+    return Construct(result[0], "inferred") if result is not None else None
+
+
 class _Fitting:
     """Looks for inputs for one model after the other. Mutable: it keeps what it found.
 
@@ -101,12 +132,16 @@ class _Fitting:
         if found.complete:
             self.inputs = found
             return None
-        stopped = found.stopped
-        error = stopped.error if stopped is not None else None
-        if stopped is None or error is None:
-            return Misfit(RuntimeError(), (), (), "", 0.0)
-        words = tuple(dict.fromkeys(_words(str(error), stopped.moments)))
-        return Misfit(error, words, disagreements(stopped), stopped.complaint, log2(1 + stopped.calls))
+        return _misfit(found.stopped)
+
+
+def _misfit(stopped: Outcome | None) -> Misfit:
+    """Return what is wrong with a model, by how a trial of it ended."""
+    error = stopped.error if stopped is not None else None
+    if stopped is None or error is None:
+        return Misfit(RuntimeError(), (), (), "", 0.0)
+    words = tuple(dict.fromkeys(_words(str(error), stopped.moments)))
+    return Misfit(error, words, disagreements(stopped), stopped.complaint, log2(1 + stopped.calls))
 
 
 def _words(text: str, moments: tuple[Moment, ...]) -> Iterator[str]:

@@ -105,10 +105,7 @@ class Search:
                 yield Hopeless(met, expression)
 
     def _never_agree(self, failure: ShapeFailure) -> bool:
-        sizes = misfit(failure.node, self.root)
-        if len(sizes) != 2 or not all(each.of_layer for each in sizes):
-            return False
-        return self.construct is None or differ_with_others(sizes, self.construct, self.target, self.loaded)
+        return never_agree(failure, self.root, self.construct, self.target, self.loaded)
 
     def _unflattened(self, failure: ShapeFailure) -> Hopeless | None:
         """Return a node at which pictures come in that are to be flattened, with those that fit then."""
@@ -183,6 +180,16 @@ class Search:
         found = self.found
         limit = time.process_time() + _SECONDS
         return lacks_dimension(self.root, found.recipes, found.positional, stopped, limit)
+
+
+def never_agree(
+    failure: ShapeFailure, root: nn.Module, construct: Construct | None, target: TraceTarget, loaded: Loaded
+) -> bool:
+    """Return whether two sizes meet at a node that are both of layers of `root`, with any arguments of it."""
+    sizes = misfit(failure.node, root)
+    if len(sizes) != 2 or not all(each.of_layer for each in sizes):
+        return False
+    return construct is None or differ_with_others(sizes, construct, target, loaded)
 
 
 def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], root: Any) -> ShapeFailure | None:

@@ -490,7 +490,9 @@ class _Session:
     def _fit(self, traced: _Traced, feeder: Feeder, fed: Fed) -> None:
         """Look for other arguments of a model that cannot be fed with those that were made up for it."""
         target = traced.target
-        if fed.in_vain is None or not traced.built.is_made_up or any(_wholes_of(target, traced.built.construct)):
+        if not (fed.wants_other_arguments and traced.built.is_made_up) or any(
+            _wholes_of(target, traced.built.construct)
+        ):
             return
         if self.fitting_s <= 0 or self._is_over():
             # There is no time left for it; it is looked at again the next time.
@@ -510,8 +512,7 @@ class _Session:
         part = in_wholes(target, self.loaded) if target.wholes and self._may_guess(target) else None
         if part is not None and part.inputs:
             return part.construct, part.inputs
-        fitted = feeder.fit(traced.built, fed, min(self.fitting_s, _FITTING_EACH))
-        return (fitted.built.construct, fitted.inputs.expression) if fitted is not None else (None, "")
+        return feeder.fit(traced.built, fed, min(self.fitting_s, _FITTING_EACH))
 
     def _may_guess(self, target: TraceTarget) -> bool:
         """Say that what follows is a guess; False where one went badly before and the definition is the same."""

@@ -157,6 +157,55 @@ def test_an_object_that_is_called_is_a_module(worker, model):
     assert target.inputs is not None
 
 
+SAID = """import torch
+from torch import nn
+
+
+class Head(nn.Module):
+    def __init__(self, dim, n_classes):
+        super().__init__()
+        self.fc = nn.Linear(dim, n_classes)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Scaled(nn.Module):
+    def __init__(self, net, scale):
+        super().__init__()
+        self.net, self.scale = net, scale
+
+    def forward(self, x, **options):
+        return self.net(x * self.scale, **options)
+
+
+class Pair(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.first, self.second = nn.Linear(dim, 2 * dim), nn.Linear(3 * dim, dim)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+def main(given):
+    head = Head(given.dim, given.classes)
+    head(torch.randn(2, 100))
+    scaled = Scaled(given.net, given.scale)
+    scaled(torch.randn(2, 8), mask=torch.ones(2))
+    pair = Pair(given.dim)
+    pair(torch.randn(2, 64))
+"""
+
+
+def test_arguments_that_nobody_wrote_down_go_with_inputs_that_somebody_did(worker, model):
+    targets = {each.qualname: each for each in worker.trace(model(SAID)).targets}
+    head = targets["Head"]
+    assert (head.construct.expression, head.inputs.expression) == ("Head(dim=100, n_classes=10)", "torch.randn(2, 100)")
+    told = {name: [each.code for each in target.problems] for name, target in targets.items()}
+    assert told == {"Head": [], "Scaled": ["FX003"], "Pair": ["FX201"]}
+
+
 def test_what_was_found_is_what_the_next_trace_begins_with(own_worker, model):
     path = model(RESIDUAL)
     first = own_worker.trace(path)

@@ -150,6 +150,13 @@ def test_inputs_that_somebody_wrote_and_that_do_not_fit_are_a_problem(worker, mo
     assert of(report, "Net").status == "complete"
 
 
+def test_what_stops_a_graph_where_the_model_stops_elsewhere_is_no_problem_of_shapes(worker, model):
+    text = NET.replace("class Net", "# fx: inputs torch.randn(2, 5)\nclass Net").replace(
+        "        y = self", "        if isinstance(x, torch.Tensor):\n            x = x.decoded()\n        y = self"
+    )
+    assert [each.code for each in all_problems(worker.trace(model(text)))] == ["FX306"]
+
+
 def test_inputs_of_the_request_are_used_before_inferred_ones(worker, model):
     request = worker.request(model(NET))
     inputs = Inputs("torch.randn(5, 8)", "directive")
