@@ -187,6 +187,14 @@ class SwallowedError(Rule):
     severity = "warning"
 
 
+class ImplicitDimension(Rule):
+    """A softmax is not told along which dimension, and torch takes one by how many there are."""
+
+    code = "FX310"
+    title = "a softmax without a dimension"
+    severity = "warning"
+
+
 SILENT_RULES: tuple[type[Rule], ...] = (
     BakedTraining,
     EmbeddedConstructor,
@@ -197,6 +205,7 @@ SILENT_RULES: tuple[type[Rule], ...] = (
     InPlaceChange,
     ChangingAttribute,
     SwallowedError,
+    ImplicitDimension,
 )
 
 

@@ -4,7 +4,18 @@ from collections.abc import Callable, Iterator
 
 from fxengine.diagnosis import Observation, TracingProblem
 from fxengine.errors import EmbeddedDraw, InPlaceChange, SpecialisedValue, UnusedInput
-from fxengine.silent import attributes, leaves, mutation, questions, results, signature, swallowed, training, values
+from fxengine.silent import (
+    along,
+    attributes,
+    leaves,
+    mutation,
+    questions,
+    results,
+    signature,
+    swallowed,
+    training,
+    values,
+)
 from fxengine.silent.scene import Scene, merged
 
 _FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
@@ -18,6 +29,7 @@ _FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
     mutation.find,
     attributes.find,
     swallowed.find,
+    along.find,
 )
 
 
