@@ -1,6 +1,7 @@
 """Trial runs of small models on real data: whether the values of inputs fit, which shapes do not tell."""
 
 import itertools
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +30,9 @@ _RUNS = 2
 The time of the first may go by with what is no matter of the model: torch loads what it needs for the first call of a
 kind, a collection of garbage goes through all that the process holds.
 """
+
+_OF_DEVICES = re.compile(r"meta|CUDA|NVIDIA|XPU|MPS|same device")
+"""What is said by code that wants a device which is not there, or not the one that all else is on."""
 
 _CPU = torch.device("cpu")
 
@@ -116,7 +120,7 @@ def run_for_values(
                 failure = _first_failure(run, drawn)
             except OutOfTime:
                 continue
-            if failure is None or needs_data(failure.error) or "meta" in str(failure.error):
+            if failure is None or needs_data(failure.error) or _OF_DEVICES.search(str(failure.error)):
                 return None
             return _followed(root, failure, run, outcome)
     return None
