@@ -293,12 +293,13 @@ class Feeder:
         if not found.usable:
             return self._in_vain(module, found)
         hidden = self._search(module, found).hidden() if found.failures else None
+        if hidden is None:
+            left_out = self._left_out(module, found)
+            found = self._fuller(module, found, left_out) if left_out else found
+            hidden = self._search(module, found).by_accident()
         if hidden is not None:
             unknown = Unknown(tuple(found.recipes), hidden.guess, text_of(hidden.failure.error), never=True)
             return Fed(searched=True, unknown=unknown, failures=(hidden.failure,))
-        left_out = self._left_out(module, found)
-        if left_out:
-            found = self._fuller(module, found, left_out)
         return Fed(Inputs(found.expression, "inferred"), self._run((found.args, found.kwargs)).flops)
 
     def _in_vain(self, module: GraphModule, found: InferredInputs) -> Fed:

@@ -6,7 +6,7 @@ has fewer dimensions than the code goes along, or is not flattened.
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,13 +14,26 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from fxengine.capturing.dimensions import misfit
+from fxengine.capturing.dimensions import PRODUCTS, misfit
 from fxengine.graph_module import GraphModule
-from fxengine.inputs import InferredInputs
-from fxengine.inputs.faults import is_of_layout
+from fxengine.inputs import Attempt, InferredInputs, infer_inputs
+from fxengine.inputs.clues import BATCH
+from fxengine.inputs.faults import is_of_layout, says_layout
+from fxengine.inputs.probe import probe
 from fxengine.inputs.ranks import lacks_dimension, missing_dimension
-from fxengine.inputs.sizes import fails_at_any_size, is_of_pictures, stays_in_proportion
+from fxengine.inputs.recipes import Recipe, call_expression, tensors_in, with_part
+from fxengine.inputs.signature import parameters_of
+from fxengine.inputs.sizes import (
+    are_of_two_sizes,
+    fails_at_any_length,
+    fails_at_any_size,
+    fails_when_longer,
+    is_of_pictures,
+    stays_apart,
+    stays_in_proportion,
+)
 from fxengine.inputs.values import is_never_viewed
+from fxengine.node import Node
 from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.measuring import bind_placeholders
@@ -32,6 +45,9 @@ from fxworker.wire import Construct, TraceTarget
 
 _SECONDS: Final = 0.5
 """Seconds after which nothing more is tried."""
+
+_FEWEST_DIMENSIONS: Final = 2
+"""Dimensions without which an input has no batch."""
 
 _FEWEST_TRIALS: Final = 2
 """Trials without which nothing is said of all inputs."""
@@ -77,6 +93,8 @@ class Search:
             return None
         if is_of_layout(failure.error):
             is_so = self._is_never_viewed()
+        elif found.stopped is not None and is_of_layout(found.stopped.error):
+            return next(self._of_layout(self._fuller()), None) if self._is_never_viewed() else None
         elif _is_of_kinds(failure) and found.failures[0].error == f"{TypeError.__name__}: {detail(failure.error)}":
             is_so = self.construct is None
         elif missing_dimension(failure.error) is not None:
@@ -88,7 +106,10 @@ class Search:
             unflattened = self._unflattened(failure)
             if unflattened is not None:
                 return unflattened
-            is_so = self._is_of_any_size()
+            apart = next(self._apart(), None)
+            if apart is not None:
+                return apart
+            is_so = self._is_of_any_size() or self._is_of_any_length(failure)
         # Other trials have left their shapes at the nodes.
         failure = failure_with(self.module, found.args, found.kwargs, self.root) if is_so else None
         return None if failure is None else Hopeless(failure, found.expression)
@@ -115,6 +136,32 @@ class Search:
         met = failure_with(self.module, found.args, found.kwargs, self.root)
         return Hopeless(met, found.expression) if met is not None and met.node is failure.node else None
 
+    def _apart(self) -> Iterator[Hopeless]:
+        """Yield a node at which two sizes meet that differ by as much whatever the length of the input."""
+        found, limit = self.found, time.process_time() + _SECONDS
+        tensors = tensors_in(found.recipes)
+        if self.construct is not None or len(tensors) != 1:
+            return
+        name, place, part = tensors[0]
+        for trial in found.failures:
+            if not are_of_two_sizes(trial.error):
+                continue
+            args, kwargs = self.made(trial.expression)
+            for shape in _shapes((args, kwargs)):
+                tried = {**found.recipes, name: with_part(found.recipes[name], place, part.with_shape(tuple(shape)))}
+                if stays_apart(self.root, tried, found.positional, limit):
+                    failure = failure_with(self.module, args, kwargs, self.root)
+                    yield from () if failure is None else (Hopeless(failure, trial.expression),)
+
+    def _is_of_any_length(self, failure: ShapeFailure) -> bool:
+        """Return whether two values that the model has computed go together at no length of its input."""
+        found, node = self.found, failure.node
+        is_computed = node.op != "call_module" and all(each.op != "get_attr" for each in node.all_input_nodes)
+        if self.construct is not None or found.stopped is None or not is_computed or len(failure.inputs) < 2:
+            return False
+        limit = time.process_time() + _SECONDS
+        return fails_at_any_length(self.root, found.recipes, found.positional, found.stopped, limit)
+
     def _is_of_any_size(self) -> bool:
         """Return whether no size of an input changes what does not fit, of a model that somebody says how to build."""
         limit, found = time.process_time() + _SECONDS, self.found
@@ -132,6 +179,9 @@ class Search:
         """
         if not isinstance(self.root, nn.Module):
             return None
+        in_batches = next(self._in_batches(), None) if self.construct is None else None
+        if in_batches is not None:
+            return in_batches
         fitting = _shapes((self.found.args, self.found.kwargs))
         of_pictures = self._of_pictures() if any(_is_odd(shape) for shape in fitting) else None
         if of_pictures is not None:
@@ -146,6 +196,65 @@ class Search:
             fits_so = any(each.size in shape for each in wanted for shape in fitting)
             if failure is not None and fits_so and self._never_agree(failure):
                 return Hopeless(failure, trial.expression)
+        return None
+
+    def _in_batches(self) -> Iterator[Hopeless]:
+        """Yield a node that fails with any batch of more than one example, which nothing but chance lets pass.
+
+        What is spread over the batch is to be beside it, the batch is a part of the rows, or what cannot be viewed can
+        be as there is but one. Inputs that may be left out may have hidden that, too.
+        """
+        found, root = self.found, self.root
+        for recipes in _batched(found.recipes, root):
+            outcome = probe(root, recipes, found.positional)
+            if outcome.accepted:
+                return
+            if is_of_layout(outcome.error):
+                if is_never_viewed(root, recipes, found.positional, outcome):
+                    yield from self._of_layout(found.failures)
+                continue
+            args, kwargs, guess = self._of_recipes(recipes)
+            failure = failure_with(self.module, args, kwargs, root)
+            if failure is not None and _is_of_batch(failure, root, _shapes((args, kwargs))):
+                yield Hopeless(failure, guess)
+
+    def _fuller(self) -> tuple[Attempt, ...]:
+        """Return trials of inputs that leave out nothing which the graph needs and the model does without."""
+        optional = (node for node in self.module.graph.nodes if node.op == "placeholder" and node.args[:1] == (None,))
+        wanted = frozenset(str(node.target) for node in optional if node.users)
+        return infer_inputs(self.root, self.module.graph, budget_s=_SECONDS, wanted=wanted).failures if wanted else ()
+
+    def _of_layout(self, trials: tuple[Attempt, ...]) -> Iterator[Hopeless]:
+        """Yield the nodes at which trials ended with a view of what cannot be viewed so."""
+        for trial in trials:
+            if says_layout(trial.error):
+                args, kwargs = self.made(trial.expression)
+                failure = failure_with(self.module, args, kwargs, self.root)
+                if failure is not None and is_of_layout(failure.error):
+                    yield Hopeless(failure, trial.expression)
+
+    def _of_recipes(self, recipes: Mapping[str, Recipe]) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+        """Return what recipes make, and the argument list that says so."""
+        given = list(recipes.items())
+        by_position = self.found.positional
+        guess = call_expression(tuple(each for _, each in given[:by_position]), dict(given[by_position:]))
+        return *self.made(guess), guess
+
+    def by_accident(self) -> Hopeless | None:
+        """Return a product of two values of one shape, which fits only as they are as long as they are wide.
+
+        The shapes of the graph's nodes are known. With a transposition that is missing, it fails on longer inputs, and
+        what it is given has one and the same shape then, too.
+        """
+        suspects = [node for node in self.module.graph.nodes if _is_of_squares(node)]
+        if not suspects or self.construct is not None:
+            return None
+        found, limit = self.found, time.process_time() + _SECONDS
+        for recipes in fails_when_longer(self.root, found.recipes, found.positional, limit):
+            args, kwargs, guess = self._of_recipes(recipes)
+            failure = failure_with(self.module, args, kwargs, self.root)
+            if failure is not None and failure.node in suspects and len({shape for _, shape in failure.inputs}) == 1:
+                return Hopeless(failure, guess)
         return None
 
     def _of_pictures(self) -> Hopeless | None:
@@ -207,13 +316,63 @@ def _is_odd(shape: torch.Size) -> bool:
     return is_of_pictures(shape) and (shape[-1] != shape[-2] or shape[-1] == 1)
 
 
+def _is_of_squares(node: Node) -> bool:
+    """Whether a node is the product of two values that are as long as they are wide, and of the same shape."""
+    name = getattr(node.target, "__name__", str(node.target))
+    given = [each.tensor.shape for each in node.all_input_nodes if each.tensor is not None]
+    if name not in PRODUCTS or len(given) != 2 or given[0] != given[1]:
+        return False
+    return len(given[0]) > 1 and given[0][-1] == given[0][-2]
+
+
+def _batched(recipes: Mapping[str, Recipe], root: nn.Module) -> Iterator[dict[str, Recipe]]:
+    """Yield inputs that are all of a single example, or of single ones in a batch, as a batch of two without more.
+
+    First come those that have to be given, then all.
+    """
+    tensors = tensors_in(recipes)
+    made: dict[str, Recipe] = dict(recipes)
+    for name, place, part in tensors:
+        first, *rest = part.shape or (0,)
+        shape = (BATCH, *(rest if first == 1 else (each for each in rest if each != 1)))
+        if len(shape) < _FEWEST_DIMENSIONS or shape == part.shape or first not in {1, BATCH}:
+            return
+        made[name] = with_part(made[name], place, part.with_shape(shape))
+    if not tensors:
+        return
+    required = {each.name for each in parameters_of(root) if each.required}
+    needed = {name: each for name, each in made.items() if name in required}
+    if needed and len(needed) < len(made):
+        yield needed
+    yield made
+
+
+def _is_of_batch(failure: ShapeFailure, root: nn.Module, shapes: list[torch.Size]) -> bool:
+    """Whether one of two sizes is that of the batch and the other that of a layer, or such a one as often as that."""
+    sizes = misfit(failure.node, root)
+    if len(sizes) != 2:
+        return False
+    made, wanted = sizes
+    if made.size == BATCH * wanted.size:
+        return wanted.of_layer and not made.of_layer and all(map(is_of_pictures, shapes))
+    batch, other = sizes if made.size == BATCH else (wanted, made)
+    is_so = batch.size == BATCH and not batch.of_layer and other.of_layer
+    return is_so and are_of_two_sizes(str(failure.error))
+
+
 def _has_more(shape: torch.Size, other: torch.Size) -> bool:
     """Whether a shape has more dimensions than another."""
     return len(shape) > len(other)
+
+
+def is_of_none(failure: ShapeFailure) -> bool:
+    """Return whether a node fails since it is given None for a tensor, and nothing else."""
+    return isinstance(failure.error, TypeError) and not failure.inputs and "NoneType" in str(failure.error)
 
 
 def _is_of_kinds(failure: ShapeFailure) -> bool:
     """Whether a node fails since something that the model itself has computed is of another kind than it takes."""
     used = failure.node.all_input_nodes
     computed = bool(used) and all(each.op not in {"placeholder", "get_attr"} for each in used)
-    return computed and isinstance(failure.error, TypeError) and not failure.needs_data
+    is_so = computed and isinstance(failure.error, TypeError) and not failure.needs_data
+    return is_so or is_of_none(failure)

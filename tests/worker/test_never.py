@@ -237,11 +237,10 @@ def test_what_no_size_of_an_input_changes_is_told(
 @pytest.mark.parametrize(
     "text",
     [
-        PATCHES.replace(" + self.place", ""),
         PATCHES.replace("side=32, width=64, heads=8", "side, width, heads"),
         PATCHES.replace("q @ k", "q @ k.mT"),
     ],
-    ids=["another size fits", "other arguments may", "it is right"],
+    ids=["other arguments may", "it is right"],
 )
 def test_what_another_size_may_change_is_not(text: str, worker: Worker, model: Callable[..., Path]) -> None:
     assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)

@@ -18,7 +18,7 @@ from fxengine.node import Node
 from fxengine.source import SourceFrame, is_user_file
 from fxengine.syntax import definition_of, span_of
 
-__all__ = ["Dimension", "misfit", "of_other_layers"]
+__all__ = ["PRODUCTS", "Dimension", "misfit", "of_other_layers"]
 
 _MOST_STEPS: Final = 500
 _ROWS: Final = 2
@@ -41,7 +41,8 @@ _WANTED: Final = (
 _OF_SEVERAL: Final = (nn.RNNBase, nn.LSTMCell, nn.MultiheadAttention)
 _FLATTENING: Final = frozenset({"flatten", "view", "reshape", "unflatten"})
 _RESHAPING: Final = frozenset({"view", "reshape"})
-_PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "linear", "__matmul__"})
+_JOINING: Final = frozenset({"cat", "concat", "concatenate"})
+PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "linear", "__matmul__"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +74,14 @@ def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
     if node.op == "call_module":
         return _at_module(node, root, shapes)
     name = getattr(node.target, "__name__", str(node.target))
-    if name in {"cat", "concat", "concatenate"}:
+    if name in _JOINING:
         return _joined(node, root, shapes)
     if name in _RESHAPING and len(shapes) == 1:
         return _reshaped(node, root, *shapes[0])
     if len(shapes) < 2:
         return ()
     (first, one), (second, other) = shapes[:2]
-    if name in _PRODUCTS and len(one) > 0 and len(other) > 1:
+    if name in PRODUCTS and len(one) > 0 and len(other) > 1:
         theirs = -1 if name == "linear" else -2
         if one[-1] != other[theirs]:
             return _origin(first, len(one) - 1, root), _origin(second, len(other) + theirs, root)
@@ -223,11 +224,26 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
             return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", _definition(root, path))
         return None
     name = getattr(node.target, "__name__", path)
+    if name in _JOINING:
+        return _summed(node, dim, size, root)
     source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
     if name in _FLATTENING and source is not None and size not in source:
         written = name in _RESHAPING and _is_written(node, dim, size)
         return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", _frame(node), written)
     return None
+
+
+def _summed(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | None:
+    """What a size is that values have together which are joined along it, if all of theirs are those of layers."""
+    shapes = [_shape(each) or () for each in node.all_input_nodes]
+    rank = len(_shape(node) or ())
+    if any(len(shape) != rank for shape in shapes) or sum(shape[dim] for shape in shapes) != size or len(shapes) < 2:
+        return None
+    parts = [_origin(each, dim, root) for each in node.all_input_nodes]
+    sizes = " + ".join(str(each.size) for each in parts)
+    return Dimension(
+        size, f"{sizes}, what `{_expression(node)}` makes", _frame(node), all(each.of_layer for each in parts)
+    )
 
 
 def _is_written(node: Node, dim: int, size: int) -> bool:

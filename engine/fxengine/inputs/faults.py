@@ -29,7 +29,12 @@ def is_of_layout(error: BaseException | None) -> bool:
 
     That follows from how the code has moved its dimensions, and comes right only where some have a size of one.
     """
-    return isinstance(error, RuntimeError) and _NO_VIEW in str(error)
+    return isinstance(error, RuntimeError) and says_layout(str(error))
+
+
+def says_layout(message: str) -> bool:
+    """Whether a message is one of these."""
+    return _NO_VIEW in message
 
 
 def _may_have(cls: type, name: str) -> bool:

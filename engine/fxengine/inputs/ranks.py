@@ -11,6 +11,7 @@ from fxengine.inputs.recipes import Recipe, tensors_in, with_part
 __all__ = ["Missing", "lacks_dimension", "missing_dimension"]
 
 _OUT_OF_RANGE = re.compile(r"Dimension out of range \(expected to be in range of \[-(\d+), \d+\], but got (-?\d+)\)")
+_OTHER_RANK = re.compile(r"expected (\d)D input \(got (\d)D input\)")
 _OF_RANKS = re.compile(
     r"too many values to unpack|Dimension out of range|tuple index out of range"
     r"|\b\d-?D\b|\b\d-?dim|dim\(\) = \d|number of dim|invalid for input of size"
@@ -31,6 +32,9 @@ class Missing:
 
 def missing_dimension(error: BaseException | None) -> Missing | None:
     """Return the dimension that an error says is not there; None for others."""
+    other = _OTHER_RANK.match(str(error)) if isinstance(error, ValueError) else None
+    if other is not None and int(other[1]) > int(other[2]):
+        return Missing(int(other[1]) - 1, int(other[1]) - int(other[2]))
     found = _OUT_OF_RANGE.match(str(error)) if isinstance(error, IndexError) else None
     if found is None:
         return None

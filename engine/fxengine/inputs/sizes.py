@@ -1,14 +1,24 @@
 """Whether what fails of a model has sizes that no input makes fit: it changes them not at all, or both alike."""
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.inputs.recipes import Recipe, tensors_in, with_part
 
-__all__ = ["fails_at_any_size", "is_of_pictures", "stays_in_proportion"]
+__all__ = [
+    "are_of_two_sizes",
+    "fails_at_any_length",
+    "fails_at_any_size",
+    "fails_when_longer",
+    "is_of_pictures",
+    "stays_apart",
+    "stays_in_proportion",
+]
 
 _SIZES = re.compile(r"\d+\D+\d+|channel")
 """What a message says that is about sizes."""
@@ -23,6 +33,18 @@ _OF_TWO = re.compile(
 
 _SIDES = (48, 64, 96, 100, 128, 160, 250, 256, 384, 512)
 """Sides of pictures, even as most are."""
+
+_LENGTHS = (48, 64, 100, 128, 250)
+"""Lengths of sequences."""
+
+_ALL_LENGTHS = (*range(1, 9), 12, 16, 24, 32, 48, 64, 100, 128, 256, 512)
+_OF_VALUES = re.compile(
+    rf"{_OF_TWO.pattern}|batch2 tensor to be: \[\d+, \d+\] but got: \[\d+, \d+\]|must have same reduction dim"
+)
+_MOST_LENGTHS = 64
+"""Lengths that are tried before one believes that none fits. What is said of two values that do not go together, and at
+how many lengths one ends.
+"""
 
 _PICTURES = 4
 """The fewest dimensions of a batch of pictures."""
@@ -79,22 +101,110 @@ def stays_in_proportion(root: Any, recipes: Mapping[str, Recipe], positional: in
     tensors = tensors_in(recipes)
     if len(tensors) != 1 or not is_of_pictures(tensors[0][2].shape):
         return False
-    name, place, part = tensors[0]
+    part = tensors[0][2]
+    shapes = [(*part.shape[:2], *(side for _ in part.shape[2:])) for side in _SIDES]
+    met = _met_with(root, [_with_shape(recipes, shape) for shape in shapes], positional, limit)
+    return bool(met) and _are_in_proportion([max(pair) / min(pair) for pair in met])
+
+
+def stays_apart(root: Any, recipes: Mapping[str, Recipe], positional: int, limit: float) -> bool:
+    """Return whether two sizes that do not fit follow from the length of the only input, and always differ by as much.
+
+    Args:
+        root: The model.
+        recipes: What was passed to it.
+        positional: How many of them by position.
+        limit: The processor time of this process at which a trial is broken off.
+    """
+    tensors = tensors_in(recipes)
+    shape = tensors[0][2].shape if len(tensors) == 1 else ()
+    for dim in range(1, len(shape)):
+        others = [_with_shape(recipes, (*shape[:dim], length, *shape[dim + 1 :])) for length in _LENGTHS]
+        met = _met_with(root, others, positional, limit)
+        if met and len({one - other for one, other in met}) == 1:
+            return True
+    return False
+
+
+def fails_at_any_length(
+    root: Any, recipes: Mapping[str, Recipe], positional: int, outcome: Outcome, limit: float
+) -> bool:
+    """Return whether a model comes no further with its only input in any length; those that it names are tried.
+
+    Args:
+        root: The model.
+        recipes: What was passed to it.
+        positional: How many of them by position.
+        outcome: How that ended.
+        limit: The processor time of this process at which nothing more is tried.
+    """
+    tensors = tensors_in(recipes)
+    shape = tensors[0][2].shape if len(tensors) == 1 else ()
+    if not 1 < len(shape) < _PICTURES or not _OF_VALUES.search(str(outcome.error)):
+        return False
+    for dim in range(1, len(shape)):
+        lengths = list(_ALL_LENGTHS)
+        for length in lengths:  # It grows meanwhile.
+            found = probe(root, _with_shape(recipes, (*shape[:dim], length, *shape[dim + 1 :])), positional, limit)
+            if found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls:
+                return False
+            if found.where == outcome.where:
+                if not _OF_VALUES.search(str(found.error)) or len(lengths) > _MOST_LENGTHS:
+                    return False
+                said = {int(each) for each in re.findall(r"\d+", str(found.error))}
+                lengths += sorted(said.difference(lengths, {0}))
+    return True
+
+
+def fails_when_longer(
+    root: Any, recipes: Mapping[str, Recipe], positional: int, limit: float
+) -> Iterator[dict[str, Recipe]]:
+    """Yield inputs on which a model fails that runs on others: with one size changed, or several that are equal.
+
+    Args:
+        root: The model.
+        recipes: What it runs on.
+        positional: How many of them are passed by position.
+        limit: The processor time of this process at which nothing more is tried.
+    """
+    for changed in itertools.islice(_changed(recipes), _MOST_TRIALS):
+        if time.process_time() > limit:
+            return
+        found = probe(root, changed, positional, limit)
+        if not found.accepted and not isinstance(found.error, TimeoutError):
+            yield changed
+
+
+def are_of_two_sizes(message: str) -> bool:
+    """Whether a message says that two sizes are to be the same of which none is that of a layer."""
+    return _OF_TWO.search(message) is not None
+
+
+def _with_shape(recipes: Mapping[str, Recipe], shape: tuple[int, ...]) -> dict[str, Recipe]:
+    """Return inputs with another shape of their only tensor."""
+    name, place, part = tensors_in(recipes)[0]
+    return {**recipes, name: with_part(recipes[name], place, part.with_shape(shape))}
+
+
+def _met_with(
+    root: Any, others: Iterable[Mapping[str, Recipe]], positional: int, limit: float
+) -> list[tuple[int, int]]:
+    """Return the two sizes that do not fit with each of some inputs, all at one place of a model and each time others.
+
+    There are none where some inputs fit, or fail in another way.
+    """
     places = set[str]()
     met: list[tuple[int, int]] = []
-    for side in _SIDES:
-        shape = (*part.shape[:2], *(side for _ in part.shape[2:]))
-        found = probe(
-            root, {**recipes, name: with_part(recipes[name], place, part.with_shape(shape))}, positional, limit
-        )
+    for recipes in others:
+        found = probe(root, recipes, positional, limit)
         sizes = _OF_TWO.search(str(found.error))
-        if sizes is None:
-            return False
         places.add(found.where)
+        if sizes is None or len(places) > 1:
+            return []
         one, other = (int(each) for each in sizes.groups() if each is not None)
         met.append((one, other))
     grow = len(dict(met)) == len({other for _, other in met}) == len(met)
-    return len(places) == 1 and grow and _are_in_proportion([max(pair) / min(pair) for pair in met])
+    return met if grow else []
 
 
 def _are_in_proportion(ratios: list[float]) -> bool:
