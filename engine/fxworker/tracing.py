@@ -38,6 +38,7 @@ from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.folding import merged
 from fxworker.inner import mentions_of
 from fxworker.loading import Document, Hint, Loaded, load
+from fxworker.lost import told_once
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
 from fxworker.prepared import Prepared
@@ -389,6 +390,7 @@ class _Session:
         if fed.inputs is not None and not diagnosis.complete:
             captured = captured_with(feeder.sources, fed.inputs)
         shapes_ms = clock.lap()
+        problems = told_once(problems, diagnosis, fed.failures) or (*problems, *self._misfits(traced, diagnosis, fed))
         code = graph.python_code("self")
         key = self._key(traced, diagnosis)
         return replace(
@@ -398,7 +400,7 @@ class _Session:
             nodes=self.reporter.nodes(graph, node_lines(code)),
             returned=tuple(self.reporter.returned(diagnosis.handed)),
             code=code.src,
-            problems=(*problems, *self._misfits(traced, diagnosis, fed)),
+            problems=problems,
             guards=self._guards(report, captured),
             captured=captured is not None,
             cut=diagnosis.cut,

@@ -1,7 +1,7 @@
 """FX305, for all inputs at once: a `forward` that computes something and has forgotten its `return`.
 
-Whoever calls such a module gets None. One that is called for what it does to something else (it assigns attributes or
-items, fills a list, prints) is left alone.
+Whoever calls such a module gets None. So does the `forward` that uses what such a method gives. One that is called for
+what it does to something else (it assigns attributes or items, fills a list, prints) is left alone.
 """
 
 import ast
@@ -30,18 +30,47 @@ def lost(scene: Scene) -> Iterator[TracingProblem]:
         forward = inspect.unwrap(found) if isinstance(found, FunctionType) else None
         if not isinstance(forward, FunctionType) or not is_user_file(forward.__code__.co_filename):
             continue
-        last = _last_result(forward.__code__)
-        frame = frame_of(forward.__code__, last) if last is not None else None
-        if frame is None:
-            continue
-        yield scene.problem(
-            UnusedInput,
-            Origin((frame,), path, type(module)),
-            "`forward` ends here without a `return`: whatever it is given, it gives None",
-            ("return what it is to give: `return …`",),
-            provenance=(Step(None, frame, "forward"),),
-            severity="information",
-        )
+        for code in (forward.__code__, *_used_by(forward.__code__, type(module))):
+            last = _last_result(code)
+            frame = frame_of(code, last) if last is not None else None
+            if frame is not None:
+                yield scene.problem(
+                    UnusedInput,
+                    Origin((frame,), path, type(module)),
+                    f"`{code.co_name}` ends here without a `return`: whatever it is given, it gives None",
+                    ("return what it is to give: `return …`",),
+                    provenance=(Step(None, frame, code.co_name),),
+                    severity="information",
+                )
+
+
+def is_lost(problem: TracingProblem) -> bool:
+    """Whether a problem is that a `return` is missing."""
+    return problem.rule is UnusedInput and bool(problem.provenance) and problem.provenance[0].node is None
+
+
+def _used_by(code: CodeType, cls: type) -> Iterator[CodeType]:
+    """Yield the methods of a class of whose results a function of it makes something."""
+    for name in _names_used(code):
+        method = inspect.getattr_static(cls, name, None)
+        if isinstance(method, FunctionType) and is_user_file(method.__code__.co_filename):
+            yield method.__code__
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_used(code: CodeType) -> tuple[str, ...]:
+    """The methods of `self` that a function calls for what they give."""
+    definition = definition_behind(code)
+    found: dict[str, None] = {}
+    for node in ast.walk(definition) if definition is not None else ():
+        calls = () if isinstance(node, ast.Expr) else ast.iter_child_nodes(node)
+        for call in calls:
+            match call:
+                case ast.Call(func=ast.Attribute(value=ast.Name("self"), attr=name)):
+                    found[name] = None
+                case _:
+                    pass
+    return tuple(found)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,0 +1,167 @@
+"""Mistakes that inputs hide by accident: a size that fits by chance, a batch of one, a length that is a width."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.worker.harness import Worker, marked, of
+
+ATTENTION = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(100, 64)
+        self.query = nn.Linear(64, 64)
+        self.key = nn.Linear(64, 64)
+        self.head = nn.Linear(64, 4)
+
+    def forward(self, tokens, mask=None):
+        x = self.embed(tokens)
+        b, t, c = x.shape
+        q = self.query(x).view(b, t, 4, 16).transpose(1, 2)
+        k = self.key(x).view(b, t, 4, 16).transpose(1, 2)
+        scores = q @ k.transpose(-2, -1)
+        if mask is not None:
+            scores = scores.masked_fill(mask[:, None, None, :] == 0, -1e9)
+        x = (scores.softmax(-1) @ k).transpose(1, 2).contiguous().view(b, t, c)
+        return self.head(x)
+"""
+
+SCORES = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(12, 32), nn.ReLU())
+        self.value = nn.Linear(32, 1)
+        self.advantage = nn.Linear(32, 6)
+
+    def forward(self, state):
+        x = self.body(state)
+        advantage = self.advantage(x)
+        return self.value(x) + advantage - advantage.mean(dim=1, keepdim=True)
+"""
+
+PICTURES = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv2d(3, 8, 3), nn.AdaptiveAvgPool2d(4))
+        self.head = nn.Linear(8 * 4 * 4, 10)
+
+    def forward(self, picture):
+        x = self.conv(picture)
+        return self.head(x.view(x.size(0), -1))
+"""
+
+SERIES = """import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, dilation):
+        super().__init__()
+        self.first = nn.Conv1d(16, 16, 3, padding=dilation, dilation=dilation)
+        self.second = nn.Conv1d(16, 16, 3, padding=dilation, dilation=dilation)
+        self.norm = nn.BatchNorm1d(16)
+
+    def forward(self, x):
+        return torch.relu(self.norm(self.second(self.first(x))) + x)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enter = nn.Conv1d(5, 16, 1)
+        self.blocks = nn.Sequential(Block(1), Block(2), Block(4))
+
+    def forward(self, x):
+        return self.blocks(self.enter(x.transpose(1, 2))).mean(2)
+"""
+
+CELLS = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(50, 24)
+        self.context = nn.Linear(24, 40)
+        self.rnn = nn.GRU(24 + 40, 32, batch_first=True)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        return self.rnn(torch.cat((x, self.context(x)), dim=2))[0]
+"""
+
+MISTAKES = [
+    (ATTENTION, "q @ k.transpose(-2, -1)", "q @ k", "q @ k"),
+    (ATTENTION, "k.transpose(-2, -1)", "k.transpose(1, 2)", "q @ k.transpose(1, 2)"),
+    (ATTENTION, ".contiguous()", "", "(scores.softmax(-1) @ k).transpose(1, 2).view(b, t, c)"),
+    (SCORES, ", keepdim=True", "", "self.value(x) + advantage - advantage.mean(dim=1)"),
+    (PICTURES, "x.view(x.size(0), -1)", "x.view(-1)", "self.head(x.view(-1))"),
+    (SERIES, "self.second = nn.Conv1d(16, 16, 3, padding=dilation,", "self.second = nn.Conv1d(16, 16, 3,",
+     "self.norm(self.second(self.first(x))) + x"),
+    (SERIES, "BatchNorm1d", "BatchNorm2d", "self.norm(self.second(self.first(x)))"),
+    (CELLS, "24 + 40", "24", "self.rnn(torch.cat((x, self.context(x)), dim=2))"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "right", "wrong", "place"), MISTAKES)
+def test_a_mistake_is_told_once_where_it_is(
+    text: str, right: str, wrong: str, place: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    mistaken = text.replace(right, wrong)
+    path = model(mistaken)
+    for _ in range(2):
+        (problem,) = [each for target in worker.trace(path).targets for each in target.problems]
+        assert (problem.code, problem.severity) == ("FX201", "warning")
+        assert marked(mistaken, problem.location) == place
+
+
+@pytest.mark.parametrize("text", [ATTENTION, SCORES, PICTURES, SERIES, CELLS])
+def test_nothing_is_told_of_what_is_right(text: str, worker: Worker, model: Callable[..., Path]) -> None:
+    target = of(worker.trace(model(text)), "Net")
+    assert not target.problems
+    assert target.inputs is not None
+
+
+LOST = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Linear(12, 4)
+        self.up = nn.Linear(4, 12)
+
+    def shrunk(self, x):
+        h = self.down(x)
+        h = h.relu()
+
+    def forward(self, x):
+        return self.up(self.shrunk(x))
+"""
+
+
+def test_a_return_that_is_missing_is_told_and_not_what_fails_for_want_of_it(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    path = model(LOST)
+    for _ in range(2):
+        (problem,) = of(worker.trace(path), "Net").problems
+        assert (problem.code, problem.severity, marked(LOST, problem.location)) == ("FX305", "warning", "h = h.relu()")
+
+
+def test_a_device_that_is_not_there_says_nothing_of_inputs(worker: Worker, model: Callable[..., Path]) -> None:
+    text = ATTENTION.replace("from torch", "import torch\nfrom torch", 1).replace(
+        "self.embed(tokens)", 'self.embed(tokens) + self.embed(torch.arange(tokens.size(1), device="cuda"))'
+    )
+    assert all(each.code != "FX202" for each in of(worker.trace(model(text)), "Net").problems)
