@@ -5,6 +5,7 @@ meant for, and then a `forward` raises that would not. What the code does wrong 
 """
 
 import ast
+import inspect
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,7 +14,9 @@ from typing import Final
 
 from fxengine.classification import moments_of
 from fxengine.diagnosis import TracingProblem
-from fxengine.errors import OF_THE_CODE, DynamicBool, RaisedWhileTracing, text_of
+from fxengine.errors import OF_THE_CODE, DynamicBool, RaisedWhileTracing, UnusedInput, text_of
+from fxengine.silent.reading import definition_behind
+from fxengine.silent.signature import is_read
 from fxengine.syntax import definition_of
 from fxworker.building import Built
 from fxworker.wire import Problem, Provenance
@@ -34,6 +37,20 @@ def is_answer(problem: TracingProblem, others: Iterable[TracingProblem]) -> bool
         return False
     asked = [each.site for each in others if each.rule is DynamicBool and each.site is not None]
     return any(each.path == site.path and site.span.contains(each.span) for each in asked)
+
+
+def is_used(problem: TracingProblem, built: Built) -> bool:
+    """Whether an input that a graph does not use is one that the code does something with.
+
+    What was made up for a constructor, such as a part that stands in for another, need not take all that the part takes
+    which is meant, or may leave a branch out.
+    """
+    step = problem.provenance[0] if problem.rule is UnusedInput and problem.provenance else None
+    if step is None or step.node is None or not built.is_made_up:
+        return False
+    code = getattr(inspect.unwrap(type(built.root).forward), "__code__", None)
+    definition = definition_behind(code) if code is not None else None
+    return definition is not None and is_read(definition, str(step.node.target).lstrip("*"))
 
 
 def doubted(

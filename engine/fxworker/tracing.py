@@ -31,7 +31,7 @@ from fxworker.children import disarm_timers
 from fxworker.compiling import leave_compiler_alone
 from fxworker.containment import outermost_first, parts_of
 from fxworker.dependence import Dependence
-from fxworker.doubts import doubted, is_answer
+from fxworker.doubts import doubted, is_answer, is_used
 from fxworker.encoding import decode, encode
 from fxworker.executing import Failure
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
@@ -540,7 +540,7 @@ class _Session:
         found: list[Problem] = []
         guesses = self.loaded.guesses(target.qualname)
         for each in (*diagnosis.problems, *diagnosis.silent):
-            if self._is_told(each.exception) or is_answer(each, diagnosis.problems):
+            if self._is_told(each.exception) or is_answer(each, diagnosis.problems) or is_used(each, built):
                 continue
             unbuilt = misbuilt(built, each.exception)
             found.append(

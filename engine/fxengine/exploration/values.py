@@ -109,10 +109,17 @@ class Values:
     def truth(self, value: Proxy | Node | None) -> bool | None:
         """The truth value; None if it cannot be told."""
         found = self.of(value)
-        if found is UNKNOWN or (isinstance(found, Tensor) and found.is_meta):
+        if found is UNKNOWN or (isinstance(found, Tensor) and found.is_meta) or self._is_of_absent(value):
             return None
         truth = bool(found) if type(found) in _PLAIN else self._apart(lambda: bool(found))
         return None if truth is UNKNOWN else truth
+
+    def _is_of_absent(self, value: Proxy | Node | None) -> bool:
+        """Whether a value is computed with an input that is left out: code comes to that only where it is given."""
+        node = value.node if isinstance(value, Proxy) else value
+        return node is not None and any(
+            each.op == "placeholder" and self._value(each) is None for each in node.all_input_nodes
+        )
 
     def length(self, value: Proxy | Node | None) -> int | None:
         """The length; None if it cannot be told."""

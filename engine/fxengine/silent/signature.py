@@ -34,7 +34,7 @@ def unused(scene: Scene) -> Iterator[TracingProblem]:
         span = parameter_span(definition, name) if definition is not None else None
         if place is None or definition is None or span is None or _is_given_up(definition, name):
             continue
-        if _is_hollow(scene.observation.root) and _is_read(definition, name):
+        if _is_hollow(scene.observation.root) and is_read(definition, name):
             continue
         frame = SourceFrame(place[0].co_filename, place[0].co_qualname, *span)
         headline = f"`{name}` is an input that nothing in the graph uses"
@@ -81,7 +81,7 @@ def _is_hollow(root: object) -> bool:
     return any(isinstance(each, nn.ModuleList | nn.ModuleDict | nn.Sequential) and not len(each) for each in parts)
 
 
-def _is_read(definition: Definition, name: str) -> bool:
+def is_read(definition: Definition, name: str) -> bool:
     """Whether a function reads a parameter."""
     return any(
         isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)

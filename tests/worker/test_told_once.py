@@ -1,4 +1,4 @@
-"""Mistakes that inputs hide by accident: a size that fits by chance, a batch of one, a length that is a width."""
+"""One mistake is told once, where it is, whatever hides it; what only follows from how a model was built is not."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -165,3 +165,45 @@ def test_a_device_that_is_not_there_says_nothing_of_inputs(worker: Worker, model
         "self.embed(tokens)", 'self.embed(tokens) + self.embed(torch.arange(tokens.size(1), device="cuda"))'
     )
     assert all(each.code != "FX202" for each in of(worker.trace(model(text)), "Net").problems)
+
+
+PARTS = """from torch import nn
+
+
+class Decoder(nn.Module):
+    def __init__(self, attention, dim):
+        super().__init__()
+        self.attention = attention
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(self, x, memory, mask=None, step=0, unused=None):
+        return self.norm(x + self.attention(x, memory, memory, mask)[0])
+"""
+
+
+def test_what_is_handed_to_a_part_that_was_made_up_is_used(worker: Worker, model: Callable[..., Path]) -> None:
+    unused = [each.message for each in of(worker.trace(model(PARTS)), "Decoder").problems if each.code == "FX305"]
+    assert all("`memory`" not in each and "`mask`" not in each for each in unused)
+
+
+CHOSEN = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, scale=3):
+        super().__init__()
+        self.scale = scale
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x, scale=None):
+        if scale is not None and scale != self.scale:
+            raise ValueError(f"built for {self.scale}, not for {scale}")
+        return self.fc(x)
+"""
+
+
+def test_nothing_is_concluded_from_an_input_that_is_left_out_where_only_one_that_is_given_is_asked(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    (problem,) = of(worker.trace(model(CHOSEN)), "Net").problems
+    assert (problem.code, problem.value) == ("FX001", "")
