@@ -64,7 +64,7 @@ def _named(path: str, imported: Iterable[str]) -> Iterator[str]:
 
     No file says of such a folder that it is a package: it is one wherever the folder around it is looked through.
     """
-    parts = [name.split(".") for name in imported]
+    parts = [name.split(".") for name in imported if not name.startswith(".")]
     for folder in _parents(path):
         around, name = os.path.split(folder)
         below = [os.path.join(folder, each[1]) for each in parts if len(each) > 1 and each[0] == name]

@@ -148,3 +148,4 @@ def test_a_folder_that_a_file_imports_from_by_its_name_lies_in_a_root(tmp_path):
     assert roots("from nets.deep import net\n") == (own, str(tmp_path / "code/project"))
     assert roots("from project import Layer\nfrom project.missing import Layer\nimport project\n") == (own,)
     assert roots("from other.tools import tool\n") == (own,)
+    assert roots("from ..tools import tool\nfrom ...layers import Layer\n") == (own,)
