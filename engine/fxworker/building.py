@@ -33,6 +33,7 @@ from fxworker.conventions import is_configuration
 from fxworker.importing import with_stars
 from fxworker.inner import NotReachedError, locals_of
 from fxworker.lacking import unmade
+from fxworker.leaving_out import with_calls_left_out
 from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
 from fxworker.makers import functions_making, made_in, methods_making, scope_with, settings_of, with_configurations
@@ -181,7 +182,7 @@ def built_as(expression: str, target: TraceTarget, loaded: Loaded) -> Built | No
 def _valued(build_it: Callable[[], Any]) -> Any:
     """Return what a callable builds on the processor, as it would be without us."""
     with without_devices(), arrays_are_made(is_array):
-        return without_weights(partial(with_stars, build_it))
+        return with_calls_left_out(lambda: without_weights(partial(with_stars, build_it)))
 
 
 def class_of(target: TraceTarget, loaded: Loaded) -> type | None:
@@ -234,7 +235,7 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
             built otherwise.
     """
     with without_devices(), arrays_are_made(is_array):
-        return without_weights(partial(_attempted, build_it, real=real))
+        return with_calls_left_out(lambda: without_weights(partial(_attempted, build_it, real=real)))
 
 
 def _attempted(build_it: Callable[[], Any], *, real: bool) -> Any:

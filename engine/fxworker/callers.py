@@ -52,7 +52,7 @@ def is_decorated(value: Any, frame: types.FrameType) -> bool:
 
     What is taken apart at once is no definition.
     """
-    if _following(frame) == "UNPACK_SEQUENCE":
+    if _following(frame.f_code, frame.f_lasti) == "UNPACK_SEQUENCE":
         return False
     if isinstance(value, type) and value.__module__ != frame.f_globals.get("__name__"):
         return False
@@ -67,13 +67,18 @@ def is_decorated(value: Any, frame: types.FrameType) -> bool:
 
 def is_dropped(frame: types.FrameType) -> bool:
     """Whether a frame keeps nothing of what it calls right now."""
-    return frame.f_lasti >= 0 and _following(frame) == "POP_TOP"
+    return drops(frame.f_code, frame.f_lasti)
 
 
-def _following(frame: types.FrameType) -> str:
-    """Return the name of the instruction that comes after the call that a frame is in."""
+def drops(code: types.CodeType, at: int) -> bool:
+    """Whether code keeps nothing of what the call gives that it has come to."""
+    return at >= 0 and _following(code, at) == "POP_TOP"
+
+
+def _following(code: types.CodeType, at: int) -> str:
+    """Return the name of the instruction that comes after the call that code has come to."""
     # The interpreter may stand behind the call, among what it keeps for it.
-    return next((each.opname for each in dis.get_instructions(frame.f_code) if each.offset > frame.f_lasti), "")
+    return next((each.opname for each in dis.get_instructions(code) if each.offset > at), "")
 
 
 def is_guarded(frame: types.FrameType) -> bool:

@@ -36,6 +36,12 @@ def note_below(folders: Iterable[str]) -> None:
     _folders[:] = [os.path.join(folder, "") for folder in folders]
 
 
+def is_of_project(path: str) -> bool:
+    """Whether a file lies in one of these folders, and not in an environment in there."""
+    around = next((each for each in _folders if path.startswith(each)), None)
+    return around is not None and "site-packages" not in path[len(around) :]
+
+
 def files_read() -> frozenset[str]:
     """Return the files that were read and not written."""
     return frozenset(_read - _written)

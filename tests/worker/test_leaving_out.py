@@ -1,0 +1,93 @@
+"""Models whose own ways to fetch their weights fail are built without these."""
+
+import pytest
+
+from fxworker.leaving_out import with_calls_left_out
+from tests.worker.harness import of
+
+FETCHING = """
+import shutil
+import urllib.request
+import no_such_package
+from torch import nn
+from weights import fill
+
+URL = "https://example.org/net.npz"
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+        self.fetch(URL)
+
+    def fetch(self, url):
+        with urllib.request.urlopen(url) as answer, open("/tmp/net.npz", "wb") as file:
+            shutil.copyfileobj(answer, file)
+
+    def forward(self, x):
+        return self.fc(x)
+
+class Filled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 5)
+
+    def forward(self, x):
+        return self.fc(x)
+
+def filled():
+    net = Filled()
+    fill(net, URL)
+    return net
+
+class Made(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.make(URL)
+
+    def make(self, url):
+        self.fc = nn.Linear(3, len(urllib.request.urlopen(url).read()))
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+WEIGHTS = """
+import no_such_package
+
+def fill(net, path):
+    if no_such_package.is_address(path):
+        for name, parameter in net.named_parameters():
+            parameter.data = no_such_package.fetch(path)[name]
+"""
+
+
+@pytest.fixture
+def report(worker, model):
+    model(WEIGHTS, "weights.py")
+    return worker.trace(model(FETCHING))
+
+
+def test_a_method_that_fetches_weights_is_left_out_without_the_network(report):
+    assert of(report, "Net").status == "complete"
+
+
+def test_a_function_that_fills_weights_is_left_out_without_its_package(report):
+    assert of(report, "Filled").status == "complete"
+
+
+def test_a_method_that_makes_a_part_is_not_left_out(report):
+    (problem,) = of(report, "Made").problems
+    assert "without the network" in problem.message
+
+
+def test_what_fails_for_another_reason_is_not_done_again():
+    done = []
+
+    def work():
+        done.append(1)
+        raise ValueError("too wide")
+
+    with pytest.raises(ValueError, match="too wide"):
+        with_calls_left_out(work)
+    assert done == [1]
