@@ -4,16 +4,18 @@ Such a package is as good as one that is not installed: it gets a stand-in, and 
 does what code imports of a package, or reads of it while it is imported itself, that the installed version has not.
 """
 
+import builtins
 import contextlib
 import dis
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FrameType, ModuleType, TracebackType
-from typing import Final
+from typing import Any, Final
 
 from fxworker.absences import ABSENCES
 from fxworker.absent import AbsentModule
@@ -23,6 +25,12 @@ _MOST: Final = 16
 
 _NEEDED: Final = frozenset({"numpy", "torch"}) | sys.stdlib_module_names
 """Without these there is nothing to be seen of any model."""
+
+_RENAMED: Final = re.compile(
+    r"(?s)(?:module '\w+' has no attribute '\w+'\.\s*)?`\w+\.(\w+)` was "
+    r"(?:a deprecated alias for the builtin `(\w+)`|removed in [^`]*Use `\w+\.(\w+)` instead)"
+)
+"""What numpy says of a name that it has no longer, and of what to use instead: a builtin, or something of its own."""
 
 
 def without_broken(work: Callable[[], None]) -> None:
@@ -35,8 +43,11 @@ def without_broken(work: Callable[[], None]) -> None:
         try:
             work()
         except Exception as error:
-            if lacked := _lacked(error):
-                _supply(*lacked, error)
+            if renamed := _renamed(error):
+                _supply(*renamed, error)
+            elif lacked := _lacked(error):
+                module, name = lacked
+                _supply(module, name, getattr(AbsentModule(module.__name__), name), error)
             elif name := _failing(error):
                 _give_up(name, error)
             else:
@@ -88,6 +99,39 @@ def _lacked(error: Exception) -> tuple[ModuleType, str] | None:
     return module if asking != package and package not in _NEEDED and is_installed(package) else None
 
 
+def _renamed(error: Exception) -> tuple[ModuleType, str, Any] | None:
+    """Return the module, the name that another module reads of it while it is imported, and what that is called now.
+
+    It is None where the module does not say so itself: "`np.float_` was removed. Use `np.float64` instead."
+    """
+    frames = _frames(error.__traceback__) if type(error) is AttributeError else []
+    told = _RENAMED.match(str(error))
+    is_asked = [each.f_code.co_name for each in frames[-2:]] == ["<module>", "__getattr__"] and _is_imported(frames)
+    module = sys.modules.get(str(frames[-1].f_globals.get("__name__"))) if told is not None and is_asked else None
+    if told is None or module is None:
+        return None
+    name, builtin, other = told.groups()
+    return module, name, getattr(builtins, builtin) if builtin else getattr(module, other, None)
+
+
+def _frames(way: TracebackType | None) -> list[FrameType]:
+    """Return the frames of a traceback, outermost first."""
+    found: list[FrameType] = []
+    while way is not None:
+        found.append(way.tb_frame)
+        way = way.tb_next
+    return found
+
+
+def _is_imported(frames: Sequence[FrameType]) -> bool:
+    """Whether something is imported on the way, and not only the file itself executed.
+
+    Where a statement imports it, Python leaves out the frames of what it is imported by.
+    """
+    executed = [each for each in frames if each.f_code.co_name == "<module>"]
+    return len(executed) > 1 or any(each.f_code.co_filename.startswith("<frozen importlib") for each in frames)
+
+
 def _read_by(way: TracebackType | None, error: Exception) -> tuple[ModuleType, str] | None:
     """Return the module, and the name, that another module read in vain while it was imported; None for others.
 
@@ -97,11 +141,7 @@ def _read_by(way: TracebackType | None, error: Exception) -> tuple[ModuleType, s
     is_read = way is not None and way.tb_frame.f_code.co_name == "<module>" and name is not None
     if not is_read or not isinstance(module, ModuleType):
         return None
-    outer, is_imported = error.__traceback__, False
-    while outer is not None and not is_imported:
-        is_imported = outer.tb_frame.f_code.co_filename.startswith("<frozen importlib")
-        outer = outer.tb_next
-    return (module, str(name)) if is_imported else None
+    return (module, str(name)) if _is_imported(_frames(error.__traceback__)) else None
 
 
 def _imported_from_by(way: TracebackType | None, error: Exception) -> tuple[ModuleType, str] | None:
@@ -135,10 +175,10 @@ def may_lack(name: str, asking: str) -> bool:
     return asking != package and not is_known
 
 
-def _supply(module: ModuleType, name: str, error: Exception) -> None:
-    """Let something in a module be stood in for from now on."""
+def _supply(module: ModuleType, name: str, value: Any, error: Exception) -> None:
+    """Let something in a module be stood in for by a value from now on."""
     path = f"{module.__name__}.{name}"
-    setattr(module, name, getattr(AbsentModule(module.__name__), name))
+    setattr(module, name, value)
     ABSENCES.broken[path] = _stamp(path)
     ABSENCES.names.add(path)
     ABSENCES.found.append(ImportError(str(error), name=path).with_traceback(error.__traceback__))

@@ -195,6 +195,28 @@ def test_what_is_imported_of_a_package_that_had_it_in_another_version_is_stood_i
         imported(tmp_path, "from torch.nn import Linaer\n", name="mistaken")
 
 
+def test_what_a_package_says_to_have_by_another_name_is_that_to_what_is_imported(tmp_path):
+    (tmp_path / "numbered.py").write_text(
+        "float_64 = float\n"
+        "def __getattr__(name):\n"
+        "    if name == 'old_float':\n"
+        "        raise AttributeError('`nb.old_float` was removed in the 2.0 release. Use `nb.float_64` instead.')\n"
+        "    if name == 'old_int':\n"
+        "        raise AttributeError(\"module 'numbered' has no attribute 'old_int'.\\n\"\n"
+        "            '`nb.old_int` was a deprecated alias for the builtin `int`. Use `int` by itself.')\n"
+        "    raise AttributeError(f\"module 'numbered' has no attribute {name!r}\")\n"
+    )
+    (tmp_path / "kinds.py").write_text("import numbered as nb\nKINDS = [nb.old_float, nb.old_int]\n")
+    with pytest.raises(AttributeError, match="old_float"):
+        importing(lambda: exec("import numbered as nb\nnb.old_float", {"__name__": "project_file"}))
+    found = {"__name__": "project_file"}
+    missing = [each.name for each in importing(lambda: exec("from kinds import KINDS", found))]
+    assert (found["KINDS"], missing) == ([float, int], ["numbered.old_float", "numbered.old_int"])
+    (tmp_path / "odd.py").write_text("import numbered as nb\nnb.very_odd\n")
+    with pytest.raises(AttributeError, match="very_odd"):
+        imported(tmp_path, "import odd\n", name="of_odd")
+
+
 @pytest.mark.parametrize("text", ["from torn.inner import lost", "import torn.lost"])
 def test_what_a_package_has_not_that_it_asks_itself_for_makes_it_a_broken_one(tmp_path, text):
     installed(tmp_path, "torn", f"{text}\n")
