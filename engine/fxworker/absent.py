@@ -50,6 +50,12 @@ _MEASURING: Final = re.compile(r"[a-z_\d]*(dims?|size|channels|width|length|coun
 """What functions are called that give a number, whatever they are given."""
 
 
+_OF_PARAMETERS: Final = frozenset({"device", "dtype"})
+"""What a base of modules tells of the parameters, where torch's own has no such attribute."""
+
+_NO_PARAMETER: Final = nn.Parameter()
+
+
 def beside(star: Any, name: str) -> Any:
     """Return what stands for something in the package from which everything was imported, as `star` says."""
     return _Absent(f"{star.__dict__['_path'].rpartition('.')[0]}.{name}")
@@ -148,6 +154,8 @@ class _AbsentModel(nn.Module):
         if is_configuration(name) and "_given" in self.__dict__ and not calls_attribute(sys._getframe(1)):
             # What a base keeps of the arguments.
             return self.__dict__.setdefault(name, Options(self.__dict__["_given"]))
+        if name in _OF_PARAMETERS and not is_assigned(type(self), name):
+            return getattr(next(self.parameters(), _NO_PARAMETER), name)
         frame = sys._getframe(1)
         if reads_attribute(frame) and is_constructing(frame) and not is_assigned(type(self), name):
             # What the base computes of its arguments.

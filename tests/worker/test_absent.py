@@ -674,3 +674,20 @@ def test_what_a_registry_gives_to_a_constructor_is_called_as_a_class_is(tmp_path
     assert isinstance(net.norm, nn.Module)
     with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
         net(torch.ones(8))
+
+
+def test_a_base_of_an_absent_package_tells_where_its_parameters_are(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import LightModule\n"
+        "class Net(LightModule):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.first = self.device\n"
+        "        self.fc = torch.nn.Linear(3, 4)\n"
+        "    def forward(self, x): return self.fc(x) + torch.zeros(4, device=self.device, dtype=self.dtype)\n"
+        "class Placed(LightModule):\n"
+        "    def place(self, device):\n        self.device = device\n",
+    )
+    net = module.Net().double()
+    assert net.first == torch.device("cpu")
+    assert net(torch.ones(1, 3).double()).dtype == torch.float64
+    assert not hasattr(module.Placed(), "device")
