@@ -9,14 +9,14 @@ import argparse
 import copy
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Final, Self
 
 from torch import Tensor, nn
 
 from fxworker.choices import is_number, literal, parameters_of
-from fxworker.conventions import usual_values
+from fxworker.conventions import is_configuration, usual_values
 
 _CONVERTING: Final = re.compile(
     r"to_(container|object|dict|list|primitive|tuple)|create|\w*[dD]ict(Config)?|\w*Box|Munch"
@@ -39,12 +39,18 @@ _IDLE: Final = frozenset({"freeze", "defrost", "lock", "unlock", "merge_from_fil
 """Methods of configurations that leave what is known of one as it is."""
 
 
+_PLAIN: Final = frozenset({"todict", "to_dict", "toDict", "as_dict", "asdict"})
+"""Methods that give what is in one as a plain dictionary."""
+
+
 class Record(dict[str, Any]):
     """A mapping whose items are attributes too."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _IDLE:
             return _do_nothing
+        if name in _PLAIN and name not in self:
+            return lambda: copy.deepcopy(dict(self))
         if name not in self:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         value = self[name]
@@ -94,7 +100,12 @@ def number_of(path: str) -> int | float | None:
 
 def contained(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record | None:
     """Return the configuration that a call makes, of nothing or of a mapping; None for another call."""
-    if not _CONTAINER.fullmatch(path.rpartition(".")[2]) or len(args) > 1:
+    name = path.rpartition(".")[2]
+    several = [each for each in args if isinstance(each, Mapping)]
+    if several and is_configuration(name) and all(each is None or isinstance(each, Mapping) for each in args):
+        # What is given comes before what there is by default: `HParams(options, defaults)`.
+        return _merged([*several[::-1], kwargs])
+    if not _CONTAINER.fullmatch(name) or len(args) > 1:
         return None
     given = args[0] if args else {}
     return Record({**given, **kwargs}) if isinstance(given, Mapping) else None
@@ -116,7 +127,7 @@ def converted(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return Record(data) if type(data) is dict else data
 
 
-def _merged(several: tuple[Any, ...]) -> Record | None:
+def _merged(several: Sequence[Any]) -> Record | None:
     """Return a mapping with the items of several, of which the last counts; None where they are no mappings."""
     mappings = [_entries(each) for each in several if each is not None]
     if not mappings or not all(isinstance(each, Mapping) for each in mappings):

@@ -43,6 +43,20 @@ def test_a_configuration_keeps_what_is_put_into_it(tmp_path):
         _ = module.SMALL.height
 
 
+def test_what_is_given_to_a_configuration_comes_before_its_defaults(tmp_path):
+    module = imported(
+        tmp_path,
+        "from no_such_thing import HParams, Tables\n"
+        "DEFAULTS = {'width': 4, 'inner': {'depth': 2, 'heads': 1}}\n"
+        "USUAL, WIDE = HParams(None, DEFAULTS), HParams({'width': 8, 'inner': {'heads': 3}}, DEFAULTS)\n"
+        "OTHER = Tables({'width': 8}, DEFAULTS)\n",
+    )
+    assert (module.USUAL.width, module.USUAL.inner.depth) == (4, 2)
+    assert module.WIDE.todict() == {"width": 8, "inner": {"depth": 2, "heads": 3}}
+    assert type(module.WIDE.todict()) is dict
+    assert is_stand_in(module.OTHER)
+
+
 def test_configurations_are_merged(tmp_path):
     module = imported(
         tmp_path,
