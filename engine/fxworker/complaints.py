@@ -15,7 +15,7 @@ from torch import nn
 from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.syntax import nodes_around
-from fxworker.choices import attribute_of, parameters_of
+from fxworker.choices import attribute_of, parameters_of, written_tuple
 from fxworker.evidence import MOVED, Kind, kind_of_attribute
 from fxworker.handing import handed_from
 from fxworker.lacking import (
@@ -49,6 +49,7 @@ from fxworker.wording import (
     MOST_VALUES,
     WANTED,
     is_read_as_number,
+    is_small_picture,
     is_too_little,
     missing_in,
     no_number_in,
@@ -60,6 +61,9 @@ from fxworker.wording import (
 
 _RAISED: Final = (AssertionError, TypeError, ValueError, NotImplementedError)
 """What code raises that does not like the type of a value."""
+
+_NOT_IN_LIST: Final = re.compile(r"not in (?:list|tuple)$")
+"""What is said of an item whose place is asked for, and which there is not."""
 
 _ASSIGNED: Final = re.compile(r"\s*(?:for ([\w., ()]+?) in|([\w., ]+?)\s*[-+*/]?=(?!=))(.*)")
 _FURTHEST: Final = 100
@@ -97,6 +101,8 @@ class Complaint:
         place: Where among the arguments of the outermost call that value is, as a path.
         reader: The constructor that was given it, and as which parameter.
         kept: The texts that what lacked an attribute has, as expressions: it may have been made by one of them.
+        small: Whether a picture has become too small.
+        short: Whether more was taken away from a number than it is.
     """
 
     words: tuple[str, ...] = ()
@@ -114,6 +120,8 @@ class Complaint:
     records: tuple[type, ...] = ()
     spread: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    small: bool = False
+    short: bool = False
     place: str = ""
     reader: tuple[type, str] | None = None
 
@@ -164,15 +172,31 @@ def _about_value(
         return Complaint(words, got="str", values=("'4'",))
     if (got := no_number_in(text)) and isinstance(error, RuntimeError | ValueError):
         return Complaint(words, "number", got, values=values)
+    if isinstance(error, ValueError) and _NOT_IN_LIST.search(text) and (item := _item_wanted(error)):
+        return Complaint(words, values=(f"[{item}, {item}]", written_tuple([item, item])))
     if isinstance(error, StopIteration) and moments and "parameters()" in moments[0][2]:
         # A module was asked for its first one.
         return Complaint(words, got="Module", lacks="parameters", values=("torch.nn.Linear(64, 64)",))
+    if (small := is_small_picture(text)) or "negative dimension" in text:
+        return Complaint(words, small=small, short=not small)
     if isinstance(error, OutOfPatience | ZeroDivisionError) or "Overflow" in text:
         # Something was too large, or too small for what it is divided by.
         return Complaint(words, values=("512", "1") if isinstance(error, ZeroDivisionError) else ("2", "1"))
     if isinstance(error, TypeError | ValueError | IndexError):
         return _about_kind(error, text, words, values, moments, tests)
     return Complaint(words, said_kind(text), length=_length_in(tests), values=values)
+
+
+def _item_wanted(error: ValueError) -> str:
+    """Return the number or text whose place in a list was asked for in vain, "" where that is not known."""
+    moments = moments_of(error.__traceback__)
+    match nodes_around(moments[-1].path, moments[-1].source.span)[-1:] if moments else []:
+        case [ast.Call(func=ast.Attribute(attr="index" | "remove"), args=[item, *_])]:
+            frame = moments[-1].frame
+            value = value_in(item, frame)
+            return repr(value) if isinstance(value, str | int | float) else _constant(item, frame)
+        case _:
+            return ""
 
 
 def _parameters_of(classes: Iterable[type]) -> set[str]:

@@ -21,7 +21,17 @@ from fxworker.evidence import GIVEN, Kind
 from fxworker.having import has_field
 from fxworker.proposing import Proposals
 from fxworker.stock import ANY_CALL, STAND_INS, TAKES_ANY, fits
-from fxworker.variations import made_odd, nested, of_length, twin, type_name, with_sizes
+from fxworker.variations import (
+    enlarged,
+    made_odd,
+    nested,
+    of_length,
+    of_length_throughout,
+    twin,
+    type_name,
+    with_key,
+    with_sizes,
+)
 
 _DEEPEST: Final = 4
 """How many groups may be inside each other."""
@@ -37,11 +47,18 @@ _AS_MANY: Final = 0.7
 """What it costs to give lists as many items as a number says."""
 _ALONE: Final = 0.5
 """What it costs to give a list one object alone."""
+_PLENTY: Final = "512"
+"""A number that others can be taken away from."""
 _AGAIN: Final = 0.5
 _MOST_AGAIN: Final = 4.0
 """What it adds to the cost of what is tried each time that a complaint has been heard before, and at most."""
 _OF_SIDES: Final = re.compile(r"size|kernel|stride|pad|shape|resolution|window|patch")
 """What lists are called that have something for each side of a picture."""
+_OF_PICTURES: Final = re.compile(
+    r"((\w+_)?(img|image|input|in|obs|observation|state|pic(ture)?|frame|crop|spatial)_?)?"
+    r"(sizes?|shape|dims?|res(olution)?|height|width|hw?|w)"
+)
+"""What the sides of a picture are called, or its shape."""
 _CALLED: Final = re.compile(
     r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
 )
@@ -186,6 +203,22 @@ class Mending:
             for value in made_odd(choice.get(path, "")) if _OF_SIDES.search(owner_of(path)[1]) else ():
                 yield from self._changed(choice, path, value, 0.15 if path in blamed else 0.35)
 
+    def _enlarged(
+        self, choice: Choice, blamed: list[str], complaint: Complaint
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with a larger number, or a larger picture be it by default, where there was too little."""
+        numbers = [each for each in blamed if fits("number", choice.get(each, ""))] if complaint.short else []
+        for rank, path in enumerate(numbers):
+            yield from self._changed(choice, path, _PLENTY, 0.2 + 0.1 * rank)
+        if not complaint.small:
+            return
+        optional = [joined("", each) for each in self._proposals.optional(self._root)]
+        places = [each for each in dict.fromkeys([*choice, *optional]) if _OF_PICTURES.fullmatch(owner_of(each)[1])]
+        for rank, path in enumerate(places):
+            now = choice.get(path) or repr(self._proposals.slot(choice, path).default)
+            for step, value in enumerate(enlarged(now)):
+                yield from self._changed(choice, path, value, 0.3 + 0.1 * rank + 0.2 * step)
+
     def _mended(
         self, choice: Choice, error: BaseException, complaint: Complaint
     ) -> Iterator[tuple[float, dict[str, Value]]]:
@@ -193,6 +226,7 @@ class Mending:
         if complaint.lacks:
             yield from self._with_field(choice, complaint)
         blamed = self._blamed(choice, complaint)
+        yield from self._enlarged(choice, blamed, complaint)
         yield from self._with_items(choice, blamed, complaint)
         is_counted = "len" in complaint.words and not complaint.length
         if isinstance(error, AssertionError | ValueError | IndexError) and is_counted:
@@ -284,6 +318,7 @@ class Mending:
             yield from self._with_fields_of(choice, complaint.place, complaint.reader)
         if complaint.got == "Module":
             fitting = [path for path in groups if choice[path] == Group("module")]
+        yield from self._with_key(choice, complaint)
         for path in fitting:
             inner = joined(path, complaint.lacks)
             if inner not in choice:
@@ -296,6 +331,14 @@ class Mending:
             elif complaint.got == "dict" and choice[path] == Group("mapping"):
                 # It has the entry, and is asked for an attribute.
                 yield 0.0, {**choice, path: Group("mapping", OPTIONS)}
+
+    def _with_key(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with one entry more, like the others, in a table that is written out."""
+        path, *keys = complaint.place.split(".")
+        now = choice.get(path) if complaint.owner is not None else None
+        changed = with_key(now, keys, complaint.lacks) if isinstance(now, str) else ""
+        if changed:
+            yield 0.0, {**choice, path: changed}
 
     def _with_own(self, choice: Choice, name: str) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with an entry more, in each of the tables that the outermost call is given."""
@@ -383,11 +426,13 @@ class Mending:
         counts = [int(each) for each in values.values() if isinstance(each, str) and each.isdecimal()]
         lists = {path: each for path, each in values.items() if _is_list(each)}
         for count in dict.fromkeys(each for each in counts if 0 < each <= _MANY):
-            changed = dict(choice)
-            for path in (each for each, value in lists.items() if _length(value) != count):
-                changed = self._everywhere(changed, path, of_length(values[path], count)[0])
-            if changed != choice:
-                yield _AS_MANY, changed
+            for alike in (of_length, of_length_throughout):
+                changed = dict(choice)
+                for path, value in lists.items():
+                    if _length(value) != count or alike is of_length_throughout:
+                        changed = self._everywhere(changed, path, alike(value, count)[0])
+                if changed != choice:
+                    yield _AS_MANY, changed
 
     def _blamed(self, choice: Choice, complaint: Complaint) -> list[str]:
         """Return the places that an error speaks of, those first whose value is of the type that it complains about."""

@@ -48,8 +48,8 @@ class Slot:
         """What its value must be, as far as the constructor shows: what is gone over may be a mapping."""
         if self.use.kind == "sequence" and self.hint is str:
             return "string"
-        if self.use.kind == "sequence" and self.hint in {int, float}:
-            # Some layers take a size as well as several.
+        if self.use.kind in {"sequence", "mapping"} and self.hint in {int, float}:
+            # Some layers take a size as well as several, or a table of them.
             return "number"
         if self.use.kind is None and self.hint in (typing.Callable, Callable):
             return "callable"

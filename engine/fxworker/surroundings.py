@@ -102,6 +102,16 @@ class Surroundings:
             return [key for each in found if (key := key_written(each))][:12]
         return []
 
+    def models_taking(self, call: ast.Call) -> list[str]:
+        """Return the names of the models of the module, as texts, that can be called so; other than the one read."""
+        own = self._scope.get("__name__")
+        models = {name: each for name, each in self._scope.items() if isinstance(each, type)}
+        return [
+            repr(name)
+            for name, each in models.items()
+            if issubclass(each, nn.Module) and each.__module__ == own and each is not self._cls and _takes(each, call)
+        ][:12]
+
     def members(self, node: ast.expr) -> list[str]:
         """Return the values of an enumeration that a name stands for, which it is called with; none for another."""
         found = self.value(node)
@@ -164,3 +174,17 @@ def is_own_attribute(name: str) -> bool:
 def _is_own(cls: type, function: Any) -> bool:
     own = vars(cls).get("__init__")
     return own is not None and inspect.unwrap(own) is function
+
+
+def _takes(cls: type, call: ast.Call) -> bool:
+    """Whether a class can be called with as many arguments as a call has, of these names."""
+    spread = any(each.arg is None for each in call.keywords) or any(isinstance(each, ast.Starred) for each in call.args)
+    try:
+        bind = inspect.signature(cls).bind_partial if spread else inspect.signature(cls).bind
+        bind(
+            *(None for each in call.args if not isinstance(each, ast.Starred)),
+            **{each.arg: None for each in call.keywords if each.arg is not None},
+        )
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -15,6 +15,7 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from fxworker.bindings import Bindings
+from fxworker.called_by_name import note_named
 from fxworker.choices import FIRST_KEY, attribute_of, every_parameter_of, parameters_of, required_parameters
 from fxworker.conditions import note_asked, note_attribute, note_cases, note_comparison, note_test
 from fxworker.conventions import is_table_called
@@ -232,6 +233,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """Note what is called, and what is handed on to it."""
         path = self._names.path(node.func)
+        note_named(node, self._names, self._around)
         self._own_method(node.func)
         self._own_function(node)
         if asked := _asked_of(node):

@@ -3,7 +3,8 @@
 What they are arguments of is not looked at here.
 """
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from fxworker.choices import Group, Value, literal, written_tuple
@@ -12,6 +13,9 @@ from fxworker.evidence import Kind
 
 _LARGEST: Final = 4096
 """The largest number that is thought of."""
+
+_SIDES: Final = (96, 224)
+"""Sides of pictures that go through more layers than small ones do."""
 
 _LETTERS: Final = "abcdefghijkl"
 _GIVING: Final[dict[Kind, str]] = {
@@ -51,6 +55,20 @@ def made_odd(now: Value) -> Iterator[str]:
     odd = [each + 1 - each % 2 for each in numbers]
     if len(numbers) == len(given) and odd != numbers:
         yield repr(type(found)(odd) if isinstance(found, list | tuple) else odd[0])
+
+
+def enlarged(now: Value) -> Iterator[str]:
+    """Yield an expression with larger sides of a picture: those of `64` or of the last two items of `(3, 64, 64)`."""
+    found = literal(now) if isinstance(now, str) else None
+    for side in _SIDES:
+        match found:
+            case [*channels, int(height), int(width)] if max(height, width) < side:
+                items = [*channels, side, side]
+                yield repr(tuple(items) if isinstance(found, tuple) else items)
+            case int() if not isinstance(found, bool) and found < side:
+                yield repr(side)
+            case _:
+                pass
 
 
 def type_name(value: Value) -> str:
@@ -118,3 +136,37 @@ def of_length(value: Value | None, length: int) -> list[Value]:
     lengths = (length,) if length > 0 else tuple(each for each in (4, 5, 6, 8, 12) if each > len(items))
     several = [[item] * each for each in lengths]
     return [written_tuple(each) if isinstance(found, tuple) else f"[{', '.join(each)}]" for each in several]
+
+
+def of_length_throughout(value: Value | None, length: int) -> list[Value]:
+    """Return sequences like a value, of a length as all sequences in them are; what is so long already stays."""
+    found = literal(value) if isinstance(value, str) else NotImplemented
+    if not isinstance(found, list | tuple) or not all(isinstance(each, list | tuple) and each for each in found):
+        is_right = isinstance(found, list | tuple) and len(found) == length
+        return [value] if is_right and value is not None else of_length(value, length)
+    inner = [of_length_throughout(repr(each), length)[0] for each in found]
+    several = [each for each in (inner * length)[:length] if isinstance(each, str)]
+    return [written_tuple(several) if isinstance(found, tuple) else f"[{', '.join(several)}]"]
+
+
+def with_key(now: str, keys: Sequence[str], key: str) -> str:
+    """Return a table that is written out with an entry more, like the first one, in the table that some keys lead to.
+
+    It is "" where there is no such table.
+    """
+    tree = ast.parse(now, mode="eval").body
+    table: ast.expr | None = tree
+    for each in keys:
+        table = next((value for known, value in _entries_of(table) if known == each), None)
+    entries = _entries_of(table)
+    if not isinstance(table, ast.Dict) or not entries:
+        return ""
+    table.keys.append(ast.Constant(key))
+    table.values.append(entries[0][1])
+    return ast.unparse(tree)
+
+
+def _entries_of(node: ast.expr | None) -> list[tuple[object, ast.expr]]:
+    """Return the keys of a table that is written out, as far as they are constants, each with its value."""
+    pairs = zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ()
+    return [(key.value, value) for key, value in pairs if isinstance(key, ast.Constant)]

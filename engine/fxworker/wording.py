@@ -61,6 +61,12 @@ _TOO_LITTLE: Final = re.compile(
     r"too (short|small|few|low)|must be (larger|longer|greater|bigger)|not (long|large) enough"
 )
 
+_SMALL_PICTURE: Final = re.compile(
+    r"Kernel size can't be greater than actual input size|Output size is too small"
+    r"|should be less than the corresponding input dimension"
+)
+"""What torch says of a picture that has become too small on the way."""
+
 _UNTYPED: Final = re.compile(r"Could not infer dtype of (\w+)")
 
 _LIST: Final = re.compile(r"[(\[{]([^()\[\]{}]+)[)\]}]")
@@ -109,6 +115,11 @@ def is_read_as_number(text: str) -> bool:
 def is_too_little(text: str) -> bool:
     """Whether a message says that there is not enough of something."""
     return _TOO_LITTLE.search(text) is not None
+
+
+def is_small_picture(text: str) -> bool:
+    """Whether a message says that a picture has become too small on the way."""
+    return _SMALL_PICTURE.search(text) is not None
 
 
 def missing_in(text: str) -> tuple[str, ...]:

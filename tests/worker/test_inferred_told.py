@@ -1,0 +1,107 @@
+"""What an error tells about arguments besides a kind or a name: an item, a size, a key, how deep a list is."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+from fxworker.variations import of_length_throughout
+
+
+class Levels(nn.Module):
+    def __init__(self, levels):
+        super().__init__()
+        self.middle = levels.index(0.5)
+        self.fc = nn.Linear(4, len(levels))
+
+
+class Watching(nn.Module):
+    def __init__(self, obs_shape):
+        super().__init__()
+        self.obs_shape = obs_shape
+        self.eyes = nn.Sequential(nn.Conv2d(obs_shape[0], 8, 8, 4), nn.Conv2d(8, 8, 4, 2), nn.Conv2d(8, 8, 3, 1))
+        self.fc = nn.Linear(self.seen(), 4)
+
+    def seen(self):
+        with torch.no_grad():
+            return self.eyes(torch.zeros(1, *self.obs_shape)).flatten(1).shape[1]
+
+
+class Roles(nn.Module):
+    def __init__(self, roles: dict[str, dict[str, list[str]]]):
+        super().__init__()
+        self.roles = roles
+        self.fc = nn.Linear(len(self.roles[PART]["static"]), len(self.roles[PART]["moving"]))
+
+
+PART = "enc" + "oder"
+
+
+class Wide(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.fc = nn.Linear(width, depth)
+
+
+class Narrow(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, 2)
+
+
+class Evaluated(nn.Module):
+    def __init__(self, kind, options):
+        super().__init__()
+        self.net = eval(kind)(width=8, depth=4)
+        self.head = globals()[options["head"]](8)
+
+
+class Rest(nn.Module):
+    def __init__(self, total: int, used: int, kept: int):
+        super().__init__()
+        self.fc = nn.Linear(total - used - kept, 4)
+
+
+class Seen(nn.Module):
+    def __init__(self, seen: int):
+        super().__init__()
+        if isinstance(seen, dict):
+            seen = sum(each for _, each in seen.items())
+        elif not isinstance(seen, int):
+            raise TypeError("nothing is seen")
+        self.fc = nn.Linear(seen, 4)
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (Levels, "Levels(levels=[0.5, 0.5])"),
+        (Watching, "Watching(obs_shape=(3, 96, 96))"),
+        (Evaluated, "Evaluated(kind='Wide', options={'head': 'Narrow'})"),
+        (Rest, "Rest(total=512, used=64, kept=64)"),
+        (Seen, "Seen(seen=64)"),
+    ],
+)
+def test_they_are_found(cls, expression):
+    search = Search(cls.__name__, cls, {"SimpleNamespace": SimpleNamespace, **globals()}, partial(attempt, real=False))
+    found = search.run()
+    assert found is not None, (search.tried, search.error)
+    assert found[0] == expression
+
+
+def test_a_table_with_any_keys_gets_those_that_are_asked_for():
+    search = Search("Roles", Roles, globals(), partial(attempt, real=False))
+    found = search.run()
+    assert found is not None, (search.tried, search.error)
+    assert found[1].roles["encoder"].keys() >= {"static", "moving"}
+
+
+def test_lists_of_lists_are_made_as_long_throughout():
+    assert of_length_throughout("((3,),)", 2) == ["((3, 3), (3, 3))"]
+    assert of_length_throughout("[[2, 3], [4, 5]]", 1) == ["[[2]]"]
+    assert of_length_throughout("(3,)", 2) == ["(3, 3)"]
+    assert of_length_throughout("[64, 32]", 2) == ["[64, 32]"]
