@@ -258,3 +258,19 @@ def test_each_of_the_inputs_is_of_a_type():
     inferred = fed(OfLists())
     assert all(isinstance(each, list) for each in inferred.args)
     assert len(inferred.failures) == 1
+
+
+class OfPacked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(6, 6)
+
+    def forward(self, frames):
+        if not isinstance(frames, nn.utils.rnn.PackedSequence):
+            raise NotImplementedError("only packed frames")
+        return self.cell(frames.data)
+
+
+def test_what_is_to_be_packed_is_packed():
+    inferred = fed(OfPacked())
+    assert inferred.args[0].data.shape[1] == 6

@@ -10,10 +10,11 @@ from typing import Any, Final
 import torch
 
 from fxengine.classification import Moment
+from fxengine.inputs.clues import BATCH
 from fxengine.inputs.frames import Frame
 from fxengine.inputs.moves import Change
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe
+from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe, packed
 from fxengine.syntax import nodes_around
 
 __all__ = ["Conditions", "conditions", "conditions_of", "expression_nodes", "function_around"]
@@ -392,7 +393,7 @@ class Conditions:
         names = {node.id for node in ast.walk(kinds) if isinstance(node, ast.Name)} | {
             node.attr for node in ast.walk(kinds) if isinstance(node, ast.Attribute)
         }
-        number = self.proposer.number(called)
+        number, clues = self.proposer.number(called), self.moves.clues
         options: list[tuple[str, Callable[[], Recipe]]] = [
             ("list", lambda: Listing((whole, whole))),
             ("tuple", lambda: Listing((whole, whole), tuple)),
@@ -404,6 +405,7 @@ class Conditions:
             ("str", lambda: Constant("")),
             ("bool", lambda: Constant(False)),
             ("Tensor", lambda: self.proposer.named(called)[0]),
+            ("PackedSequence", lambda: packed(clues.lengths[0], BATCH, clues.widths[0])),
         ]
         for cost, (name, make) in enumerate(options):
             if name in names:
