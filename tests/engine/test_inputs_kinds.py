@@ -347,6 +347,26 @@ def test_lengths_are_those_of_whole_examples():
     assert inferred.recipes["speech_lengths"].expression == f"torch.full((2,), {inferred.args[0].shape[1]})"
 
 
+class Relative(nn.Module):
+    """Is told how long each example is as a part of the longest."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(8, 8, batch_first=True)
+
+    def forward(self, frames: Tensor, frame_lens: Tensor):
+        return self._packed(frames, frame_lens)[1]
+
+    def _packed(self, frames: Tensor, lens: Tensor):
+        _, steps, _ = frames.shape
+        lengths = (lens * steps).round().long()
+        return self.gru(nn.utils.rnn.pack_padded_sequence(frames, lengths, batch_first=True))
+
+
+def test_lengths_that_sizes_are_multiplied_with_are_shares():
+    assert fed(Relative()).recipes["frame_lens"].expression == "torch.ones(2)"
+
+
 class Pathways(nn.Module):
     def __init__(self):
         super().__init__()

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from fxengine.inputs.clues import Clues, LayerWish
 from fxengine.inputs.symbols import (
     COUNTING,
+    EXTENT,
     KEEPS_SHAPE,
     OF_MAPPINGS,
+    SHAPE,
     SIZING,
     UNKNOWN,
     Absent,
@@ -61,6 +63,7 @@ class Consumption:
         rows: Those of them that are the state of one layer, without a dimension for layers.
         numbers: The parameters that sizes are made of.
         flags: The parameters that are asked whether they are true.
+        shares: The parameters that sizes are multiplied with.
         unpacked: The names that parameters are unpacked into.
         attributes: What is read of parameters that no tensor has. What layers want of it is among the wishes, by its
             path: `data.x`; `graphs[]` are the items of `graphs`.
@@ -74,6 +77,7 @@ class Consumption:
     rows: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
+    shares: frozenset[str] = frozenset()
     unpacked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -121,6 +125,7 @@ def consumption(
         frozenset(all_given.rows),
         frozenset(all_given.numbers),
         frozenset(all_given.flags),
+        frozenset(all_given.shares),
         all_given.unpacked,
         {name: tuple(read) for name, read in all_given.attributes.items()},
         {name: tuple(read) for name, read in all_given.keys.items()},
@@ -141,6 +146,7 @@ class _Reader:
         rows: The parameters that are states without a dimension for layers.
         numbers: The parameters that sizes are made of.
         flags: The parameters that are asked whether they are true.
+        shares: The parameters that sizes are multiplied with.
         unpacked: The names that parameters are unpacked into.
         attributes: What is read of each parameter that no tensor has.
         keys: What is looked up in each parameter by a name.
@@ -155,6 +161,7 @@ class _Reader:
     rows: set[str] = field(default_factory=set[str])
     numbers: set[str] = field(default_factory=set[str])
     flags: set[str] = field(default_factory=set[str])
+    shares: set[str] = field(default_factory=set[str])
     unpacked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     attributes: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
     keys: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
@@ -211,6 +218,11 @@ class _Reader:
             elif isinstance(size, Given):
                 self.numbers.add(size.name)
                 self.sought.discard(size.name)
+
+    def multiply(self, *factors: Any) -> None:
+        """Note that a size is multiplied with a parameter."""
+        if EXTENT in factors:
+            self.shares.update(each.name for each in factors if isinstance(each, Given))
 
     def asked(self, value: Any) -> bool | None:
         """Return whether a value that is asked whether it is true is so, None where that is not known."""
@@ -356,6 +368,7 @@ class _Body:
                 if isinstance(value, Given) and len(names) == len(targets):
                     self.reader.unpacked.setdefault(value.name, names)
                 known = value if isinstance(value, tuple | list) and len(value) == len(targets) else None
+                known = (EXTENT,) * len(targets) if value is SHAPE else known
                 for index, each in enumerate(targets):
                     part = Part(value.name, index) if isinstance(value, Given) else UNKNOWN
                     self._bind(each, known[index] if known is not None else part)
@@ -380,8 +393,11 @@ class _Body:
                 return self._call(expression)
             case ast.Tuple(elts=items) | ast.List(elts=items):
                 return tuple([self.value(item) for item in items])
-            case ast.BinOp(left=left, right=right):
-                return self._arithmetic(self.value(left), self.value(right))
+            case ast.BinOp(left=left, op=kind, right=right):
+                values = self.value(left), self.value(right)
+                if isinstance(kind, ast.Mult):
+                    self.reader.multiply(*values)
+                return self._arithmetic(*values)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 holds = self.reader.asked(self.value(operand))
                 return UNKNOWN if holds is None else not holds
@@ -429,6 +445,8 @@ class _Body:
             return UNKNOWN
         if isinstance(base, Given | Part) and not hasattr(Tensor, name):
             return self.reader.read_of(self.reader.attributes, base, name)
+        if name == "shape" and (base is UNKNOWN or isinstance(base, Given | Part | Raised)):
+            return SHAPE
         if base is UNKNOWN or isinstance(base, Given | Part | Raised | Absent | Tensor):
             return UNKNOWN
         try:
@@ -438,6 +456,8 @@ class _Body:
 
     def _item(self, base: Any, index: Any) -> Any:
         self.reader.need(base)
+        if base is SHAPE:
+            return EXTENT
         if isinstance(base, nn.ModuleList | nn.ModuleDict | nn.Sequential | list | tuple | dict):
             try:
                 return still(base[index])
@@ -494,6 +514,8 @@ class _Body:
             if call.func.attr in SIZING:
                 sizes = args[1:] if isinstance(owner, ModuleType) and call.func.attr == "reshape" else args
                 self.reader.measure(sizes if len(sizes) > 1 else [each for each in sizes if isinstance(each, tuple)])
+            if call.func.attr == "size" and (owner is UNKNOWN or isinstance(owner, Given | Part | Raised)):
+                return EXTENT if args or kwargs else SHAPE
             if isinstance(owner, Given):
                 if call.func.attr == "unsqueeze" and (args or list(kwargs.values())) == [0]:
                     return Raised(owner.name)

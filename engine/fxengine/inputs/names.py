@@ -271,6 +271,7 @@ NAME_RULES = tuple(
         (r"(^|_)(indices|indexes|tags)$|^index$|(?<!edge)(?<!batch)_index$", _indices),
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
         (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
+        (r"(^|_)([a-z]{0,2}lens?|lengths?)$", _lengths),
         (r"^(img|image|video|audio|text)_(emb(ed(ding)?)?s?|feat(ure)?s?)$", _embedded),
         (r"video|clip|^frames$", _video),
         (
@@ -283,7 +284,6 @@ NAME_RULES = tuple(
         ),
         (r"^(y|labels?|targets?|class(es)?|class_(labels?|ids)|cond_class|gt|target_ids)$", _labels),
         (r"logits?$|^(preds?|predictions?)$", _scores),
-        (r"(^|_)([a-z]{0,2}lens?|lengths?)$", _lengths),
         (r"pool|^emb$|^(t|time|time_?step|step|noise|class|global)_?emb(ed|edding)?$", _pooled),
         (r"wav|audio|speech|signal|^input_values$", _audio),
         (r"mel|spec(trogram)?s?$|^input_features$", _spectrogram),

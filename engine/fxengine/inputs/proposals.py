@@ -108,6 +108,7 @@ class Proposer:
         rows: Collection[str] = (),
         numbers: Collection[str] = (),
         flags: Collection[str] = (),
+        shares: Collection[str] = (),
         unpacked: Mapping[str, tuple[str, ...]] | None = None,
         counted: Collection[str] = (),
         lengths: Collection[str] = (),
@@ -127,6 +128,7 @@ class Proposer:
             rows: The parameters that are states without a dimension for layers.
             numbers: The parameters that sizes are made of.
             flags: The parameters that are asked whether they are true.
+            shares: The parameters that sizes are multiplied with.
             unpacked: The names that parameters are unpacked into.
             counted: The names of what is counted with, so that a mask is one of numbers.
             lengths: The parameters that say how long each example is.
@@ -145,6 +147,7 @@ class Proposer:
         self.rows = rows
         self.numbers = numbers
         self.flags = flags
+        self.shares = shares
         self.unpacked = unpacked or {}
         self.counted = counted
         self.lengths = lengths
@@ -308,9 +311,7 @@ class Proposer:
             yield known or Constant(self.number(parameter.name), f"`{parameter.name}` is a size")
         if self._is_flag(parameter):
             yield Constant(value=False, because=f"`{parameter.name}` is asked whether it is true")
-        if parameter.name in self.lengths:
-            because = f"steps are compared with `{parameter.name}`"
-            yield TensorRecipe((BATCH,), "full", torch.int64, self.clues.lengths[0], because)
+        yield from self._of_lengths(parameter.name)
         called = self.unpacked.get(parameter.name, ())
         is_known = any(map(self.by_name, called)) or (called and _STATES.search(parameter.name))
         if is_known and not is_tensor_type(without_none(parameter.annotation)):
@@ -343,6 +344,14 @@ class Proposer:
                 state = TensorRecipe((BATCH, width), because=because)
             is_pair = isinstance(module, nn.LSTM | nn.LSTMCell)
             yield Listing((state, state), tuple, because) if is_pair else state
+
+    def _of_lengths(self, name: str) -> Iterator[Recipe]:
+        """Yield how long each example is: in steps, or as a share of the longest."""
+        if name in self.shares and any(_is_length(each) for each in self.by_name(name)[:1]):
+            yield TensorRecipe((BATCH,), "ones", because=f"a size is multiplied with `{name}`")
+        if name in self.lengths:
+            because = f"steps are compared with `{name}`"
+            yield TensorRecipe((BATCH,), "full", torch.int64, self.clues.lengths[0], because)
 
     def _is_flag(self, parameter: Parameter) -> bool:
         """Whether a parameter that has to be given is a flag: it is asked whether it is true, and nothing else."""
@@ -489,6 +498,11 @@ class Proposer:
         if "int" in kinds and "float" not in kinds:
             return TensorRecipe(shape, "integers", torch.int64, self.clues.vocabulary, because)
         return TensorRecipe(shape, because=because)
+
+
+def _is_length(recipe: Recipe) -> bool:
+    """Whether something says how many steps each example has."""
+    return isinstance(recipe, TensorRecipe) and recipe.fill == "full" and not recipe.dtype.is_floating_point
 
 
 def _below(owner: str, table: Mapping[str, _T]) -> dict[str, _T]:

@@ -215,6 +215,7 @@ class _Search:
             rows=read.rows,
             numbers=read.numbers,
             flags=read.flags,
+            shares=read.shares,
             unpacked=read.unpacked,
             counted=counted(root),
             lengths=lengths_said(root, names),

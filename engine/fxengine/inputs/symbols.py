@@ -16,8 +16,10 @@ from fxengine.syntax import COMPARISONS
 
 __all__ = [
     "COUNTING",
+    "EXTENT",
     "KEEPS_SHAPE",
     "OF_MAPPINGS",
+    "SHAPE",
     "SIZING",
     "UNKNOWN",
     "Absent",
@@ -102,6 +104,12 @@ class _Unknown:
 
 UNKNOWN: Final = _Unknown()
 
+SHAPE: Final = _Unknown()
+"""The sizes of a tensor, of which nothing else is known."""
+
+EXTENT: Final = _Unknown()
+"""One of them."""
+
 Scope = dict[str, Any]
 """What the local variables of a function stand for."""
 
@@ -180,7 +188,7 @@ def compared(kind: type[ast.cmpop], left: Any, right: Any) -> Any:
     """Return what a comparison gives, where it is about None or about settings."""
     if kind in {ast.Is, ast.IsNot}:
         values = [None if isinstance(each, Absent) else each for each in (left, right)]
-        if any(each is UNKNOWN for each in values):
+        if any(isinstance(each, _Unknown) for each in values):
             return UNKNOWN
         return (values[0] is values[1]) is (kind is ast.Is)
     if all(is_plain(each) for each in (left, right)):
@@ -203,7 +211,7 @@ def ordered(test: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def _tried(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Return what a function of plain things returns, or that nothing is known."""
-    if any(each is UNKNOWN or isinstance(each, Given | Absent) for each in (*args, *kwargs.values())):
+    if any(isinstance(each, _Unknown | Given | Absent) for each in (*args, *kwargs.values())):
         return UNKNOWN
     try:
         return function(*args, **kwargs)
