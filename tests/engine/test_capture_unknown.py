@@ -53,12 +53,6 @@ class Experts(nn.Module):
         return result
 
 
-def _slices(x):
-    count = (x[:, 0] > 0).sum()
-    rotated = torch.cat([x[count:], x[:count]])
-    return rotated, x[:count] - x.relu()[:count], x[: count - 3].sum(), x[count - 9 :, : count + 2].mean(0)
-
-
 def _sizes(x):
     y = x[x > 0]
     z = x.relu()[x > 0]
@@ -84,7 +78,7 @@ def _repeated(x):
     return x.repeat_interleave((x[:, 0] > 0).long() + 1, dim=0).sum(0)
 
 
-@pytest.mark.parametrize("model", [_sizes, _numbers, _lists, _slices, _selections, _repeated, Experts()])
+@pytest.mark.parametrize("model", [_sizes, _numbers, _lists, _selections, _repeated, Experts()])
 def test_what_data_select_goes_on_as_a_value_of_the_graph(model):
     found = captured(model, X)
 

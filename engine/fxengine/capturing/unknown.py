@@ -143,8 +143,8 @@ class Unknown:
             kwargs = {**kwargs, "device": self._device}
         if function is Tensor.tolist:
             function = FakeTensor.tolist
-        args = tuple(map(self._with_numbers, args))
-        given, named = with_tensors(self._faked, (args, dict(kwargs)))
+        args = tuple(map(_with_numbers, args))
+        given, named = with_tensors(self._faked, (tuple(args), dict(kwargs)))
         with enable_python_dispatcher(), self._mode:
             result = function(*given, **named)
         return with_tensors(self._plain, result)
@@ -240,26 +240,19 @@ class Unknown:
             self._pair(original, tensor)
         return original
 
-    def _with_numbers(self, value: Any) -> Any:
-        """An index with numbers in place of the tensors at which slices in it begin and end."""
-        if type(value) is tuple:
-            return tuple(map(self._with_numbers, value))
-        if type(value) is slice:
-            return slice(*map(self._number, (value.start, value.stop, value.step)))
-        return value
-
-    def _number(self, value: Any) -> Any:
-        """The number that a tensor is, with a symbol in it where only data tell it."""
-        if not isinstance(value, Tensor):
-            return value
-        if not value.is_meta:
-            return int(value)
-        with enable_python_dispatcher(), self._mode:
-            return self._faked(value).item()
-
     def _pair(self, tensor: Tensor, fake: FakeTensor) -> None:
         self._fakes[id(tensor)] = (tensor, fake)
         self._originals[id(fake)] = tensor
+
+
+def _with_numbers(value: Any) -> Any:
+    """An index with the numbers in place of constants at which slices in it begin and end."""
+    if type(value) is tuple:
+        return tuple(map(_with_numbers, value))
+    if type(value) is slice:
+        parts = (value.start, value.stop, value.step)
+        return slice(*(int(each) if isinstance(each, Tensor) and not each.is_meta else each for each in parts))
+    return value
 
 
 def _has_symbols(tensor: Tensor) -> bool:
