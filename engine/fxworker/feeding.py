@@ -26,7 +26,7 @@ from fxworker.building import Built, attempt, scope_of
 from fxworker.compiling import eagerly
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
 from fxworker.loading import Loaded
-from fxworker.never import Search, failure_with, never_agree
+from fxworker.never import Search, failure_with, never_agree, used_by_default
 from fxworker.patience import OutOfPatience, patience
 from fxworker.printing import shortened
 from fxworker.wire import Construct, Inputs, Provenance, TraceTarget
@@ -198,7 +198,7 @@ class Finder:
         root = self._sources.root
         found = infer_inputs(root, graph, budget_s=_SECONDS)
         self.in_vain = not found.usable
-        left_out = _used_by_default(graph) - found.recipes.keys() if found.usable else frozenset[str]()
+        left_out = used_by_default(graph) - found.recipes.keys() if found.usable else frozenset[str]()
         if left_out:
             # A symbolic input is never None, so what has been asked is whether there is one: it is given, too.
             fuller = infer_inputs(root, graph, budget_s=_SECONDS / 2, wanted=left_out)
@@ -391,12 +391,6 @@ class Feeder:
             return _Ran(model_cost(self.sources.root, *arguments).flops)
         except Exception as error:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
             return _Ran(error=error)
-
-
-def _used_by_default(graph: Graph) -> frozenset[str]:
-    """Return the inputs that a graph computes with, and in whose place a call without them has None."""
-    optional = (node for node in graph.nodes if node.op == "placeholder" and node.users and node.args[:1] == (None,))
-    return frozenset(str(node.target) for node in optional)
 
 
 def _absent_behind(module: GraphModule, values: Sequence[Any], report: ShapeReport) -> frozenset[str]:

@@ -15,13 +15,14 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from fxengine.capturing.dimensions import PRODUCTS, misfit
+from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import Attempt, InferredInputs, infer_inputs
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.faults import is_of_layout, says_layout
 from fxengine.inputs.probe import probe
 from fxengine.inputs.ranks import lacks_dimension, missing_dimension
-from fxengine.inputs.recipes import Recipe, call_expression, tensors_in, with_part
+from fxengine.inputs.recipes import Recipe, call_expression, tensors_in, with_part, with_shape
 from fxengine.inputs.signature import parameters_of
 from fxengine.inputs.sizes import (
     are_of_two_sizes,
@@ -139,16 +140,14 @@ class Search:
     def _apart(self) -> Iterator[Hopeless]:
         """Yield a node at which two sizes meet that differ by as much whatever the length of the input."""
         found, limit = self.found, time.process_time() + _SECONDS
-        tensors = tensors_in(found.recipes)
-        if self.construct is not None or len(tensors) != 1:
+        if self.construct is not None or len(tensors_in(found.recipes)) != 1:
             return
-        name, place, part = tensors[0]
         for trial in found.failures:
             if not are_of_two_sizes(trial.error):
                 continue
             args, kwargs = self.made(trial.expression)
             for shape in _shapes((args, kwargs)):
-                tried = {**found.recipes, name: with_part(found.recipes[name], place, part.with_shape(tuple(shape)))}
+                tried = with_shape(found.recipes, tuple(shape))
                 if stays_apart(self.root, tried, found.positional, limit):
                     failure = failure_with(self.module, args, kwargs, self.root)
                     yield from () if failure is None else (Hopeless(failure, trial.expression),)
@@ -220,8 +219,7 @@ class Search:
 
     def _fuller(self) -> tuple[Attempt, ...]:
         """Return trials of inputs that leave out nothing which the graph needs and the model does without."""
-        optional = (node for node in self.module.graph.nodes if node.op == "placeholder" and node.args[:1] == (None,))
-        wanted = frozenset(str(node.target) for node in optional if node.users)
+        wanted = used_by_default(self.module.graph)
         return infer_inputs(self.root, self.module.graph, budget_s=_SECONDS, wanted=wanted).failures if wanted else ()
 
     def _of_layout(self, trials: tuple[Attempt, ...]) -> Iterator[Hopeless]:
@@ -299,6 +297,12 @@ def never_agree(
     if len(sizes) != 2 or not all(each.of_layer for each in sizes):
         return False
     return construct is None or differ_with_others(sizes, construct, target, loaded)
+
+
+def used_by_default(graph: Graph) -> frozenset[str]:
+    """Return the inputs that a graph computes with, and in whose place a call without them has None."""
+    optional = (node for node in graph.nodes if node.op == "placeholder" and node.users and node.args[:1] == (None,))
+    return frozenset(str(node.target) for node in optional)
 
 
 def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], root: Any) -> ShapeFailure | None:

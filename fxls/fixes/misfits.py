@@ -72,7 +72,7 @@ def moving(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposa
             order.insert(misfit.index, order.pop(misfit.other))
             text = ".transpose(1, 2)" if len(order) == 3 else f".permute({', '.join(map(str, order))})"
             same = [each for each in arguments if source.written(each) == source.written(value)]
-            edits = tuple(_put_behind(source, each, text) for each in same)
+            edits = tuple(source.followed(each, text) for each in same)
             place = "behind the batch" if misfit.index == 1 else "to the end"
             yield Proposal(f"Bring dimension {misfit.other}, of {misfit.wanted}, {place}", edits)
         case _:
@@ -89,9 +89,9 @@ def transposing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Pr
         return
     first, second = factors
     if one[-1] == other[-1]:
-        yield Proposal("Transpose the second factor", (_put_behind(source, second, _LAST_TWO),))
+        yield Proposal("Transpose the second factor", (source.followed(second, _LAST_TWO),))
     if one[-2] == other[-2]:
-        yield Proposal("Transpose the first factor", (_put_behind(source, first, _LAST_TWO),))
+        yield Proposal("Transpose the first factor", (source.followed(first, _LAST_TWO),))
 
 
 def resizing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
@@ -153,10 +153,6 @@ def _factors(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
             return left, right
         case _:
             return None
-
-
-def _put_behind(source: Source, node: ast.expr, text: str) -> Edit:
-    return Edit(Location(source.path, span_of(node)), f"{source.operand(node)}{text}")
 
 
 def _number(node: ast.expr) -> int | None:

@@ -31,7 +31,6 @@ def flattening(source: Source, node: ast.expr, problem: Problem) -> Iterator[Pro
     """Yield the call of a layer with what it is given flattened, where it takes as many as there are then."""
     match node:
         case ast.Call(args=[value], keywords=[]) if OF_ROWS in problem.explanation:
-            edit = Edit(Location(source.path, span_of(value)), f"{source.operand(value)}.flatten(1)")
-            yield Proposal("Flatten what comes in, all but the batch", (edit,))
+            yield Proposal("Flatten what comes in, all but the batch", (source.followed(value, ".flatten(1)"),))
         case _:
             pass

@@ -116,6 +116,10 @@ class Source:
         text = self.written(node)
         return text if isinstance(node, _ATOMS) else f"({text})"
 
+    def followed(self, node: ast.expr, text: str) -> Edit:
+        """Return the edit that puts something behind an expression, as `.flatten(1)`."""
+        return Edit(Location(self.path, span_of(node)), f"{self.operand(node)}{text}")
+
     def replaced(self, node: ast.expr | ast.stmt, text: str, last: ast.stmt | None = None) -> Edit | None:
         """Return the replacement of a node, or of the statements from it to a last one.
 

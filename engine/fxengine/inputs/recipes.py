@@ -31,6 +31,7 @@ __all__ = [
     "packed",
     "tensors_in",
     "with_part",
+    "with_shape",
 ]
 
 Fill: TypeAlias = Literal["normal", "uniform", "sorted", "integers", "ones", "zeros", "full"]
@@ -267,6 +268,12 @@ def with_part(recipe: Recipe, rest: Place, part: Recipe) -> Recipe:
             return replace(recipe, items=found)
         case _:
             return recipe
+
+
+def with_shape(recipes: Mapping[str, Recipe], shape: tuple[int, ...]) -> dict[str, Recipe]:
+    """Return what is passed with another shape of its first tensor; there has to be one."""
+    name, place, part = tensors_in(recipes)[0]
+    return {**recipes, name: with_part(recipes[name], place, part.with_shape(shape))}
 
 
 def call_arguments(values: Mapping[str, Any], positional: int) -> tuple[tuple[Any, ...], dict[str, Any]]:

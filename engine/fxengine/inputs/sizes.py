@@ -8,7 +8,7 @@ from typing import Any
 
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.probe import Outcome, probe
-from fxengine.inputs.recipes import Recipe, tensors_in, with_part
+from fxengine.inputs.recipes import Recipe, tensors_in, with_part, with_shape
 
 __all__ = [
     "are_of_two_sizes",
@@ -38,13 +38,15 @@ _LENGTHS = (48, 64, 100, 128, 250)
 """Lengths of sequences."""
 
 _ALL_LENGTHS = (*range(1, 9), 12, 16, 24, 32, 48, 64, 100, 128, 256, 512)
+"""Lengths that are tried before one believes that none fits."""
+
+_MOST_LENGTHS = 64
+"""At how many lengths, with those that messages name, one ends."""
+
 _OF_VALUES = re.compile(
     rf"{_OF_TWO.pattern}|batch2 tensor to be: \[\d+, \d+\] but got: \[\d+, \d+\]|must have same reduction dim"
 )
-_MOST_LENGTHS = 64
-"""Lengths that are tried before one believes that none fits. What is said of two values that do not go together, and at
-how many lengths one ends.
-"""
+"""What is said of two values that do not go together."""
 
 _PICTURES = 4
 """The fewest dimensions of a batch of pictures."""
@@ -98,12 +100,11 @@ def stays_in_proportion(root: Any, recipes: Mapping[str, Recipe], positional: in
         positional: How many of them by position.
         limit: The processor time of this process at which a trial is broken off.
     """
-    tensors = tensors_in(recipes)
-    if len(tensors) != 1 or not is_of_pictures(tensors[0][2].shape):
+    shape = _shape_of_only(recipes)
+    if not is_of_pictures(shape):
         return False
-    part = tensors[0][2]
-    shapes = [(*part.shape[:2], *(side for _ in part.shape[2:])) for side in _SIDES]
-    met = _met_with(root, [_with_shape(recipes, shape) for shape in shapes], positional, limit)
+    shapes = [(*shape[:2], *(side for _ in shape[2:])) for side in _SIDES]
+    met = _met_with(root, [with_shape(recipes, each) for each in shapes], positional, limit)
     return bool(met) and _are_in_proportion([max(pair) / min(pair) for pair in met])
 
 
@@ -116,10 +117,8 @@ def stays_apart(root: Any, recipes: Mapping[str, Recipe], positional: int, limit
         positional: How many of them by position.
         limit: The processor time of this process at which a trial is broken off.
     """
-    tensors = tensors_in(recipes)
-    shape = tensors[0][2].shape if len(tensors) == 1 else ()
-    for dim in range(1, len(shape)):
-        others = [_with_shape(recipes, (*shape[:dim], length, *shape[dim + 1 :])) for length in _LENGTHS]
+    for dim in range(1, len(_shape_of_only(recipes))):
+        others = [_with_length(recipes, dim, length) for length in _LENGTHS]
         met = _met_with(root, others, positional, limit)
         if met and len({one - other for one, other in met}) == 1:
             return True
@@ -138,14 +137,13 @@ def fails_at_any_length(
         outcome: How that ended.
         limit: The processor time of this process at which nothing more is tried.
     """
-    tensors = tensors_in(recipes)
-    shape = tensors[0][2].shape if len(tensors) == 1 else ()
+    shape = _shape_of_only(recipes)
     if not 1 < len(shape) < _PICTURES or not _OF_VALUES.search(str(outcome.error)):
         return False
     for dim in range(1, len(shape)):
         lengths = list(_ALL_LENGTHS)
         for length in lengths:  # It grows meanwhile.
-            found = probe(root, _with_shape(recipes, (*shape[:dim], length, *shape[dim + 1 :])), positional, limit)
+            found = probe(root, _with_length(recipes, dim, length), positional, limit)
             if found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls:
                 return False
             if found.where == outcome.where:
@@ -180,10 +178,16 @@ def are_of_two_sizes(message: str) -> bool:
     return _OF_TWO.search(message) is not None
 
 
-def _with_shape(recipes: Mapping[str, Recipe], shape: tuple[int, ...]) -> dict[str, Recipe]:
-    """Return inputs with another shape of their only tensor."""
-    name, place, part = tensors_in(recipes)[0]
-    return {**recipes, name: with_part(recipes[name], place, part.with_shape(shape))}
+def _shape_of_only(recipes: Mapping[str, Recipe]) -> tuple[int, ...]:
+    """Return the shape of the only tensor among inputs, () where there are several."""
+    tensors = tensors_in(recipes)
+    return tensors[0][2].shape if len(tensors) == 1 else ()
+
+
+def _with_length(recipes: Mapping[str, Recipe], dim: int, length: int) -> dict[str, Recipe]:
+    """Return inputs with another size of their only tensor in one dimension."""
+    shape = _shape_of_only(recipes)
+    return with_shape(recipes, (*shape[:dim], length, *shape[dim + 1 :]))
 
 
 def _met_with(
