@@ -7,7 +7,7 @@ has fewer dimensions than the code goes along, or is not flattened.
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
@@ -45,7 +45,7 @@ from fxworker.scaling import differ_with_others
 from fxworker.wire import Construct, TraceTarget
 
 _SECONDS: Final = 0.5
-"""Seconds after which nothing more is tried."""
+"""Seconds of processor time that one look at a search may take."""
 
 _FEWEST_DIMENSIONS: Final = 2
 """Dimensions without which an input has no batch."""
@@ -62,9 +62,13 @@ class Hopeless:
     guess: str
 
 
+def _limit() -> float:
+    return time.process_time() + _SECONDS
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search for inputs came to that found none.
+    """What a search for inputs came to, and what is looked at of it within a limit of time.
 
     Attributes:
         target: What was traced.
@@ -74,6 +78,7 @@ class Search:
         construct: How the model was built with arguments that nobody wrote down; None where somebody did.
         found: What the search found.
         made: Makes the arguments of an expression.
+        limit: The processor time of this process, in seconds, after which nothing more is tried.
     """
 
     target: TraceTarget
@@ -83,6 +88,7 @@ class Search:
     construct: Construct | None
     found: InferredInputs
     made: Callable[[str], tuple[tuple[Any, ...], dict[str, Any]]]
+    limit: float = field(default_factory=_limit)
 
     def hopeless(self) -> Hopeless | None:
         """Return the node that fails with any inputs, if that is what the trials met."""
@@ -139,7 +145,7 @@ class Search:
 
     def _apart(self) -> Iterator[Hopeless]:
         """Yield a node at which two sizes meet that differ by as much whatever the length of the input."""
-        found, limit = self.found, time.process_time() + _SECONDS
+        found = self.found
         if self.construct is not None or len(tensors_in(found.recipes)) != 1:
             return
         for trial in found.failures:
@@ -148,7 +154,7 @@ class Search:
             args, kwargs = self.made(trial.expression)
             for shape in _shapes((args, kwargs)):
                 tried = with_shape(found.recipes, tuple(shape))
-                if stays_apart(self.root, tried, found.positional, limit):
+                if stays_apart(self.root, tried, found.positional, self.limit):
                     failure = failure_with(self.module, args, kwargs, self.root)
                     yield from () if failure is None else (Hopeless(failure, trial.expression),)
 
@@ -158,17 +164,16 @@ class Search:
         is_computed = node.op != "call_module" and all(each.op != "get_attr" for each in node.all_input_nodes)
         if self.construct is not None or found.stopped is None or not is_computed or len(failure.inputs) < 2:
             return False
-        limit = time.process_time() + _SECONDS
-        return fails_at_any_length(self.root, found.recipes, found.positional, found.stopped, limit)
+        return fails_at_any_length(self.root, found.recipes, found.positional, found.stopped, self.limit)
 
     def _is_of_any_size(self) -> bool:
         """Return whether no size of an input changes what does not fit, of a model that somebody says how to build."""
-        limit, found = time.process_time() + _SECONDS, self.found
+        found = self.found
         if self.construct is not None or found.stopped is None or found.stopped.operation is None:
             return False
-        if fails_at_any_size(self.root, found.recipes, found.positional, found.stopped, limit):
+        if fails_at_any_size(self.root, found.recipes, found.positional, found.stopped, self.limit):
             return True
-        return stays_in_proportion(self.root, found.recipes, found.positional, limit)
+        return stays_in_proportion(self.root, found.recipes, found.positional, self.limit)
 
     def hidden(self) -> Hopeless | None:
         """Return the node at which two layers do not go together, if inputs fit only as they have fewer dimensions.
@@ -205,6 +210,8 @@ class Search:
         """
         found, root = self.found, self.root
         for recipes in _batched(found.recipes, root):
+            if time.process_time() > self.limit:
+                return
             outcome = probe(root, recipes, found.positional)
             if outcome.accepted:
                 return
@@ -219,8 +226,10 @@ class Search:
 
     def _fuller(self) -> tuple[Attempt, ...]:
         """Return trials of inputs that leave out nothing which the graph needs and the model does without."""
-        wanted = used_by_default(self.module.graph)
-        return infer_inputs(self.root, self.module.graph, budget_s=_SECONDS, wanted=wanted).failures if wanted else ()
+        wanted, left = used_by_default(self.module.graph), self.limit - time.process_time()
+        if not wanted or left <= 0:
+            return ()
+        return infer_inputs(self.root, self.module.graph, budget_s=left, wanted=wanted).failures
 
     def _of_layout(self, trials: tuple[Attempt, ...]) -> Iterator[Hopeless]:
         """Yield the nodes at which trials ended with a view of what cannot be viewed so."""
@@ -247,8 +256,8 @@ class Search:
         suspects = [node for node in self.module.graph.nodes if _is_of_squares(node)]
         if not suspects or self.construct is not None:
             return None
-        found, limit = self.found, time.process_time() + _SECONDS
-        for recipes in fails_when_longer(self.root, found.recipes, found.positional, limit):
+        found = self.found
+        for recipes in fails_when_longer(self.root, found.recipes, found.positional, self.limit):
             args, kwargs, guess = self._of_recipes(recipes)
             failure = failure_with(self.module, args, kwargs, self.root)
             if failure is not None and failure.node in suspects and len({shape for _, shape in failure.inputs}) == 1:
@@ -265,8 +274,7 @@ class Search:
         failure = failure_with(self.module, args, kwargs, self.root)
         if failure is None:
             return None
-        limit = time.process_time() + _SECONDS
-        if stays_in_proportion(self.root, found.recipes, found.positional, limit):
+        if stays_in_proportion(self.root, found.recipes, found.positional, self.limit):
             return Hopeless(failure, guess)
         return self._unflattened(failure)
 
@@ -285,8 +293,7 @@ class Search:
         if self.construct is not None and not re.search(rf"\b{abs(missing.wanted)}\b", text):
             return False
         found = self.found
-        limit = time.process_time() + _SECONDS
-        return lacks_dimension(self.root, found.recipes, found.positional, stopped, limit)
+        return lacks_dimension(self.root, found.recipes, found.positional, stopped, self.limit)
 
 
 def never_agree(
