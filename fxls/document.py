@@ -233,7 +233,7 @@ class Document:
             later = problem.code.startswith(LATER) and problem.location.path == self.path
             span = self._carry.span(problem.location.span) if later else None
             if span is not None:
-                yield replace(problem, location=Location(self.path, span), origin=None, related=())
+                yield replace(problem, location=Location(self.path, span), origin=None, related=(), misfit=None)
 
     def _move(self, changes: Sequence[Change]) -> None:
         """Carry what is known along."""

@@ -18,6 +18,7 @@ from fxworker.wire import (
     Inputs,
     Known,
     Location,
+    Misfit,
     Origin,
     Problem,
     Related,
@@ -103,7 +104,12 @@ class _Moving:
             origin=self._once(problem.origin, self._origin),
             related=tuple(self._related(each) for each in problem.related),
             fixes=tuple(self._fix(each) for each in problem.fixes),
+            misfit=self._misfit(problem.misfit),
         )
+
+    def _misfit(self, misfit: Misfit | None) -> Misfit | None:
+        built = None if misfit is None else misfit.built
+        return misfit if misfit is None or built is None else replace(misfit, built=self._location(built))
 
     def _related(self, related: Related) -> Related:
         return replace(related, location=self._location(related.location))

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from torch.nn import Module
 
-from fxengine.capturing.dimensions import misfit
+from fxengine.capturing.dimensions import Dimension, misfit
 from fxengine.classification import moments_of
 from fxengine.errors import RULES, Rule, kept_in
 from fxengine.exploration import Guard as EngineGuard
@@ -46,6 +46,7 @@ from fxworker.wire import (
     Guard,
     Inputs,
     Location,
+    Misfit,
     NodeInfo,
     Origin,
     Problem,
@@ -371,7 +372,17 @@ class Reporter:
             original=described(failure.error),
             related=related,
         )
-        return replace(problem, origin=origin)
+        return replace(problem, origin=origin, misfit=self._misfit(failure, sizes) if inside is None else None)
+
+    def _misfit(self, failure: ShapeFailure, sizes: tuple[Dimension, ...]) -> Misfit:
+        """Return what meets at a node that failed, with what a layer wants of it."""
+        tensors = [each.tensor for each in failure.node.all_input_nodes if each.tensor is not None]
+        shapes = tuple(tuple(map(int, each.shape)) for each in tensors)
+        wanted = next((each for each in sizes if each.argument), None)
+        if wanted is None:
+            return Misfit(shapes)
+        built = None if wanted.frame is None else self.frame(wanted.frame).location
+        return Misfit(shapes, wanted.argument, wanted.size, wanted.index, wanted.flattened, built)
 
     def unfed(self, target: TraceTarget, root: Any, parameters: Sequence[str], guess: str, complaint: str) -> Problem:
         """Return the problem of a target for which no inputs were found.

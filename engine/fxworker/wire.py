@@ -130,6 +130,23 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+class Misfit:
+    """Shapes that do not fit where they meet, and the size that a layer there is built with.
+
+    `shapes` are those of the tensors that meet. `argument` is how the layer's constructor calls the size that it wants,
+    "" where no layer wants one; `size` is that, `index` the dimension of the first tensor in which it is looked for,
+    `flattened` whether all dimensions behind the batch have as many together, and `built` where the layer is built.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    argument: str = ""
+    size: int = 0
+    index: int = 0
+    flattened: bool = False
+    built: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Something that stopped, or would have stopped, a trace.
 
@@ -138,7 +155,8 @@ class Problem:
     lies in the file that was edited where a user frame of it exists, otherwise at the guilty library line. `target`
     is the qualified name of the model that was traced, "" for a problem of the whole file. `value` is what the
     expression in question is for the inputs in use, in print, "" where that is not known; `instances` are the paths of
-    the modules that reach the site, the first of which `origin` and `related` are about.
+    the modules that reach the site, the first of which `origin` and `related` are about; `misfit` is what does not fit
+    at an expression whose shapes are known.
     """
 
     code: str
@@ -155,6 +173,7 @@ class Problem:
     origin: Origin | None = None
     related: tuple[Related, ...] = ()
     fixes: tuple[Fix, ...] = ()
+    misfit: Misfit | None = None
 
     @property
     def count(self) -> int:

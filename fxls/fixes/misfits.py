@@ -1,27 +1,16 @@
-"""Sizes that do not fit a layer or a product: a dimension is moved, or the layer is built for what comes in.
-
-What is known of the sizes is what the problem says of them, as `fxengine.capturing.dimensions` has put it into words.
-"""
+"""Sizes that do not fit a layer or a product: a dimension is moved, or the layer is built for what comes in."""
 
 import ast
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from fxls.discovery.syntax import dotted, span_of
-from fxls.fixes.shapes import OF_ROWS
 from fxls.fixes.source import Proposal, Source
-from fxworker.wire import Edit, Location, Problem
+from fxworker.wire import Edit, Location, Misfit, Problem
 
-_SHAPE: Final = re.compile(r"\b[a-z]+\d+\[([\d, ]+)\]")
-_WANTED: Final = re.compile(
-    r"(\d+) is (in_channels|num_features|in_features|input_size|embed_dim|d_model|normalized_shape) of"
-    r" `[^`]*`[^;]*? \(line (\d+)\)"
-)
-_BEHIND_THE_BATCH: Final = ("in_channels", "num_features")
-"""What is wanted as the second dimension; all others as the last one."""
+_BEHIND_ANOTHER: Final = "num_channels"
+"""The size that a layer takes as its second argument; all others are the first."""
 
 _PRODUCTS: Final = ("matmul", "mm", "bmm")
 _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
@@ -33,48 +22,24 @@ _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
 _LAST_TWO: Final = ".transpose(-2, -1)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Misfit:
-    """What a layer is given, and what it wants: so many of `name`, as its constructor in a line says."""
-
-    shape: tuple[int, ...]
-    wanted: int
-    name: str
-    line: int
-
-    @classmethod
-    def of(cls, problem: Problem) -> "_Misfit | None":
-        """Return that of a problem, None where it says of none."""
-        wanted, shapes = _WANTED.search(problem.explanation), _shapes(problem)
-        if wanted is None or not shapes:
-            return None
-        return cls(shapes[0], int(wanted[1]), wanted[2], int(wanted[3]))
-
-    @property
-    def index(self) -> int:
-        """The dimension in which the layer looks."""
-        return 1 if self.name in _BEHIND_THE_BATCH else len(self.shape) - 1
-
-    @property
-    def other(self) -> int:
-        """The dimension that is at its other end, all but the batch."""
-        return len(self.shape) - self.index
-
-
 def moving(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield the call of a layer with the dimension that it wants in the place where it looks for that."""
-    misfit = _Misfit.of(problem)
-    if misfit is None or len(misfit.shape) < 3 or misfit.shape[misfit.other] != misfit.wanted:
+    misfit = _of_layer(problem)
+    if misfit is None:
+        return
+    shape, index = misfit.shapes[0], misfit.index
+    other = len(shape) - index  # The other end of all dimensions but the batch.
+    if index == 0 or len(shape) < 3 or shape[other] != misfit.size:
         return
     match node:
         case ast.Call(args=[value, *_] as arguments):
-            order = [*range(len(misfit.shape))]
-            order.insert(misfit.index, order.pop(misfit.other))
+            order = [*range(len(shape))]
+            order.insert(index, order.pop(other))
             text = ".transpose(1, 2)" if len(order) == 3 else f".permute({', '.join(map(str, order))})"
             same = [each for each in arguments if source.written(each) == source.written(value)]
             edits = tuple(source.followed(each, text) for each in same)
-            place = "behind the batch" if misfit.index == 1 else "to the end"
-            yield Proposal(f"Bring dimension {misfit.other}, of {misfit.wanted}, {place}", edits)
+            place = "behind the batch" if index == 1 else "to the end"
+            yield Proposal(f"Bring dimension {other}, of {misfit.size}, {place}", edits)
         case _:
             pass
 
@@ -97,14 +62,16 @@ def transposing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Pr
 def resizing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield the constructor of a layer with the size of what comes in, where it says a number."""
     del node
-    misfit = _Misfit.of(problem)
-    if misfit is None or len(misfit.shape) < 2 or OF_ROWS in problem.explanation:
+    misfit = _of_layer(problem)
+    if misfit is None or misfit.built is None or misfit.built.path != source.path:
         return
-    found = misfit.shape[misfit.index]
-    for call in source.calls_on(misfit.line):
-        for size in _sizes(call, misfit.name, misfit.wanted):
+    if len(misfit.shapes[0]) < 2 or misfit.flattened:
+        return
+    found = misfit.shapes[0][misfit.index]
+    for call in source.calls_on(misfit.built.span.line):
+        for size in _sizes(call, misfit.argument, misfit.size):
             edit = Edit(Location(source.path, span_of(size)), str(found))
-            yield Proposal(f"Make `{misfit.name}` {found}, which is what comes in", (edit,))
+            yield Proposal(f"Make `{misfit.argument}` {found}, which is what comes in", (edit,))
 
 
 def reshaping(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
@@ -133,13 +100,20 @@ def _layers_of(source: Source, node: ast.expr, size: int) -> list[ast.expr]:
 
 def _sizes(call: ast.Call, name: str, size: int) -> list[ast.expr]:
     """Return the argument by which a layer takes so many, if it is a number."""
-    given = [*call.args[:1], *(each.value for each in call.keywords if each.arg == name)]
+    place = int(name == _BEHIND_ANOTHER)
+    given = [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == name)]
     return [each for each in given[:1] if _number(each) == size]
 
 
-def _shapes(problem: Problem) -> list[tuple[int, ...]]:
+def _of_layer(problem: Problem) -> Misfit | None:
+    """Return what does not fit at a layer, None where a problem says of none."""
+    misfit = problem.misfit
+    return misfit if misfit is not None and misfit.argument and misfit.shapes else None
+
+
+def _shapes(problem: Problem) -> tuple[tuple[int, ...], ...]:
     """Return the shapes of what meets in a problem."""
-    return [tuple(map(int, each.split(", "))) for each in _SHAPE.findall(problem.explanation.partition(";")[0])]
+    return () if problem.misfit is None else problem.misfit.shapes
 
 
 def _factors(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:

@@ -11,8 +11,6 @@ from fxworker.wire import Edit, Location, Problem, Span
 _OF_LAYOUT: Final = "view size is not compatible"
 _VIEW: Final = "view"
 _COPYING: Final = ("reshape", "contiguous().view")
-OF_ROWS: Final = "when flattened"
-"""What is said of a layer that takes as many as there are when what comes in is flattened."""
 
 
 def layout(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
@@ -30,7 +28,7 @@ def layout(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposa
 def flattening(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield the call of a layer with what it is given flattened, where it takes as many as there are then."""
     match node:
-        case ast.Call(args=[value], keywords=[]) if OF_ROWS in problem.explanation:
+        case ast.Call(args=[value], keywords=[]) if problem.misfit is not None and problem.misfit.flattened:
             yield Proposal("Flatten what comes in, all but the batch", (source.followed(value, ".flatten(1)"),))
         case _:
             pass

@@ -14,7 +14,7 @@ from fxls.fixes.source import Source
 from fxls.fixes.verifying import changed, is_worthwhile, with_fixes
 from fxls.text.mapper import Mapper
 from fxworker.texts import digest
-from fxworker.wire import Fix, Location, Problem, Related, Span, TargetReport, TraceReport
+from fxworker.wire import Fix, Location, Misfit, Problem, Related, Span, TargetReport, TraceReport
 from tests.support.snapshots import PATH
 
 HEAD = """import math
@@ -486,59 +486,52 @@ def test_a_view_of_what_cannot_be_viewed_so_copies():
 
 
 def test_what_comes_into_a_layer_of_rows_is_flattened():
-    explanation = "9216 is in_features of `self.fc`, which 64 × 12 × 12 would be when flattened (line 5)"
-    texts = [body_of(after) for _, after in proposed("return «self.fc(x + 1)»", "FX201", explanation=explanation)]
+    def given(flattened: bool) -> Misfit:
+        return Misfit(((2, 64, 12, 12),), "in_features", 9216, 3, flattened)
+
+    texts = [body_of(after) for _, after in proposed("return «self.fc(x + 1)»", "FX201", misfit=given(True))]
     assert texts == ["return self.fc((x + 1).flatten(1))"]
-    assert not proposed("return «self.fc(x + 1)»", "FX201", explanation="9216 is in_features of `self.fc` (line 5)")
-
-
-def of_layer(shape: str, index: int, size: int, wanted: str) -> str:
-    given = f"with x: f32{shape}; {size} is dimension {index} of the input `x` (line 7)"
-    return f"{given}; {wanted} of `self.it = it` (line 4)"
+    assert not proposed("return «self.fc(x + 1)»", "FX201", misfit=given(False))
 
 
 @pytest.mark.parametrize(
-    ("before", "explanation", "after"),
+    ("before", "misfit", "after"),
     [
-        ("«self.it(x)»", of_layer("[2, 64, 30]", 2, 30, "64 is in_features"), "self.it(x.transpose(1, 2))"),
-        ("«self.it(x, h)»", of_layer("[2, 64, 30]", 2, 30, "64 is input_size"), "self.it(x.transpose(1, 2), h)"),
-        ("«self.it(x)»", of_layer("[2, 30, 64]", 1, 30, "64 is in_channels"), "self.it(x.transpose(1, 2))"),
-        (
-            "«self.it(x + y)»",
-            of_layer("[2, 9, 8, 3]", 1, 9, "3 is in_channels"),
-            "self.it((x + y).permute(0, 3, 1, 2))",
-        ),
-        ("«self.it(x)»", of_layer("[2, 64, 9, 8]", 3, 8, "64 is in_features"), "self.it(x.permute(0, 2, 3, 1))"),
+        ("«self.it(x)»", Misfit(((2, 64, 30),), "in_features", 64, 2), "self.it(x.transpose(1, 2))"),
+        ("«self.it(x, h)»", Misfit(((2, 64, 30), (1, 2, 5)), "input_size", 64, 2), "self.it(x.transpose(1, 2), h)"),
+        ("«self.it(x)»", Misfit(((2, 30, 64),), "in_channels", 64, 1), "self.it(x.transpose(1, 2))"),
+        ("«self.it(x)»", Misfit(((2, 30, 64),), "num_channels", 64, 1), "self.it(x.transpose(1, 2))"),
+        ("«self.it(x + y)»", Misfit(((2, 9, 8, 3),), "in_channels", 3, 1), "self.it((x + y).permute(0, 3, 1, 2))"),
+        ("«self.it(x)»", Misfit(((9, 8, 3),), "in_channels", 3, 0), None),
+        ("«self.it(x)»", Misfit(((2, 64, 9, 8),), "in_features", 64, 3), "self.it(x.permute(0, 2, 3, 1))"),
         (
             "«self.it(x, x, x)»",
-            of_layer("[2, 64, 30]", 2, 30, "64 is embed_dim"),
+            Misfit(((2, 64, 30),), "embed_dim", 64, 2),
             "self.it(x.transpose(1, 2), x.transpose(1, 2), x.transpose(1, 2))",
         ),
-        ("«self.it(x)»", of_layer("[2, 30, 32]", 2, 32, "64 is in_features"), None),
-        ("«self.it(x)»", of_layer("[64, 32]", 1, 32, "64 is in_features"), None),
+        ("«self.it(x)»", Misfit(((2, 30, 32),), "in_features", 64, 2), None),
+        ("«self.it(x)»", Misfit(((64, 32),), "in_features", 64, 1), None),
+        ("«self.it(x)»", Misfit(((2, 64, 30),)), None),
     ],
 )
-def test_a_dimension_is_moved_to_where_a_layer_looks_for_it(before, explanation, after):
-    texts = [body_of(each) for _, each in proposed(before, "FX201", explanation=explanation)]
+def test_a_dimension_is_moved_to_where_a_layer_looks_for_it(before, misfit, after):
+    texts = [body_of(each) for _, each in proposed(before, "FX201", misfit=misfit)]
     assert texts == ([after] if after is not None else [])
 
 
-BOTH = "with x: f32[2, 5, 8], y: f32[2, 5, 8]; 8 is dimension 2 of the input `x` (line 7)"
-
-
 @pytest.mark.parametrize(
-    ("before", "explanation", "after"),
+    ("before", "shapes", "after"),
     [
-        ("«x @ y»", BOTH, ["x @ y.transpose(-2, -1)", "x.transpose(-2, -1) @ y"]),
-        ("«x @ x»", "with x: f32[2, 5, 8]; 8 is dimension 2", ["x @ x.transpose(-2, -1)", "x.transpose(-2, -1) @ x"]),
-        ("«torch.bmm(x, -y)»", BOTH.replace("y: f32[2, 5", "y: f32[2, 6"), ["torch.bmm(x, (-y).transpose(-2, -1))"]),
-        ("«x.matmul(y)»", BOTH.replace("x: f32[2, 5, 8]", "x: f32[2, 5, 7]"), ["x.transpose(-2, -1).matmul(y)"]),
-        ("«x @ y»", "with x: f32[5], y: f32[6]; 5 is dimension 0", []),
-        ("«x + y»", BOTH, []),
+        ("«x @ y»", ((2, 5, 8), (2, 5, 8)), ["x @ y.transpose(-2, -1)", "x.transpose(-2, -1) @ y"]),
+        ("«x @ x»", ((2, 5, 8),), ["x @ x.transpose(-2, -1)", "x.transpose(-2, -1) @ x"]),
+        ("«torch.bmm(x, -y)»", ((2, 5, 8), (2, 6, 8)), ["torch.bmm(x, (-y).transpose(-2, -1))"]),
+        ("«x.matmul(y)»", ((2, 5, 7), (2, 5, 8)), ["x.transpose(-2, -1).matmul(y)"]),
+        ("«x @ y»", ((5,), (6,)), []),
+        ("«x + y»", ((2, 5, 8), (2, 5, 8)), []),
     ],
-)  # fmt: skip
-def test_a_factor_of_a_product_is_transposed(before, explanation, after):
-    assert [body_of(each) for _, each in proposed(before, "FX201", explanation=explanation)] == after
+)
+def test_a_factor_of_a_product_is_transposed(before, shapes, after):
+    assert [body_of(each) for _, each in proposed(before, "FX201", misfit=Misfit(shapes))] == after
 
 
 LAYER = """from torch import nn
@@ -555,24 +548,35 @@ class Net(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("before", "argument", "path", "after"),
     [
-        ("nn.Linear(16 * 5 * 5, 10)", "nn.Linear(256, 10)"),
-        ("nn.Linear(out_features=10, in_features=400)", "nn.Linear(out_features=10, in_features=256)"),
-        ("nn.Sequential(nn.Dropout(0.1), nn.Linear(400, 10))", "nn.Sequential(nn.Dropout(0.1), nn.Linear(256, 10))"),
-        ("nn.Linear(width * 50, 10)", None),
+        ("nn.Linear(16 * 5 * 5, 10)", "in_features", PATH, "nn.Linear(256, 10)"),
+        (
+            "nn.Linear(out_features=10, in_features=400)",
+            "in_features",
+            PATH,
+            "nn.Linear(out_features=10, in_features=256)",
+        ),
+        (
+            "nn.Sequential(nn.ReLU(), nn.Linear(400, 10))",
+            "in_features",
+            PATH,
+            "nn.Sequential(nn.ReLU(), nn.Linear(256, 10))",
+        ),
+        ("nn.GroupNorm(400, 400)", "num_channels", PATH, "nn.GroupNorm(400, 256)"),
+        ("nn.Linear(width * 50, 10)", "in_features", PATH, None),
+        ("nn.Linear(400, 10)", "in_features", "/elsewhere/parts.py", None),
     ],
 )
-def test_a_layer_is_built_for_what_comes_in(before, after):
+def test_a_layer_is_built_for_what_comes_in(before, argument, path, after):
     text = LAYER.format(before)
     mapper = Mapper(text)
     start = text.index("self.it(x)")
     span = Span(*mapper.at_offset(start), *mapper.at_offset(start + len("self.it(x)")))
-    given = "with x: f32[2, 256]; 256 is dimension 1 of the input `x` (line 9)"
-    said = f"{given}; 400 is in_features of `self.it = it` (line 7)"
+    misfit = Misfit(((2, 256),), argument, 400, 1, built=Location(path, Span(7, 8, 7, 30)))
     source = Source.of(PATH, text)
     assert source is not None
-    found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), explanation=said))
+    found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), misfit=misfit))
     texts = [changed(source.mapper, each)[0] for each in found]
     assert texts == ([LAYER.format(after)] if after is not None else [])
 
@@ -600,9 +604,9 @@ def test_rows_of_another_length_are_made_together_with_their_layer(first, last, 
     text = ROWS.format(first, last, view)
     mapper = Mapper(text)
     span = Span(*mapper.at_offset(text.index(view)), *mapper.at_offset(text.index(view) + len(view)))
-    said = "with x: f32[2, 16, 13, 13]; 2704 is what each of the batch has, 16 × 13 × 13 (line 10)"
+    misfit = Misfit(((2, 16, 13, 13),))
     source = Source.of(PATH, text)
     assert source is not None
-    found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), explanation=said))
+    found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), misfit=misfit))
     texts = [changed(source.mapper, each)[0] for each in found]
     assert texts == ([ROWS.format(2704, last, "x.flatten(1)")] if changes else [])

@@ -19,6 +19,7 @@ from fxworker.wire import (
     Guard,
     Inputs,
     Location,
+    Misfit,
     NodeInfo,
     Origin,
     Problem,
@@ -50,8 +51,9 @@ def kept(moved=0, key="k"):
     node = NodeInfo(0, "x", "placeholder", "x", "()", "{}", (), (), None, "", origin, None)
     fix = Fix("mend", (Edit(here, "y"),), verified=False)
     problem = Problem(
-        "FX001", "error", "no", here, target="Kept", origin=origin, related=(Related(far, "there"),), fixes=(fix,)
-    )
+        "FX001", "error", "no", here, target="Kept", origin=origin, related=(Related(far, "there"),), fixes=(fix,),
+        misfit=Misfit(((2, 3),), "in_features", 4, 1, built=here),
+    )  # fmt: skip
     name = down(Span(5, 6, 5, 10))
     return TargetReport(
         "Kept", "class", name, "partial", Construct("Kept()", "call", here), Inputs("1", "call", far),

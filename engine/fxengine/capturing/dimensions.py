@@ -55,6 +55,9 @@ class Dimension:
         frame: Where that was decided, None where no source is known.
         of_layer: Whether a layer is built with it, or the code asks for it, so that no input could change it.
         layer: The path of that layer; "" if it is none.
+        argument: How that layer's constructor calls it, if it is what the layer wants; "" otherwise.
+        index: The dimension in which the layer looks for that.
+        flattened: Whether all dimensions behind the batch of what comes in have as many together.
     """
 
     size: int
@@ -62,6 +65,9 @@ class Dimension:
     frame: SourceFrame | None
     of_layer: bool = False
     layer: str = ""
+    argument: str = ""
+    index: int = 0
+    flattened: bool = False
 
     def __str__(self) -> str:
         line = f" (line {self.frame.line})" if self.frame is not None else ""
@@ -126,9 +132,10 @@ def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, 
     if not 0 <= dim < len(shape) or shape[dim] == size:
         return ()
     meaning = f"{name} of `{_named(root, path)}`"
-    if isinstance(module, nn.Linear) and len(shape) > _ROWS and math.prod(shape[1:]) == size:
+    flattened = isinstance(module, nn.Linear) and len(shape) > _ROWS and math.prod(shape[1:]) == size
+    if flattened:
         meaning += f", which {' × '.join(map(str, shape[1:]))} would be when flattened"
-    made = Dimension(size, meaning, _definition(root, path), True, path)
+    made = Dimension(size, meaning, _definition(root, path), True, path, name, dim, flattened)
     return _origin(value, dim, root), made
 
 
