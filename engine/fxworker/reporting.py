@@ -378,7 +378,7 @@ class Reporter:
         """Return what meets at a node that failed, with what a layer wants of it."""
         tensors = [each.tensor for each in failure.node.all_input_nodes if each.tensor is not None]
         shapes = tuple(tuple(map(int, each.shape)) for each in tensors)
-        wanted = next((each for each in sizes if each.argument), None)
+        wanted = sizes[-1] if sizes and failure.node.op == "call_module" else None
         if wanted is None:
             return Misfit(shapes)
         built = None if wanted.frame is None else self.frame(wanted.frame).location

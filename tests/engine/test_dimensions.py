@@ -97,7 +97,11 @@ FC1 = "`self.fc1 = nn.Sequential(nn.Linear(32, 64), nn.GELU())` (line 19)"
             ("7 is dimension 1 of the input `x` (line 24)", "9 is dimension 1 of `self.pos` (line 21)"),
         ),
         ("matmul", (2, 7, 32), (f"64 is the output of {FC1}", "7 is dimension 1 of the input `x` (line 24)")),
-        ("cat", (2, 7, 32), (f"64 is the output of {FC1}", "32 is dimension 2 of the input `x` (line 24)")),
+        (
+            "cat",
+            (2, 7, 32),
+            (f"64 is the output of {FC1}", f"32 is dimension 2 of the input `x`, in_features of {FC1}"),
+        ),
         (
             "gru",
             (2, 7, 32),

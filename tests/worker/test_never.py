@@ -1,6 +1,7 @@
 """Layers that do not go together whatever the inputs, and whatever numbers the model is built with."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,11 +104,38 @@ class Net(nn.Module):
 def test_sizes_of_another_model_are_those_of_the_same_layers() -> None:
     other = nn.Sequential(nn.Linear(6, 10), nn.Linear(20, 4))
     made = Dimension(5, "the output", None, of_layer=True, layer="0")
-    wanted = Dimension(10, "what is wanted", None, of_layer=True, layer="1")
+    wanted = Dimension(10, "what is wanted", None, of_layer=True, layer="1", argument="in_features")
     written = Dimension(784, "what the code asks for", None, of_layer=True)
     assert of_other_layers((made, wanted), other) == (10, 20)
     assert of_other_layers((written, wanted), other) == (784, 20)
+    assert of_other_layers((replace(wanted, layer="0"), wanted), other) == (6, 20)
     assert of_other_layers((made, Dimension(10, "", None, of_layer=True, layer="2.x")), other) == ()
+
+
+TAKEN = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(64)
+        self.fc = nn.Linear({wanted}, 64)
+
+    def forward(self, x):
+        x = x.relu()
+        return x + self.fc(self.norm(x) * 2)
+"""
+
+
+def test_what_one_layer_takes_of_an_input_another_cannot_take_otherwise(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    (problem,) = of(worker.trace(model(TAKEN.format(wanted=48))), "Net").problems
+    assert problem.code == "FX201"
+    assert (
+        "64 is dimension 2 of the input `x`, normalized_shape of `self.norm = nn.LayerNorm(64)`" in problem.explanation
+    )
+    assert not of(worker.trace(model(TAKEN.format(wanted=64))), "Net").problems
 
 
 OF_PARTS = """from torch import nn

@@ -55,7 +55,7 @@ class Dimension:
         frame: Where that was decided, None where no source is known.
         of_layer: Whether a layer is built with it, or the code asks for it, so that no input could change it.
         layer: The path of that layer; "" if it is none.
-        argument: How that layer's constructor calls it, if it is what the layer wants; "" otherwise.
+        argument: How that layer's constructor calls it, if it is what the layer takes; "" if it is what it makes.
         index: The dimension in which the layer looks for that.
         flattened: Whether all dimensions behind the batch of what comes in have as many together.
     """
@@ -99,13 +99,11 @@ def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
 
 
 def of_other_layers(sizes: tuple[Dimension, ...], root: nn.Module) -> tuple[int, ...]:
-    """Return what sizes that two layers are built with are in another model of the same class; () if it lacks them.
-
-    The first is one that is made, and the second one that is wanted, as `misfit` gives them.
-    """
+    """Return what sizes that layers are built with are in another model of the same class; () if it lacks them."""
     found: list[int] = []
     modules = dict(root.named_modules())
-    for each, of_module in zip(sizes, (_made, _wanted_size), strict=True):
+    for each in sizes:
+        of_module = _wanted_size if each.argument else _made
         size = of_module(modules[each.layer]) if each.layer in modules else None
         if each.layer and size is None:
             return ()
@@ -124,11 +122,9 @@ def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, 
     wanted = _wanted(module)
     if wanted is None or not shapes:
         return ()
-    name, size, dim = wanted
     value, shape = shapes[0]
-    if isinstance(module, _CONVOLUTIONS + _TRANSPOSED) and len(shape) == len(module.kernel_size) + 1:
-        dim = 0
-    dim = dim if dim >= 0 else len(shape) + dim
+    name, size, _ = wanted
+    dim = _place(module, wanted[2], len(shape))
     if not 0 <= dim < len(shape) or shape[dim] == size:
         return ()
     meaning = f"{name} of `{_named(root, path)}`"
@@ -150,6 +146,13 @@ def _wanted(module: nn.Module) -> tuple[str, int, int] | None:
         return "normalized_shape", module.normalized_shape[-1], -1
     size = getattr(module, name) if name else None
     return (name, size, 1 if isinstance(module, _BY_CHANNEL) else -1) if isinstance(size, int) else None
+
+
+def _place(module: nn.Module, dim: int, rank: int) -> int:
+    """The dimension of a value of so many in which a module looks for its size, given how `_wanted` counts it."""
+    if isinstance(module, _CONVOLUTIONS + _TRANSPOSED) and rank == len(module.kernel_size) + 1:
+        return 0
+    return dim if dim >= 0 else rank + dim
 
 
 def _made(module: nn.Module) -> tuple[int, int] | None:
@@ -201,8 +204,14 @@ def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
     """What decided a size of a value."""
     shape = _shape(node) or ()
     size = int(shape[dim])
+    taken: tuple[str, str] | None = None
     for _ in range(_MOST_STEPS):
         found = _decided(node, dim, size, root)
+        taken = taken or _taken(node, dim, size, root)
+        if found is not None and node.op == "placeholder" and taken is not None:
+            path, name = taken
+            meaning = f"{found.meaning}, {name} of `{_named(root, path)}`"
+            return Dimension(size, meaning, _definition(root, path), True, path, name, dim)
         if found is not None:
             return found
         before = _before(node, dim, size)
@@ -237,6 +246,17 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
     if name in _FLATTENING and source is not None and size not in source:
         written = name in _RESHAPING and _is_written(node, dim, size)
         return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", _frame(node), written)
+    return None
+
+
+def _taken(node: Node, dim: int, size: int, root: nn.Module) -> tuple[str, str] | None:
+    """The path of a layer that takes a value since it has this size, and how the layer's constructor calls that."""
+    for user in node.users:
+        if user.op == "call_module" and user.args[:1] == (node,):
+            module = root.get_submodule(str(user.target))
+            wanted = _wanted(module)
+            if wanted is not None and wanted[1] == size and _place(module, wanted[2], len(_shape(node) or ())) == dim:
+                return str(user.target), wanted[0]
     return None
 
 
