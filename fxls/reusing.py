@@ -22,6 +22,7 @@ from fxworker.wire import (
     Origin,
     Problem,
     Related,
+    Size,
     TargetReport,
     TraceReport,
     TraceTarget,
@@ -108,8 +109,10 @@ class _Moving:
         )
 
     def _misfit(self, misfit: Misfit | None) -> Misfit | None:
-        built = None if misfit is None else misfit.built
-        return misfit if misfit is None or built is None else replace(misfit, built=self._location(built))
+        return None if misfit is None else replace(misfit, sizes=tuple(map(self._size, misfit.sizes)))
+
+    def _size(self, size: Size) -> Size:
+        return size if size.built is None else replace(size, built=self._location(size.built))
 
     def _related(self, related: Related) -> Related:
         return replace(related, location=self._location(related.location))

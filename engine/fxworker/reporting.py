@@ -54,6 +54,7 @@ from fxworker.wire import (
     Related,
     Returned,
     Severity,
+    Size,
     Span,
     TargetReport,
     TraceTarget,
@@ -375,14 +376,18 @@ class Reporter:
         return replace(problem, origin=origin, misfit=self._misfit(failure, sizes) if inside is None else None)
 
     def _misfit(self, failure: ShapeFailure, sizes: tuple[Dimension, ...]) -> Misfit:
-        """Return what meets at a node that failed, with what a layer wants of it."""
+        """Return what meets at a node that failed, with the two sizes that differ."""
         tensors = [each.tensor for each in failure.node.all_input_nodes if each.tensor is not None]
         shapes = tuple(tuple(map(int, each.shape)) for each in tensors)
-        wanted = sizes[-1] if sizes and failure.node.op == "call_module" else None
-        if wanted is None:
-            return Misfit(shapes)
-        built = None if wanted.frame is None else self.frame(wanted.frame).location
-        return Misfit(shapes, wanted.argument, wanted.size, wanted.index, wanted.flattened, built)
+        at_layer = bool(sizes) and failure.node.op == "call_module"
+        return Misfit(shapes, tuple(map(self._size, sizes)), at_layer)
+
+    def _size(self, dimension: Dimension) -> Size:
+        layer = dimension.built
+        if layer is None or dimension.frame is None:
+            return Size(dimension.size)
+        built = self.frame(dimension.frame).location
+        return Size(dimension.size, layer.argument, layer.index, layer.flattened, built)
 
     def unfed(self, target: TraceTarget, root: Any, parameters: Sequence[str], guess: str, complaint: str) -> Problem:
         """Return the problem of a target for which no inputs were found.

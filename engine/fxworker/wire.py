@@ -130,20 +130,33 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
-    """Shapes that do not fit where they meet, and the size that a layer there is built with.
+class Size:
+    """One of two sizes that do not fit.
 
-    `shapes` are those of the tensors that meet. `argument` is how the layer's constructor calls the size that it wants,
-    "" where no layer wants one; `size` is that, `index` the dimension of the first tensor in which it is looked for,
-    `flattened` whether all dimensions behind the batch have as many together, and `built` where the layer is built.
+    `argument` is how the constructor of the layer calls it that takes or makes so many, "" where it follows from
+    something else, and `built` where that layer is built. `index` is the dimension in which a layer looks for it in
+    what comes in, None for what a layer makes; `flattened` says that all dimensions behind the batch of what comes in
+    have as many together.
+    """
+
+    value: int
+    argument: str = ""
+    index: int | None = None
+    flattened: bool = False
+    built: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Shapes that do not fit where they meet.
+
+    `shapes` are those of the tensors that meet, `sizes` the two of them that differ, if it is known which. `at_layer`
+    says that a layer does not take what comes in; the second size is the one that it takes then.
     """
 
     shapes: tuple[tuple[int, ...], ...]
-    argument: str = ""
-    size: int = 0
-    index: int = 0
-    flattened: bool = False
-    built: Location | None = None
+    sizes: tuple[Size, ...] = ()
+    at_layer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Final
 
 from fxls.discovery.syntax import dotted, span_of
 from fxls.fixes.source import Proposal, Source
-from fxworker.wire import Edit, Location, Misfit, Problem
+from fxworker.wire import Edit, Location, Problem
 
-_BEHIND_ANOTHER: Final = "num_channels"
-"""The size that a layer takes as its second argument; all others are the first."""
+_SECOND: Final = ("num_channels", "out_features", "out_channels", "embedding_dim", "hidden_size")
+"""The sizes that layers take as their second argument; all others are the first."""
 
 _PRODUCTS: Final = ("matmul", "mm", "bmm")
 _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
@@ -24,12 +24,13 @@ _LAST_TWO: Final = ".transpose(-2, -1)"
 
 def moving(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield the call of a layer with the dimension that it wants in the place where it looks for that."""
-    misfit = _of_layer(problem)
-    if misfit is None:
+    misfit = problem.misfit
+    if misfit is None or not misfit.at_layer or not misfit.shapes:
         return
-    shape, index = misfit.shapes[0], misfit.index
+    shape, wanted = misfit.shapes[0], misfit.sizes[1]
+    index = wanted.index or 0
     other = len(shape) - index  # The other end of all dimensions but the batch.
-    if index == 0 or len(shape) < 3 or shape[other] != misfit.size:
+    if index == 0 or len(shape) < 3 or shape[other] != wanted.value:
         return
     match node:
         case ast.Call(args=[value, *_] as arguments):
@@ -39,7 +40,7 @@ def moving(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposa
             same = [each for each in arguments if source.written(each) == source.written(value)]
             edits = tuple(source.followed(each, text) for each in same)
             place = "behind the batch" if index == 1 else "to the end"
-            yield Proposal(f"Bring dimension {other}, of {misfit.size}, {place}", edits)
+            yield Proposal(f"Bring dimension {other}, of {wanted.value}, {place}", edits)
         case _:
             pass
 
@@ -60,18 +61,23 @@ def transposing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Pr
 
 
 def resizing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
-    """Yield the constructor of a layer with the size of what comes in, where it says a number."""
+    """Yield the constructor of a layer with the size that meets its own, where it says a number.
+
+    First comes the layer that takes what does not fit, then those that make it.
+    """
     del node
-    misfit = _of_layer(problem)
-    if misfit is None or misfit.built is None or misfit.built.path != source.path:
+    misfit = problem.misfit
+    if misfit is None or len(misfit.sizes) != 2 or any(len(shape) < 2 for shape in misfit.shapes[:1]):
         return
-    if len(misfit.shapes[0]) < 2 or misfit.flattened:
-        return
-    found = misfit.shapes[0][misfit.index]
-    for call in source.calls_on(misfit.built.span.line):
-        for size in _sizes(call, misfit.argument, misfit.size):
-            edit = Edit(Location(source.path, span_of(size)), str(found))
-            yield Proposal(f"Make `{misfit.argument}` {found}, which is what comes in", (edit,))
+    first, second = misfit.sizes
+    for size, other in ((second, first), (first, second)):
+        if size.built is None or size.built.path != source.path or size.flattened:
+            continue
+        why = "which is what comes in" if misfit.at_layer and size is second else "which is what it meets"
+        for call in source.calls_on(size.built.span.line):
+            for number in _sizes(call, size.argument, size.value):
+                edit = Edit(Location(source.path, span_of(number)), str(other.value))
+                yield Proposal(f"Make `{size.argument}` {other.value}, {why}", (edit,))
 
 
 def reshaping(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
@@ -100,15 +106,9 @@ def _layers_of(source: Source, node: ast.expr, size: int) -> list[ast.expr]:
 
 def _sizes(call: ast.Call, name: str, size: int) -> list[ast.expr]:
     """Return the argument by which a layer takes so many, if it is a number."""
-    place = int(name == _BEHIND_ANOTHER)
+    place = int(name in _SECOND)
     given = [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == name)]
     return [each for each in given[:1] if _number(each) == size]
-
-
-def _of_layer(problem: Problem) -> Misfit | None:
-    """Return what does not fit at a layer, None where a problem says of none."""
-    misfit = problem.misfit
-    return misfit if misfit is not None and misfit.argument and misfit.shapes else None
 
 
 def _shapes(problem: Problem) -> tuple[tuple[int, ...], ...]:

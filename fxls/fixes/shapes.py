@@ -6,7 +6,7 @@ from typing import Final
 
 from fxls.discovery.syntax import span_of
 from fxls.fixes.source import Proposal, Source
-from fxworker.wire import Edit, Location, Problem, Span
+from fxworker.wire import Edit, Location, Misfit, Problem, Span
 
 _OF_LAYOUT: Final = "view size is not compatible"
 _VIEW: Final = "view"
@@ -28,7 +28,12 @@ def layout(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposa
 def flattening(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield the call of a layer with what it is given flattened, where it takes as many as there are then."""
     match node:
-        case ast.Call(args=[value], keywords=[]) if problem.misfit is not None and problem.misfit.flattened:
+        case ast.Call(args=[value], keywords=[]) if _is_of_rows(problem.misfit):
             yield Proposal("Flatten what comes in, all but the batch", (source.followed(value, ".flatten(1)"),))
         case _:
             pass
+
+
+def _is_of_rows(misfit: Misfit | None) -> bool:
+    """Return whether a layer takes as many as there are when what comes in is flattened."""
+    return misfit is not None and misfit.at_layer and misfit.sizes[1].flattened

@@ -14,7 +14,7 @@ from fxls.fixes.source import Source
 from fxls.fixes.verifying import changed, is_worthwhile, with_fixes
 from fxls.text.mapper import Mapper
 from fxworker.texts import digest
-from fxworker.wire import Fix, Location, Misfit, Problem, Related, Span, TargetReport, TraceReport
+from fxworker.wire import Fix, Location, Misfit, Problem, Related, Size, Span, TargetReport, TraceReport
 from tests.support.snapshots import PATH
 
 HEAD = """import math
@@ -487,30 +487,34 @@ def test_a_view_of_what_cannot_be_viewed_so_copies():
 
 def test_what_comes_into_a_layer_of_rows_is_flattened():
     def given(flattened: bool) -> Misfit:
-        return Misfit(((2, 64, 12, 12),), "in_features", 9216, 3, flattened)
+        return Misfit(((2, 64, 12, 12),), (Size(12), Size(9216, "in_features", 3, flattened)), at_layer=True)
 
     texts = [body_of(after) for _, after in proposed("return «self.fc(x + 1)»", "FX201", misfit=given(True))]
     assert texts == ["return self.fc((x + 1).flatten(1))"]
     assert not proposed("return «self.fc(x + 1)»", "FX201", misfit=given(False))
 
 
+def of_layer(shapes: tuple[tuple[int, ...], ...], wanted: int, index: int) -> Misfit:
+    """A layer that looks for so many in a dimension of the first shape."""
+    return Misfit(shapes, (Size(shapes[0][index]), Size(wanted, "in_features", index)), at_layer=True)
+
+
 @pytest.mark.parametrize(
     ("before", "misfit", "after"),
     [
-        ("«self.it(x)»", Misfit(((2, 64, 30),), "in_features", 64, 2), "self.it(x.transpose(1, 2))"),
-        ("«self.it(x, h)»", Misfit(((2, 64, 30), (1, 2, 5)), "input_size", 64, 2), "self.it(x.transpose(1, 2), h)"),
-        ("«self.it(x)»", Misfit(((2, 30, 64),), "in_channels", 64, 1), "self.it(x.transpose(1, 2))"),
-        ("«self.it(x)»", Misfit(((2, 30, 64),), "num_channels", 64, 1), "self.it(x.transpose(1, 2))"),
-        ("«self.it(x + y)»", Misfit(((2, 9, 8, 3),), "in_channels", 3, 1), "self.it((x + y).permute(0, 3, 1, 2))"),
-        ("«self.it(x)»", Misfit(((9, 8, 3),), "in_channels", 3, 0), None),
-        ("«self.it(x)»", Misfit(((2, 64, 9, 8),), "in_features", 64, 3), "self.it(x.permute(0, 2, 3, 1))"),
+        ("«self.it(x)»", of_layer(((2, 64, 30),), 64, 2), "self.it(x.transpose(1, 2))"),
+        ("«self.it(x, h)»", of_layer(((2, 64, 30), (1, 2, 5)), 64, 2), "self.it(x.transpose(1, 2), h)"),
+        ("«self.it(x)»", of_layer(((2, 30, 64),), 64, 1), "self.it(x.transpose(1, 2))"),
+        ("«self.it(x + y)»", of_layer(((2, 9, 8, 3),), 3, 1), "self.it((x + y).permute(0, 3, 1, 2))"),
+        ("«self.it(x)»", of_layer(((9, 8, 3),), 3, 0), None),
+        ("«self.it(x)»", of_layer(((2, 64, 9, 8),), 64, 3), "self.it(x.permute(0, 2, 3, 1))"),
         (
             "«self.it(x, x, x)»",
-            Misfit(((2, 64, 30),), "embed_dim", 64, 2),
+            of_layer(((2, 64, 30),), 64, 2),
             "self.it(x.transpose(1, 2), x.transpose(1, 2), x.transpose(1, 2))",
         ),
-        ("«self.it(x)»", Misfit(((2, 30, 32),), "in_features", 64, 2), None),
-        ("«self.it(x)»", Misfit(((64, 32),), "in_features", 64, 1), None),
+        ("«self.it(x)»", of_layer(((2, 30, 32),), 64, 2), None),
+        ("«self.it(x)»", of_layer(((64, 32),), 64, 1), None),
         ("«self.it(x)»", Misfit(((2, 64, 30),)), None),
     ],
 )
@@ -573,12 +577,33 @@ def test_a_layer_is_built_for_what_comes_in(before, argument, path, after):
     mapper = Mapper(text)
     start = text.index("self.it(x)")
     span = Span(*mapper.at_offset(start), *mapper.at_offset(start + len("self.it(x)")))
-    misfit = Misfit(((2, 256),), argument, 400, 1, built=Location(path, Span(7, 8, 7, 30)))
+    wanted = Size(400, argument, 1, built=Location(path, Span(7, 8, 7, 30)))
+    misfit = Misfit(((2, 256),), (Size(256), wanted), at_layer=True)
     source = Source.of(PATH, text)
     assert source is not None
     found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), misfit=misfit))
     texts = [changed(source.mapper, each)[0] for each in found]
     assert texts == ([LAYER.format(after)] if after is not None else [])
+
+
+@pytest.mark.parametrize(
+    ("made", "after"),
+    [
+        (Size(400, "out_features", built=Location(PATH, Span(7, 8, 7, 30))), "nn.Linear(10, 256)"),
+        (Size(400, "", built=Location(PATH, Span(7, 8, 7, 30))), None),
+        (Size(400), None),
+    ],
+)
+def test_a_layer_makes_what_its_result_meets(made, after):
+    before = "nn.Linear(10, 400)"
+    text = LAYER.format(before)
+    source = Source.of(PATH, text)
+    assert source is not None
+    mapper, call = source.mapper, text.index("self.it(x)")
+    span = Span(*mapper.at_offset(call), *mapper.at_offset(call + len("self.it(x)")))
+    misfit = Misfit(((2, 256), (2, 400)), (Size(256), made))
+    found = proposals(source, Problem("FX201", "error", "no", Location(PATH, span), misfit=misfit))
+    assert [changed(mapper, each)[0] for each in found] == ([LAYER.format(after)] if after is not None else [])
 
 
 ROWS = """from torch import nn

@@ -24,6 +24,7 @@ from fxworker.wire import (
     Origin,
     Problem,
     Related,
+    Size,
     Span,
     TargetReport,
     TraceReport,
@@ -52,7 +53,7 @@ def kept(moved=0, key="k"):
     fix = Fix("mend", (Edit(here, "y"),), verified=False)
     problem = Problem(
         "FX001", "error", "no", here, target="Kept", origin=origin, related=(Related(far, "there"),), fixes=(fix,),
-        misfit=Misfit(((2, 3),), "in_features", 4, 1, built=here),
+        misfit=Misfit(((2, 3),), (Size(3), Size(4, "in_features", 1, built=here)), at_layer=True),
     )  # fmt: skip
     name = down(Span(5, 6, 5, 10))
     return TargetReport(

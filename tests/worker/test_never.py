@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from fxengine.capturing.dimensions import Dimension, of_other_layers
+from fxengine.capturing.dimensions import Dimension, LayerSize, of_other_layers
 from tests.worker.harness import Worker, marked, of
 
 TEXT = """from torch import nn
@@ -103,13 +103,13 @@ class Net(nn.Module):
 
 def test_sizes_of_another_model_are_those_of_the_same_layers() -> None:
     other = nn.Sequential(nn.Linear(6, 10), nn.Linear(20, 4))
-    made = Dimension(5, "the output", None, of_layer=True, layer="0")
-    wanted = Dimension(10, "what is wanted", None, of_layer=True, layer="1", argument="in_features")
+    made = Dimension(5, "the output", None, of_layer=True, built=LayerSize("0", "out_features"))
+    wanted = Dimension(10, "what is wanted", None, of_layer=True, built=LayerSize("1", "in_features", 1))
     written = Dimension(784, "what the code asks for", None, of_layer=True)
     assert of_other_layers((made, wanted), other) == (10, 20)
     assert of_other_layers((written, wanted), other) == (784, 20)
-    assert of_other_layers((replace(wanted, layer="0"), wanted), other) == (6, 20)
-    assert of_other_layers((made, Dimension(10, "", None, of_layer=True, layer="2.x")), other) == ()
+    assert of_other_layers((replace(wanted, built=LayerSize("0", "in_features", 1)), wanted), other) == (6, 20)
+    assert of_other_layers((made, Dimension(10, "", None, of_layer=True, built=LayerSize("2.x", ""))), other) == ()
 
 
 TAKEN = """from torch import nn

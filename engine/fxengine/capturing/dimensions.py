@@ -18,7 +18,7 @@ from fxengine.node import Node
 from fxengine.source import SourceFrame, is_user_file
 from fxengine.syntax import definition_of, span_of
 
-__all__ = ["PRODUCTS", "Dimension", "misfit", "of_other_layers"]
+__all__ = ["PRODUCTS", "Dimension", "LayerSize", "misfit", "of_other_layers"]
 
 _MOST_STEPS: Final = 500
 _ROWS: Final = 2
@@ -46,6 +46,28 @@ PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "linear", "__matmul__"})
 
 
 @dataclass(frozen=True, slots=True)
+class LayerSize:
+    """A size that a layer is built with.
+
+    Attributes:
+        layer: The path of the layer.
+        argument: How its constructor calls the size; "" if it follows from several arguments.
+        index: The dimension in which the layer looks for it in what comes in; None where it is a size that it makes.
+        flattened: Whether all dimensions behind the batch of what comes in have as many together.
+    """
+
+    layer: str
+    argument: str
+    index: int | None = None
+    flattened: bool = False
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether it is a size that the layer takes, not one that it makes."""
+        return self.index is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Dimension:
     """One size of a shape.
 
@@ -54,20 +76,14 @@ class Dimension:
         meaning: What it is, to go on after `64 is …`.
         frame: Where that was decided, None where no source is known.
         of_layer: Whether a layer is built with it, or the code asks for it, so that no input could change it.
-        layer: The path of that layer; "" if it is none.
-        argument: How that layer's constructor calls it, if it is what the layer takes; "" if it is what it makes.
-        index: The dimension in which the layer looks for that.
-        flattened: Whether all dimensions behind the batch of what comes in have as many together.
+        built: What it is of that layer; None if it is of none.
     """
 
     size: int
     meaning: str
     frame: SourceFrame | None
     of_layer: bool = False
-    layer: str = ""
-    argument: str = ""
-    index: int = 0
-    flattened: bool = False
+    built: LayerSize | None = None
 
     def __str__(self) -> str:
         line = f" (line {self.frame.line})" if self.frame is not None else ""
@@ -103,17 +119,15 @@ def of_other_layers(sizes: tuple[Dimension, ...], root: nn.Module) -> tuple[int,
     found: list[int] = []
     modules = dict(root.named_modules())
     for each in sizes:
-        of_module = _wanted_size if each.argument else _made
-        size = of_module(modules[each.layer]) if each.layer in modules else None
-        if each.layer and size is None:
+        if each.built is None:
+            found.append(each.size)
+            continue
+        module = modules.get(each.built.layer)
+        there = None if module is None else _wanted(module) if each.built.is_taken else _made(module)
+        if there is None:
             return ()
-        found.append(each.size if size is None else size[0])
+        found.append(there[1])
     return tuple(found)
-
-
-def _wanted_size(module: nn.Module) -> tuple[int, int] | None:
-    wanted = _wanted(module)
-    return None if wanted is None else wanted[1:]
 
 
 def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...]]]) -> tuple[Dimension, ...]:
@@ -131,7 +145,7 @@ def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, 
     flattened = isinstance(module, nn.Linear) and len(shape) > _ROWS and math.prod(shape[1:]) == size
     if flattened:
         meaning += f", which {' × '.join(map(str, shape[1:]))} would be when flattened"
-    made = Dimension(size, meaning, _definition(root, path), True, path, name, dim, flattened)
+    made = Dimension(size, meaning, _definition(root, path), True, LayerSize(path, name, dim, flattened))
     return _origin(value, dim, root), made
 
 
@@ -155,21 +169,21 @@ def _place(module: nn.Module, dim: int, rank: int) -> int:
     return dim if dim >= 0 else rank + dim
 
 
-def _made(module: nn.Module) -> tuple[int, int] | None:
-    """The size that a module makes, and in which dimension."""
+def _made(module: nn.Module) -> tuple[str, int, int] | None:
+    """The name of the size that a module makes, "" if it has none, that size, and in which dimension."""
     match module:
         case nn.Linear():
-            return module.out_features, -1
+            return "out_features", module.out_features, -1
         case nn.Embedding():
-            return module.embedding_dim, -1
-        case nn.RNNBase():
-            return module.hidden_size * (2 if module.bidirectional else 1), -1
-        case nn.RNNCellBase():
-            return module.hidden_size, -1
+            return "embedding_dim", module.embedding_dim, -1
+        case nn.RNNBase() if module.bidirectional:
+            return "", 2 * module.hidden_size, -1
+        case nn.RNNBase() | nn.RNNCellBase():
+            return "hidden_size", module.hidden_size, -1
         case nn.MultiheadAttention():
-            return module.embed_dim, -1
+            return "embed_dim", module.embed_dim, -1
         case _ if isinstance(module, _CONVOLUTIONS + _TRANSPOSED):
-            return module.out_channels, 1
+            return "out_channels", module.out_channels, 1
         case _:
             return None
 
@@ -211,7 +225,7 @@ def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
         if found is not None and node.op == "placeholder" and taken is not None:
             path, name = taken
             meaning = f"{found.meaning}, {name} of `{_named(root, path)}`"
-            return Dimension(size, meaning, _definition(root, path), True, path, name, dim)
+            return Dimension(size, meaning, _definition(root, path), True, LayerSize(path, name, dim))
         if found is not None:
             return found
         before = _before(node, dim, size)
@@ -232,9 +246,10 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
     if layer is not None:
         path, module = layer
         made = _made(module)
-        here = len(_shape(node) or ()) - 1 if made is not None and made[1] < 0 else 1
+        here = len(_shape(node) or ()) - 1 if made is not None and made[2] < 0 else 1
         if made is not None and dim == here:
-            return Dimension(size, f"the output of `{_named(root, path)}`", _definition(root, path), True, path)
+            meaning = f"the output of `{_named(root, path)}`"
+            return Dimension(size, meaning, _definition(root, path), True, LayerSize(path, made[0]))
         source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
         if source is not None and len(source) == len(_shape(node) or ()) and source[dim] != size:
             return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", _definition(root, path))
