@@ -22,6 +22,7 @@ from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure, ShapeReport
 from fxengine.profiling.measuring import bind_placeholders
 from fxengine.shapes_only import needs_data
+from fxworker.batches import spread
 from fxworker.building import Built, attempt, scope_of
 from fxworker.compiling import eagerly
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
@@ -375,7 +376,8 @@ class Feeder:
         skipped = self.diagnosis.stand_ins
         failures = [each for each in report.failures if not each.needs_data and each.node not in skipped]
         if not any(map(ran.agrees, failures)):
-            return Fed(inputs, ran.flops)
+            is_whole = report.complete and self.sources.construct is None
+            return Fed(inputs, ran.flops, tuple(spread(self.diagnosis.graph)) if is_whole else ())
         if self.sources.construct is not None and not any(map(self._never_agree, failures)):
             return Fed(inputs, is_unfit=True)
         # What is handed None, as by a part that returns nothing, is told where that is met first.

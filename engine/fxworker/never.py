@@ -44,7 +44,7 @@ from fxworker.printing import detail
 from fxworker.scaling import differ_with_others
 from fxworker.wire import Construct, TraceTarget
 
-_SECONDS: Final = 0.5
+_SECONDS: Final = 1.0
 """Seconds of processor time that one look at a search may take."""
 
 _FEWEST_DIMENSIONS: Final = 2

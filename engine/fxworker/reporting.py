@@ -30,6 +30,7 @@ from fxengine.source import Origin as EngineOrigin
 from fxengine.syntax import Span as SyntaxSpan
 from fxengine.syntax import definition_of, nodes_around, parameter_span
 from fxworker import sandbox, spans
+from fxworker.batches import BatchSpreadError
 from fxworker.building import Unbuilt
 from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedError
 from fxworker.misspelling import meant_as_constructor, meant_as_forward
@@ -359,6 +360,7 @@ class Reporter:
         related = [] if inside is None else [Related(location, "called here")]
         location = inside or location
         related += [Related(inputs.location, f"fed with `{inputs.expression}`")] if inputs.location is not None else []
+        runs = isinstance(failure.error, BatchSpreadError)
         sizes = misfit(failure.node, root)
         related += [
             Related(self.frame(each.frame).location, f"{each.size} is {each.meaning}") for each in sizes if each.frame
@@ -370,7 +372,8 @@ class Reporter:
             location,
             target=target,
             explanation=f"with {given}{'; ' if explanation else ''}{explanation}" if given else explanation,
-            original=described(failure.error),
+            original="" if runs else described(failure.error),
+            severity="warning" if runs else "error",
             related=related,
         )
         return replace(problem, origin=origin, misfit=self._misfit(failure, sizes) if inside is None else None)

@@ -88,3 +88,51 @@ def test_pictures_of_which_one_has_half_the_side_are_told(
 )
 def test_pictures_that_fit_each_other_are_not(text: str, worker: Worker, model: Callable[..., Path]) -> None:
     assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
+
+
+ROWS = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        self.head = nn.Linear(32 * 7 * 7, 10)
+
+    def forward(self, x):
+        x = self.conv(x)
+        return self.head(x.view(-1, 32 * 7 * 7))
+
+
+Net()(torch.randn(2, 1, 28, 28))
+"""
+
+
+@pytest.mark.parametrize("view", ["x.view(-1, 32 * 7 * 7)", "torch.reshape(x, (-1, self.head.in_features))"])
+def test_pictures_that_become_several_rows_each_are_told(view, worker: Worker, model: Callable[..., Path]) -> None:
+    text = ROWS.replace("x.view(-1, 32 * 7 * 7)", view)
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert (problem.code, problem.severity, problem.original) == ("FX201", "warning", "")
+    assert marked(text, problem.location) == view
+    assert "8 rows are made of a batch of 2, as each of it has 32 × 14 × 14 = 6272 and not 1568" in problem.message
+    assert problem.misfit is not None
+    assert problem.misfit.shapes == ((2, 32, 14, 14),)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("28, 28", "14, 14"),
+        ("x.view(-1, 32 * 7 * 7))", "x.view(-1, 32 * 7 * 7)).view(x.shape[0], -1)"),
+        ("-1, 32 * 7 * 7))", "-1, 32 * 7 * 7)).view(2, 4, 10)"),
+        ("x.view(-1, 32 * 7 * 7)", "x.permute(0, 2, 3, 1).reshape(-1, 14 * 32).repeat(1, 4)[:, :1568]"),
+        ("self.head(x.view(-1, 32 * 7 * 7))", "x.view(-1, 14 * 14)"),
+        ("self.head(x.view(-1, 32 * 7 * 7))", "x.view(2 * 4, 8 * 14 * 14)"),
+    ],
+    ids=["as large as the layer", "in rows again", "in groups again", "lines", "channels", "groups"],
+)
+def test_rows_that_are_meant_are_not(before, after, worker: Worker, model: Callable[..., Path]) -> None:
+    text = ROWS.replace(before, after)
+    assert text != ROWS
+    assert not of(worker.trace(model(text)), "Net").problems

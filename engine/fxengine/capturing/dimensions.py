@@ -18,7 +18,7 @@ from fxengine.node import Node
 from fxengine.source import SourceFrame, is_user_file
 from fxengine.syntax import definition_of, span_of
 
-__all__ = ["PRODUCTS", "Dimension", "LayerSize", "misfit", "of_other_layers"]
+__all__ = ["PRODUCTS", "RESHAPING", "Dimension", "LayerSize", "misfit", "of_other_layers"]
 
 _MOST_STEPS: Final = 500
 _ROWS: Final = 2
@@ -40,7 +40,7 @@ _WANTED: Final = (
 
 _OF_SEVERAL: Final = (nn.RNNBase, nn.LSTMCell, nn.MultiheadAttention)
 _FLATTENING: Final = frozenset({"flatten", "view", "reshape", "unflatten"})
-_RESHAPING: Final = frozenset({"view", "reshape"})
+RESHAPING: Final = frozenset({"view", "reshape"})
 _JOINING: Final = frozenset({"cat", "concat", "concatenate"})
 PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "linear", "__matmul__"})
 
@@ -98,7 +98,7 @@ def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
     name = getattr(node.target, "__name__", str(node.target))
     if name in _JOINING:
         return _joined(node, root, shapes)
-    if name in _RESHAPING and len(shapes) == 1:
+    if name in RESHAPING and len(shapes) == 1:
         return _reshaped(node, root, *shapes[0])
     if len(shapes) < 2:
         return ()
@@ -259,7 +259,7 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
         return _summed(node, dim, size, root)
     source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
     if name in _FLATTENING and source is not None and size not in source:
-        written = name in _RESHAPING and _is_written(node, dim, size)
+        written = name in RESHAPING and _is_written(node, dim, size)
         return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", _frame(node), written)
     return None
 
