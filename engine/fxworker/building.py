@@ -19,9 +19,9 @@ import torch
 from torch import nn
 
 from fxengine.classification import Moment, moments_of
-from fxengine.errors import kept_in, text_of
+from fxengine.errors import text_of
 from fxengine.source import is_user_file
-from fxengine.syntax import nodes_around, tree_of
+from fxengine.syntax import nodes_around
 from fxworker.absent import is_array
 from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
@@ -38,6 +38,7 @@ from fxworker.lineages import heirs_of
 from fxworker.loading import Loaded
 from fxworker.makers import functions_making, made_in, methods_making, scope_with, settings_of, with_configurations
 from fxworker.meta import OnMeta, speaks_of_meta
+from fxworker.mistakes import is_of_code
 from fxworker.offline import without_weights
 from fxworker.own_calls import is_refused_by
 from fxworker.packages import with_packages
@@ -58,12 +59,6 @@ _HELD: Final = re.compile(r"SimpleNamespace\(.*(?:\bnn\.\w+\(|type\('Module')")
 """What a tracer says of a module that the root does not have, and a stand-in that hides one."""
 
 _SIZES: Final = re.compile(r"shape '.*' is invalid for input of size|must match the size|shapes cannot be multiplied")
-
-_WRONG_CALL: Final = re.compile(
-    r"missing \d+ required (?:positional|keyword-only) argument"
-    r"|takes .*positional arguments? but|unexpected keyword argument"
-)
-"""What Python says of a call with other parameters than a function has."""
 
 _SECONDS_OF_OTHERS: Final = 1.0
 """How long arguments are searched for of a subclass, or of a function that makes an instance."""
@@ -282,11 +277,13 @@ def _unaided(
         heir = _by_heirs(cls, loaded, scope) if may_search else None
         nothing = failed or Unbuilt(None, None, other=True)
         return _made(heir, loaded, scope, make) if heir is not None else nothing
-    if failed is not None and is_refused_by(cls, failed.construct, failed.error, loaded):
+    if failed is not None and (
+        is_refused_by(cls, failed.construct, failed.error, loaded) or is_of_code(failed.error, loaded)
+    ):
         return failed
     required = required_parameters(cls)
     bare = _evaluate(Construct(f"{target.callee}()", "no arguments"), scope, make) if not required else None
-    if isinstance(bare, Built):
+    if isinstance(bare, Built) or (bare is not None and is_of_code(bare.error, loaded)):
         return bare
     if bare is not None and failed is None:
         if not (_has_parameters(cls) and _wants_arguments(cls, bare.error)):
@@ -322,7 +319,7 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
     found = found or _by_heirs(cls, loaded, scope)
     if found is not None:
         return _made(found, loaded, scope, make)
-    if search.error is not None and (_is_unknown_name(search.error, loaded) or _is_wrong_call(search.error, loaded)):
+    if is_of_code(search.error, loaded):
         return Unbuilt(Construct(search.tried, "inferred"), search.error)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
@@ -344,48 +341,6 @@ def _made(found: tuple[str, Any], loaded: Loaded, scope: dict[str, Any], make: _
     if make is attempt:
         return _set_up(root, construct)
     return _evaluate(construct, scope_with(names_in(expression), loaded, scope), make)
-
-
-def _is_unknown_name(error: BaseException, loaded: Loaded) -> bool:
-    """Whether the file itself uses a name that it gives to nothing, which is wrong with any arguments."""
-    name = kept_in(error, NameError, "name") if type(error) is NameError else None
-    moments = moments_of(error.__traceback__)
-    if not isinstance(name, str) or not moments or moments[-1].path != loaded.module.__file__:
-        return False
-    tree = tree_of(moments[-1].path)
-    return tree is not None and not _may_bind(tree, name)
-
-
-def _is_wrong_call(error: BaseException, loaded: Loaded) -> bool:
-    """Whether the file calls what it defines itself with other parameters than that has, whatever its own are."""
-    moments = moments_of(error.__traceback__) if type(error) is TypeError and _WRONG_CALL.search(text_of(error)) else []
-    if not moments or moments[-1].path != loaded.module.__file__:
-        return False
-    match nodes_around(moments[-1].path, moments[-1].source.span)[-1:]:
-        case [ast.Call(func=ast.Name(id=name), args=args, keywords=keywords)]:
-            stars = any(isinstance(each, ast.Starred) for each in args) or any(each.arg is None for each in keywords)
-            defined = loaded.tree.body if loaded.tree is not None else []
-            here = any(isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name == name for each in defined)
-            return here and not stars
-        case _:
-            return False
-
-
-def _may_bind(tree: ast.Module, name: str) -> bool:
-    """Whether a module gives a name to something anywhere; what a star imports is there, or stood in for."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.alias(name=imported, asname=other) if name in {other, imported.partition(".")[0]}:
-                return True
-            case ast.Name(id=bound, ctx=ast.Store()) | ast.arg(arg=bound) if bound == name:
-                return True
-            case ast.FunctionDef(name=bound) | ast.ClassDef(name=bound) if bound == name:
-                return True
-            case ast.Call(func=ast.Name(id="globals" | "exec" | "setattr")):
-                return True
-            case _:
-                pass
-    return False
 
 
 def in_wholes(target: TraceTarget, loaded: Loaded, make: _Maker = attempt) -> Built | None:

@@ -11,7 +11,27 @@ _CLOSE: Final = 0.85
 _CLOSE_AS_IT_DOES: Final = 0.6
 """How alike a name is that says the same by what is done under it."""
 
+_SHORTEST: Final = 3
+"""Letters of a name below which others are alike by chance."""
+
 _CONSTRUCTOR: Final = "__init__"
+
+
+def alike(name: str, others: Iterable[str]) -> str:
+    """Return the name that another one probably is, written otherwise or with a slip; "" where none is, or several."""
+    names = sorted({*others} - {name})
+    for spoken in (str.lower, _spoken):
+        same = [each for each in names if spoken(each) == spoken(name)]
+        if same:
+            return same[0] if len(same) == 1 else ""
+    if len(name) < _SHORTEST:
+        return ""
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=_CLOSE)), "")
+
+
+def _spoken(name: str) -> str:
+    """Return a name as one says it: without what tells ways of writing apart."""
+    return name.replace("_", "").lower()
 
 
 def meant_as_forward(methods: Iterable[str]) -> str:

@@ -10,14 +10,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from types import FunctionType
 from typing import Any, Final
 
 from torch.nn import Module
 
 from fxengine.capturing.dimensions import Dimension, misfit
 from fxengine.classification import moments_of
-from fxengine.errors import RULES, Rule, kept_in
+from fxengine.errors import RULES, Rule
 from fxengine.exploration import Guard as EngineGuard
 from fxengine.exploration import TracingProblem
 from fxengine.graph import Graph
@@ -29,11 +28,10 @@ from fxengine.source import Handed, SourceFrame, is_user_file
 from fxengine.source import Origin as EngineOrigin
 from fxengine.syntax import Span as SyntaxSpan
 from fxengine.syntax import definition_of, nodes_around, parameter_span
-from fxworker import sandbox, spans
+from fxworker import sandbox, slips, spans
 from fxworker.batches import BatchSpreadError
 from fxworker.building import Unbuilt
 from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedError
-from fxworker.misspelling import meant_as_constructor, meant_as_forward
 from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
 from fxworker.printing import contents, described, detail, in_eager_words, one_line, shortened, tensor_info, value_of
@@ -272,7 +270,7 @@ class Reporter:
             original=described(error),
             related=related,
         )
-        return self._misspelt(_explained(problem, error), error)
+        return slips.told(_explained(problem, error), error, self.path, self.lines)
 
     def _no_way(self, target: TraceTarget, unbuilt: Unbuilt) -> Problem:
         explanation = ""
@@ -338,7 +336,7 @@ class Reporter:
         )
         if problem.exception is None:
             return found
-        return self._misspelt(_explained(found, problem.exception), problem.exception)
+        return slips.told(_explained(found, problem.exception), problem.exception, self.path, self.lines)
 
     def _calls(self, problem: TracingProblem, start: Location, end: Location) -> Iterator[Related]:
         """Yield the calls that lead from a place of the edited file into the library where a problem lies."""
@@ -469,38 +467,7 @@ class Reporter:
 
     def without_forward(self, problem: Problem, cls: type[Module]) -> Problem:
         """Return what is told of a model that has no `forward`, at the method that is probably meant to be it."""
-        name = meant_as_forward(_methods(cls))
-        message = f"`{cls.__name__}` has no `forward`, and nothing calls `{name}`: is that what it is meant to be?"
-        return self._renamed(problem, cls, name, "forward", message) or problem
-
-    def _misspelt(self, problem: Problem, error: BaseException) -> Problem:
-        """Return what is told of a problem that a misspelt method of a model, or of a part of it, may have led to."""
-        cls = _lacking_forward(error)
-        if cls is not None:
-            return self.without_forward(problem, cls)
-        cls = _lacking_constructor(error)
-        name = meant_as_constructor(_methods(cls)) if cls is not None else ""
-        if cls is None or not name:
-            return problem
-        message = f"`{cls.__name__}` has no `__init__`, and nothing calls `{name}`: is that what it is meant to be?"
-        told = self._renamed(problem, cls, name, "__init__", message)
-        if told is None:
-            return problem
-        return replace(told, related=(Related(problem.location, problem.message), *problem.related))
-
-    def _renamed(self, problem: Problem, cls: type, name: str, meant: str, message: str) -> Problem | None:
-        """Return a problem at the name of a method, with its renaming; None where there is none, or in another file."""
-        code = _methods(cls)[name].__code__ if name else None
-        if code is None or code.co_filename != self.path:
-            return None
-        definition = definition_of(code.co_filename, code.co_firstlineno, name)
-        if not isinstance(definition, ast.FunctionDef):
-            return None
-        head = self.lines[definition.lineno - 1].encode()
-        column = head.find(name.encode(), definition.col_offset + len("def"))
-        place = Location(self.path, Span(definition.lineno, column, definition.lineno, column + len(name.encode())))
-        fix = Fix(f"Call it `{meant}`", (Edit(place, meant),), verified=False)
-        return replace(problem, message=message, location=place, fixes=(fix,))
+        return slips.without_forward(problem, cls, self.path, self.lines)
 
     def profile_rows(self, result: ProfileResult) -> tuple[ProfileRow, ...]:
         """Return the measured nodes."""
@@ -582,33 +549,6 @@ def _given(failure: ShapeFailure) -> Iterator[str]:
         text = written(node)
         shown = name if len(text) > _LONGEST_GIVEN or text == written(failure.node) else text
         yield f"{shown if shown.isidentifier() else f'`{shown}`'}: {value}"
-
-
-def _methods(cls: type) -> dict[str, FunctionType]:
-    """Return the methods that a class has itself."""
-    return {name: each for name, each in vars(cls).items() if isinstance(each, FunctionType)}
-
-
-def _lacking_constructor(error: BaseException) -> type[Module] | None:
-    """Return the class of a module that lacks what a constructor gives it: an attribute, or arguments of its own."""
-    if isinstance(error, AttributeError):
-        owner = kept_in(error, AttributeError, "obj")
-        return type(owner) if isinstance(owner, Module) else None
-    return _refusing(error, Module.__init__) if isinstance(error, TypeError) else None
-
-
-def _lacking_forward(error: BaseException) -> type[Module] | None:
-    """Return the class of a module that was called and has no `forward`, if that is what an error says."""
-    return _refusing(error, Module.forward) if isinstance(error, NotImplementedError) else None
-
-
-def _refusing(error: BaseException, method: Any) -> type[Module] | None:
-    """Return the class of the module whose method of torch's has raised an error; None where another has."""
-    traceback, last = error.__traceback__, None
-    while traceback is not None:
-        traceback, last = traceback.tb_next, traceback.tb_frame
-    owner = last.f_locals.get("self") if last is not None and last.f_code is method.__code__ else None
-    return type(owner) if isinstance(owner, Module) else None
 
 
 def _span(frame: SourceFrame) -> Span:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from fxls.fixes import expressions, misfits, shapes, silent
+from fxls.fixes import expressions, misfits, shapes, silent, slips
 from fxls.fixes.leaves import extraction
 from fxls.fixes.registering import registered
 from fxls.fixes.source import Proposal, Source
@@ -37,11 +37,16 @@ _OF_SHAPES: Final[tuple[_Proposer, ...]] = (
     misfits.resizing,
     misfits.reshaping,
 )
+_OF_SLIPS: Final[tuple[_Proposer, ...]] = (slips.initializing, slips.naming, slips.receiving, slips.containing)
 UNREGISTERED: Final = "FX007"
 """The code of modules and parameters that the model does not see."""
 UNFIT: Final = "FX201"
 """The code of shapes that do not fit."""
-CODES: Final = frozenset({*_PROPOSERS, *_SILENT, UNREGISTERED, UNFIT})
+UNBUILT: Final = "FX102"
+"""The code of models that cannot be built."""
+RAISED: Final = "FX009"
+"""The code of what code raises that is traced."""
+CODES: Final = frozenset({*_PROPOSERS, *_SILENT, UNREGISTERED, UNFIT, UNBUILT, RAISED})
 """The codes that something is proposed for."""
 
 
@@ -52,6 +57,9 @@ def proposals(source: Source, problem: Problem) -> Iterator[Proposal]:
     node = source.expression(problem.location.span)
     if problem.code in _SILENT:
         yield from _SILENT[problem.code](source, problem)
+    elif problem.code in {UNBUILT, RAISED}:
+        for way in _OF_SLIPS:
+            yield from way(source, problem)
     elif node is not None and problem.code == UNREGISTERED:
         yield from registered(source, node, problem)
     elif node is not None and problem.code == UNFIT:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from fxls.discovery.index import ModelIndex
 from fxls.fixes.comparing import Comparison, Sampler, Verdict
-from fxls.fixes.proposing import CODES, UNFIT, UNREGISTERED, proposals
+from fxls.fixes.proposing import CODES, RAISED, UNBUILT, UNFIT, UNREGISTERED, proposals
 from fxls.fixes.source import Proposal, Source
 from fxls.rules import stops_torch_fx
 from fxls.text.edits import Carry, Change
@@ -30,6 +30,16 @@ _MOST_FIXES: Final = 2
 
 _SILENT: Final = "FX3"
 """What codes begin with of what goes wrong without stopping a trace."""
+
+_OF_INPUTS: Final = "FX2"
+"""What codes begin with of what a model says of its inputs."""
+
+_WITHOUT_NUMBERS: Final = {
+    UNFIT: "traced once more: it fits",
+    UNBUILT: "traced once more: it is built",
+    RAISED: "traced once more: it does not raise",
+}
+"""What is proven of fixes for models that gave no numbers to compare with."""
 
 _RANKS: Final[dict[Status, int]] = {"not traced": 0, "partial": 1, "complete": 2}
 
@@ -92,14 +102,14 @@ async def _tried(
     """Return the fix that a proposal is, None where it does not hold."""
     text, carry = changed(source.mapper, proposal)
     index, after = await trial(text)
-    if stops_torch_fx(problem.code):
-        after = _without_revealed(after, text, frozenset(source.mapper.text.splitlines()))
+    if stops_torch_fx(problem.code) or problem.code == UNBUILT:
+        after = _without_revealed(after, text, frozenset(source.mapper.text.splitlines()), problem)
     if not _holds(report, problem, proposal, index, after, carry):
         return None
     if problem.code == UNREGISTERED:  # What the model sees anew is given other weights.
         return Fix(proposal.title, proposal.edits, verified=True, proof="traces; numbers are not compared: new weights")
-    if problem.code == UNFIT:  # There are no numbers to compare with.
-        return Fix(proposal.title, proposal.edits, verified=True, proof="traced once more: it fits")
+    if problem.code in _WITHOUT_NUMBERS:
+        return Fix(proposal.title, proposal.edits, verified=True, proof=_WITHOUT_NUMBERS[problem.code])
     verdict = await comparison.verdict(problem, text) if comparison is not None else Verdict(True, "")
     if not verdict.holds:
         _log.info("a proposed fix changes what the model does: %s: %s", proposal.title, verdict.proof)
@@ -107,25 +117,32 @@ async def _tried(
     return Fix(proposal.title, proposal.edits, verified=True, proof=verdict.proof)
 
 
-def _without_revealed(after: TraceReport, text: str, kept: Collection[str]) -> TraceReport:
-    """Return a report without what is silently wrong on lines that a change has left as they were.
+def _without_revealed(after: TraceReport, text: str, kept: Collection[str], mended: Problem) -> TraceReport:
+    """Return a report without what is wrong behind a problem, on lines that a change has left as they were.
 
     That is looked for where nothing stops a trace any more: mending what does so reveals it, and does not bring it.
     """
     lines = text.splitlines()
+
+    def is_revealed(problem: Problem) -> bool:
+        line = problem.location.span.line
+        is_old = problem.location.path != after.path or (0 < line <= len(lines) and lines[line - 1] in kept)
+        return is_old and _may_hide(mended, problem)
+
     targets = tuple(
-        replace(each, problems=tuple(one for one in each.problems if not _is_revealed(one, after.path, lines, kept)))
-        for each in after.targets
+        replace(each, problems=tuple(one for one in each.problems if not is_revealed(one))) for each in after.targets
     )
     return replace(after, targets=targets)
 
 
-def _is_revealed(problem: Problem, path: str, lines: Sequence[str], kept: Collection[str]) -> bool:
-    """Whether a problem stops nothing and lies in another file, or on a line that was there before."""
-    if stops_torch_fx(problem.code) or not problem.code.startswith(_SILENT):
-        return False
-    line = problem.location.span.line
-    return problem.location.path != path or (0 < line <= len(lines) and lines[line - 1] in kept)
+def _may_hide(mended: Problem, problem: Problem) -> bool:
+    """Whether one problem may have kept another from being seen: what is built is traced, what is traced looked at."""
+    if problem.code.startswith(_SILENT):
+        return True
+    if mended.code == RAISED:
+        return problem.code.startswith(_OF_INPUTS)
+    is_same = (problem.code, problem.target, problem.original) == (mended.code, mended.target, mended.original)
+    return mended.code == UNBUILT and not is_same
 
 
 def _holds(

@@ -432,7 +432,7 @@ def test_trials_are_bounded_and_each_problem_has_its_turn():
 
 
 def test_a_text_that_does_not_parse_or_has_nothing_to_mend_is_not_tried():
-    assert not is_worthwhile(report(TEXT, replace(BRANCH, code="FX009")))
+    assert not is_worthwhile(report(TEXT, replace(BRANCH, code="FX104")))
     assert is_worthwhile(report(TEXT, BRANCH))
     before = report("def (", BRANCH)
     assert asyncio.run(with_fixes(before, "def (", None)) is before

@@ -258,3 +258,92 @@ def test_an_array_that_is_indexed_by_a_tensor_is_foreign_to_the_trace(worker: Wo
     problem, *_ = of(worker.trace(model(text)), "Net").problems
     assert problem.code == "FX006"
     assert marked(text, problem.location) == "self.scale[x.argmax(-1)]"
+
+
+SLIP = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, vocabulary, dim):
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, dim)
+        self.rnn = nn.LSTM(dim, dim, num_layers=2)
+        self.head = nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
+
+    def forward(self, x):
+        return self.head(self.rnn(self.embed(x))[0])
+"""
+
+SUPER = "        super().__init__()\n"
+FIRST = "`Net.__init__` has to call `super().__init__()` before it gives the module any parts"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "place", "said"),
+    [
+        (SUPER, "", "self.embed", FIRST),
+        (SUPER, "        super().__init__\n", "self.embed", FIRST),
+        ("super().__init__()", "super.__init__()", "super.__init__()", "of 'super' object needs an argument"),
+        ("nn.LSTM", "nn.Lstm", "nn.Lstm", "has no attribute 'Lstm': is `nn.LSTM` meant?"),
+        ("(dim, dim), nn", "(self.dim, dim), nn", "self.dim", "has no attribute 'dim': is `dim` meant?"),
+        ("nn.LSTM", "LSTM", "LSTM", "name 'LSTM' is not defined: is `nn.LSTM` meant?"),
+        ("num_layers", "depth", "nn.LSTM(dim, dim, depth=2)", "unexpected keyword argument 'depth'"),
+        ("nn.Linear(dim, dim)", "nn.Linear(dim)", "nn.Linear(dim)", "missing 1 required positional argument"),
+        ("nn.LSTM(dim, dim, num", "nn.LSTM(0, 1, num", "nn.LSTM(0, 1, num_layers=2)", "greater than zero"),
+        ("nn.ReLU()", "nn.ReLU", "nn.Sequential(nn.Linear(dim, dim), nn.ReLU)", "ReLU is not a Module subclass"),
+        (
+            "(nn.Linear(dim, dim), nn.ReLU())",
+            "([nn.Linear(dim, dim), nn.ReLU()])",
+            "nn.Sequential([nn.Linear(dim, dim), nn.ReLU()])",
+            "list is not a Module subclass",
+        ),
+    ],
+)
+def test_what_no_arguments_mend_is_told_where_the_constructor_fails(
+    right: str, wrong: str, place: str, said: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = SLIP.replace(right, wrong, 1)
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert (problem.code, problem.severity, marked(text, problem.location)) == ("FX102", "error", place)
+    assert said in problem.message
+
+
+@pytest.mark.parametrize("right", ["nn.LSTM(dim, dim", "nn.Linear(dim, dim)"])
+def test_what_a_parameter_decides_may_be_right_with_other_arguments(
+    right: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    wrong = right.replace("dim, dim", "dim, vocabulary.nothing").replace("nn.L", "nn.L", 1)
+    report = of(worker.trace(model(SLIP.replace(right, wrong, 1))), "Net")
+    assert all(each.code != "FX102" for each in report.problems)
+
+
+METHOD = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = self.made(4)
+
+    def made(self, size):
+        return nn.Sequential(nn.Linear(size, size), self.last())
+
+    def last(self):
+        return nn.ReLU()
+
+    def forward(self, x):
+        return self.parts(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "right", "wrong"),
+    [("made", "self, size", "size"), ("forward", "self, x", "x"), ("__init__", "__init__(self)", "__init__()")],
+)
+def test_a_method_without_self_is_told_at_its_name(
+    method: str, right: str, wrong: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = METHOD.replace(right, wrong, 1)
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert marked(text, problem.location) == method
+    assert problem.message == f"`{method}` of `Net` has no parameter `self`, which each method is given first"
