@@ -26,6 +26,7 @@ from fxworker.batches import spread
 from fxworker.building import Built, attempt, scope_of
 from fxworker.compiling import eagerly
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
+from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
 from fxworker.never import Search, failure_with, never_agree, used_by_default
 from fxworker.patience import OutOfPatience, patience
@@ -293,7 +294,9 @@ class Feeder:
         found = found or infer_inputs(self.sources.root, self.diagnosis.graph, budget_s=_SECONDS)
         if not found.usable:
             return self._in_vain(module, found)
-        hidden = self._search(module, found).hidden() if found.failures else None
+        search = self._search(module, found)
+        hidden = None if found.complete else search.of_kind()
+        hidden = hidden or (search.hidden() if found.failures else None)
         if hidden is None:
             left_out = self._left_out(module, found)
             found = self._fuller(module, found, left_out) if left_out else found
@@ -310,8 +313,10 @@ class Feeder:
         if hopeless is None:
             return Fed(searched=True, unknown=unknown, in_vain=found)
         failure = hopeless.failure
-        told = replace(unknown, never=True, guess=hopeless.guess) if unknown is not None else None
-        is_found = is_of_layout(failure.error)  # Other arguments would only hide it.
+        told = unknown or Unknown(tuple(found.recipes), "", text_of(failure.error))
+        told = replace(told, never=True, guess=hopeless.guess)
+        # Other arguments would only hide it.
+        is_found = is_of_layout(failure.error) or mistaken(failure, self.sources.root) is not None
         return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
 
     def _search(self, module: GraphModule, found: InferredInputs) -> Search:

@@ -1,6 +1,6 @@
 """What fits no inputs at all: the node of a graph that fails whatever a model is fed with.
 
-Two layers do not go together, something that is computed is no tensor, a tensor does not lie so that it can be viewed,
+Two layers do not go together, what is taken for one value is none, a tensor does not lie so that it can be viewed,
 has fewer dimensions than the code goes along, or is not flattened.
 """
 
@@ -39,6 +39,7 @@ from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.measuring import bind_placeholders
 from fxworker.flattening import fits_flattened
+from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
 from fxworker.printing import detail
 from fxworker.scaling import differ_with_others
@@ -98,6 +99,8 @@ class Search:
         failure = failure_with(self.module, found.args, found.kwargs, self.root)
         if failure is None:
             return None
+        if self.mistakes(failure):
+            return Hopeless(failure, found.expression)
         if is_of_layout(failure.error):
             is_so = self._is_never_viewed()
         elif found.stopped is not None and is_of_layout(found.stopped.error):
@@ -107,19 +110,27 @@ class Search:
         elif missing_dimension(failure.error) is not None:
             is_so = self._lacks_dimension(failure)
         else:
-            of_layers = next(self._of_layers(failure), None)
-            if of_layers is not None:
-                return of_layers
-            unflattened = self._unflattened(failure)
-            if unflattened is not None:
-                return unflattened
-            apart = next(self._apart(), None)
-            if apart is not None:
-                return apart
+            of_sizes = next(self._of_layers(failure), None) or self._unflattened(failure) or next(self._apart(), None)
+            if of_sizes is not None:
+                return of_sizes
             is_so = self._is_of_any_size() or self._is_of_any_length(failure)
         # Other trials have left their shapes at the nodes.
         failure = failure_with(self.module, found.args, found.kwargs, self.root) if is_so else None
         return None if failure is None else Hopeless(failure, found.expression)
+
+    def mistakes(self, failure: ShapeFailure) -> bool:
+        """Return whether a node that fails takes for one value what is none, and the model itself stops there, too."""
+        mistake, stopped = mistaken(failure, self.root), self.found.stopped
+        if mistake is None or stopped is None or not (mistake.certain or self.construct is None):
+            return False
+        frames = failure.node.origin.frames if failure.node.origin is not None else ()
+        places = {(each.source.path, each.source.line) for each in stopped.moments}
+        return any((each.path, each.line) in places for each in frames[-1:])
+
+    def of_kind(self) -> Hopeless | None:
+        """Return the node at which a model stops for such a value, with inputs that it takes but for a fault of its."""
+        failure = failure_with(self.module, self.found.args, self.found.kwargs, self.root)
+        return Hopeless(failure, self.found.expression) if failure is not None and self.mistakes(failure) else None
 
     def _of_layers(self, failure: ShapeFailure) -> Iterator[Hopeless]:
         """Yield a node at which the sizes of two layers meet that do not go together, with the best trials first.

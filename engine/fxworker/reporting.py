@@ -32,6 +32,7 @@ from fxworker import sandbox, slips, spans
 from fxworker.batches import BatchSpreadError
 from fxworker.building import Unbuilt
 from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedError
+from fxworker.kinds import mistaken
 from fxworker.offers import offers
 from fxworker.offline import NO_NETWORK
 from fxworker.printing import contents, described, detail, in_eager_words, one_line, shortened, tensor_info, value_of
@@ -39,6 +40,7 @@ from fxworker.reparsing import first_line
 from fxworker.rules import ConstructionFailed, ImportFailed, InputsUnknown, NoConstruction, ShapesDoNotFit, TimedOut
 from fxworker.slicing import Refused
 from fxworker.wire import (
+    MADE_HERE,
     Edit,
     Fix,
     Frame,
@@ -364,9 +366,12 @@ class Reporter:
             Related(self.frame(each.frame).location, f"{each.size} is {each.meaning}") for each in sizes if each.frame
         ]
         explanation = "; ".join(map(str, sizes))
+        mistake = mistaken(failure, root)
+        if mistake is not None and mistake.frame is not None:
+            related.insert(0, Related(self.frame(mistake.frame).location, MADE_HERE))
         problem = self.problem(
             ShapesDoNotFit,
-            f"does not fit: {in_eager_words(detail(failure.error))}",
+            mistake.message if mistake is not None else f"does not fit: {in_eager_words(detail(failure.error))}",
             location,
             target=target,
             explanation=f"with {given}{'; ' if explanation else ''}{explanation}" if given else explanation,

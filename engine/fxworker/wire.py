@@ -29,6 +29,9 @@ ProfileStatus: TypeAlias = Literal["complete", "cancelled", "failed"]
 LOCALS: Final = ".<locals>."
 """What stands between a function and a class in it, as in `make.<locals>.Net`."""
 
+MADE_HERE: Final = "what is taken for one value comes from here"
+"""What is said of where a value comes from that is of another kind than what takes it wants."""
+
 MET: Final = "__fxls_met__"
 """The function that a text to be sampled may hand a number and a condition to, and that gives the condition back."""
 

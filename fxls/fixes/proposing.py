@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from fxls.fixes import expressions, misfits, shapes, silent, slips
+from fxls.fixes import expressions, kinds, misfits, shapes, silent, slips
 from fxls.fixes.leaves import extraction
 from fxls.fixes.registering import registered
 from fxls.fixes.source import Proposal, Source
@@ -36,6 +36,9 @@ _OF_SHAPES: Final[tuple[_Proposer, ...]] = (
     misfits.transposing,
     misfits.resizing,
     misfits.reshaping,
+    kinds.choosing,
+    kinds.calling,
+    kinds.going_through,
 )
 _OF_SLIPS: Final[tuple[_Proposer, ...]] = (slips.initializing, slips.naming, slips.receiving, slips.containing)
 UNREGISTERED: Final = "FX007"
