@@ -3,8 +3,10 @@
 That is wrong with any inputs, and with any arguments of the model, as far as it follows from what is called alone.
 """
 
+import ast
 import operator
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import BuiltinMethodType, MethodType
 from typing import Any, Final, TypeAlias
@@ -12,10 +14,14 @@ from typing import Any, Final, TypeAlias
 from torch import nn
 
 from fxengine.advice import on_one_line
+from fxengine.classification import Moment
+from fxengine.errors import text_of
 from fxengine.node import Node
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.provenance import written
+from fxengine.proxy import Proxy
 from fxengine.source import SourceFrame
+from fxengine.syntax import definition_of, nodes_around, span_of
 
 _OF_KINDS: Final = (AttributeError, IndexError, NotImplementedError, TypeError)
 """What is raised of a value that is of another kind."""
@@ -34,6 +40,9 @@ _RETURNED: Final[tuple[tuple[_Layers, str], ...]] = (
 )
 """What layers return that never return one value."""
 
+_GIVEN_A_PART: Final = "`{}` is given the part `{}` itself, and not what it makes of a value: call it"
+_NOT_TENSOR: Final = re.compile(r"must be Tensor, not (?:immutable_)?(?:tuple|list)\b")
+_KIND_OF_SEVERAL: Final = re.compile(r"\b(?:tuple|list|sequence)\b")
 _OF_FUNCTIONS: Final = "values and indices"
 _SEVERAL: Final = "several values"
 
@@ -70,11 +79,87 @@ def mistaken(failure: ShapeFailure, root: Any) -> Mistaken | None:
             return Mistaken(f"`{_called(shown)}` is an `nn.{kind}`, which computes nothing itself: call its parts")
         if _WRONG_CALL.search(str(error)):
             return Mistaken(f"`{shown}` is called otherwise than it can be: {str(error).partition('() ')[2]}")
-    for each in node.all_input_nodes:
-        found = _of_input(each, node, shown, root)
-        if found is not None:
-            return found
+    inputs = (_of_input(each, node, shown, root) for each in node.all_input_nodes)
+    return next(filter(None, inputs), None) or _of_tuple(node, shown, str(error))
+
+
+def mistaken_operand(error: BaseException, moment: Moment) -> Mistaken | None:
+    """Return what an expression takes for a value that is none, as the reason for what it has raised in a moment."""
+    text = text_of(error)
+    around = nodes_around(moment.path, moment.source.span)[::-1]
+    if not isinstance(error, TypeError) or not around:
+        return None
+    shown = on_one_line(moment.source.text)
+    for each in _operands(around[0]):
+        value, name = _value(each, moment), ast.unparse(each)
+        if isinstance(value, nn.Module) and re.search(rf"\b{re.escape(type(value).__name__)}\b", text):
+            return Mistaken(_GIVEN_A_PART.format(shown, name))
+        several: Any = value if type(value) in {tuple, list} else ()
+        if any(isinstance(item, Proxy) for item in several) and _KIND_OF_SEVERAL.search(text):
+            said = f"`{name}` is a {type(value).__name__} of {len(several)}, and `{shown}` takes it for one value"
+            return Mistaken(f"{said}: say which of its values", _assigned(name, moment))
     return None
+
+
+def _operands(node: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
+    """Yield the names and attributes that a call or an operation is given, and those in a list that it is given."""
+    match node:
+        case ast.Call(args=args, keywords=keywords):
+            given = [*args, *(each.value for each in keywords)]
+        case ast.BinOp(left=left, right=right):
+            given = [left, right]
+        case _:
+            given = []
+    for each in given:
+        parts = each.elts if isinstance(each, ast.List | ast.Tuple) else [each]
+        yield from (part for part in parts if isinstance(part, ast.Name | ast.Attribute))
+
+
+def _value(node: ast.expr, moment: Moment) -> Any:
+    """Return what a name, or a part of a module, was in a moment; None where that is not known."""
+    match node:
+        case ast.Name(id=name):
+            return moment.value_of(name)
+        case ast.Attribute(value=value, attr=name):
+            owner = _value(value, moment)
+            return vars(owner).get("_modules", {}).get(name) if isinstance(owner, nn.Module) else None
+        case _:
+            return None
+
+
+def _assigned(name: str, moment: Moment) -> SourceFrame | None:
+    """Return the call whose result a name got last in the function of a moment, None where there is none."""
+    code = moment.frame.f_code
+    function = definition_of(moment.path, code.co_firstlineno, code.co_name)
+    calls = [
+        each.value
+        for each in (ast.walk(function) if function is not None else ())
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call) and each.lineno < moment.source.line
+        if any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
+    ]
+    last = span_of(calls[-1]) if calls else None
+    if last is None:
+        return None
+    return SourceFrame(moment.path, code.co_name, last.line, last.column, last.end_line, last.end_column)
+
+
+def _of_tuple(node: Node, shown: str, text: str) -> Mistaken | None:
+    """Return that a node is given several values of the graph in one, which is no literal."""
+    if not _NOT_TENSOR.search(text) or not _is_given_a_name(shown):
+        return None
+    several = [each for each in node.args if isinstance(each, tuple | list) and any(isinstance(n, Node) for n in each)]
+    if not several:
+        return None
+    return Mistaken(f"`{shown}` is given {len(several[0])} values and takes one: say which of them", certain=False)
+
+
+def _is_given_a_name(shown: str) -> bool:
+    """Whether an expression is a call that is given no list or tuple by its own text."""
+    try:
+        call = ast.parse(shown, mode="eval").body
+    except SyntaxError:
+        return False
+    return isinstance(call, ast.Call) and not any(isinstance(each, ast.List | ast.Tuple) for each in call.args)
 
 
 def _of_input(source: Node, node: Node, shown: str, root: nn.Module) -> Mistaken | None:
@@ -84,7 +169,7 @@ def _of_input(source: Node, node: Node, shown: str, root: nn.Module) -> Mistaken
         return None
     if source.op == "get_attr" and issubclass(kind, nn.Module):
         part = next((each for each in str(source.target).split(".")[::-1] if not each.isdigit()), "")
-        return Mistaken(f"`{shown}` is given the part `self.{part}` itself, and not what it makes of a value: call it")
+        return Mistaken(_GIVEN_A_PART.format(shown, f"self.{part}"))
     if _name(source) == _ATTRIBUTE and issubclass(kind, BuiltinMethodType | MethodType):
         return Mistaken(f"`{shown}` is given the method `{text}` itself: call it, `{text}(…)`", _frame(source))
     if not issubclass(kind, tuple | list) or not source.op.startswith("call") or _name(source) == _ATTRIBUTE:

@@ -6,7 +6,7 @@ A problem is moved to the place of the slip where that is another one than the o
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -16,9 +16,10 @@ from fxengine.classification import Moment, moments_of
 from fxengine.errors import kept_in, text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import definition_of, tree_of
+from fxworker.kinds import mistaken_operand
 from fxworker.misspelling import alike, meant_as_constructor, meant_as_forward
 from fxworker.mistakes import is_uninitialized
-from fxworker.wire import Edit, Fix, Location, Problem, Related, Span
+from fxworker.wire import MADE_HERE, Edit, Fix, Location, Problem, Related, Span
 
 _CALLED: Final = re.compile(r"^(\w+)\.(\w+)\(\) (?:takes .*positional arguments? but|got multiple values for argument)")
 """What Python says of a method that is given one argument too many, the object itself."""
@@ -54,7 +55,13 @@ def told(problem: Problem, error: BaseException, path: str, lines: Sequence[str]
         place = _name_of(definition, path, lines)
         message = f"`{definition.name}` of `{owner.name}` has no parameter `self`, which each method is given first"
         return _beside(replace(problem, message=message, location=place), problem)
-    meant = _meant(error, moments)
+    own = next((each for each in reversed(moments) if is_user_file(each.path)), None)
+    mistake = mistaken_operand(error, own) if own is not None and own.path == path else None
+    if mistake is not None:
+        frame = mistake.frame
+        made = [] if frame is None else [Related(Location(path, Span(*astuple(frame)[2:])), MADE_HERE)]
+        return replace(problem, message=mistake.message, related=(*made, *problem.related))
+    meant = _meant(error, own) if own is not None else ""
     return replace(problem, message=f"{problem.message}: is `{meant}` meant?") if meant else problem
 
 
@@ -122,11 +129,8 @@ def _lacks_self(method: ast.FunctionDef) -> bool:
     return reads and _SELF not in names and not method.decorator_list
 
 
-def _meant(error: BaseException, moments: Sequence[Moment]) -> str:
+def _meant(error: BaseException, own: Moment) -> str:
     """Return the expression that was probably meant where a name or an attribute is not there; "" where none is."""
-    own = next((each for each in reversed(moments) if is_user_file(each.path)), None)
-    if own is None:
-        return ""
     if type(error) is NameError:
         return _meant_by_name(str(kept_in(error, NameError, "name")), own)
     if not isinstance(error, AttributeError):

@@ -63,6 +63,8 @@ def proposals(source: Source, problem: Problem) -> Iterator[Proposal]:
     elif problem.code in {UNBUILT, RAISED}:
         for way in _OF_SLIPS:
             yield from way(source, problem)
+        if node is not None:
+            yield from kinds.calling(source, node, problem)
     elif node is not None and problem.code == UNREGISTERED:
         yield from registered(source, node, problem)
     elif node is not None and problem.code == UNFIT:

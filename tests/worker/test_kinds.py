@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fxworker.wire import MADE_HERE
 from tests.worker.harness import Worker, marked, of
 
 TEXT = """import torch
@@ -107,3 +108,64 @@ def test_a_state_that_only_another_layer_has_is_told(worker: Worker, model: Call
 def test_what_says_which_value_it_means_is_not(way: str, body: str, worker: Worker, model: Callable[..., Path]) -> None:
     text = TEXT.format(way, *["dim" if way else "8"] * 5, body)
     assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
+
+
+PARTS = """import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Down(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = self.fc(x)
+        return y.relu(), y
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down = Down()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        BODY
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "place", "said"),
+    [
+        (
+            "return F.relu(self.fc)",
+            "FX009",
+            "F.relu(self.fc)",
+            "`F.relu(self.fc)` is given the part `self.fc` itself, and not what it makes of a value: call it",
+        ),
+        (
+            "y = self.down(x)\n        return torch.cat([x, y], dim=1)",
+            "FX009",
+            "torch.cat([x, y], dim=1)",
+            "`y` is a tuple of 2, and `torch.cat([x, y], dim=1)` takes it for one value: say which of its values",
+        ),
+        ("y = self.down(x)\n        return 0.5 * y", "FX009", "0.5 * y", "`y` is a tuple of 2, and `0.5 * y` takes it"),
+        (
+            "y = self.down(x)\n        return self.fc(y)",
+            "FX201",
+            "self.fc(y)",
+            "`self.fc(y)` is given 2 values and takes one: say which of them",
+        ),
+    ],
+)
+def test_what_the_code_itself_makes_of_several_values_is_told_where_one_is_wanted(
+    body: str, code: str, place: str, said: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = PARTS.replace("BODY", body)
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert (problem.code, marked(text, problem.location)) == (code, place)
+    assert problem.message.startswith(said)
+    made = [marked(text, each.location) for each in problem.related if each.message == MADE_HERE]
+    assert made == (["self.down(x)"] if code == "FX009" and "tuple" in said else [])
