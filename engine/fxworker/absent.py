@@ -2,7 +2,8 @@
 
 While something is imported a stand-in lets everything happen to it: it gives attributes, is called, decorates, is
 a base class. Afterwards whoever calls it is told what is missing, but for constructors of models: what they make of it
-is a part without a forward (`parts`). A base that is called a module, or of a class with a forward, is torch's.
+is a part without a forward (`parts`). What is asserted of its kinds is so, for nobody knows better. A base that is
+called a module, or of a class with a forward, is torch's.
 """
 
 import ast
@@ -25,6 +26,7 @@ from fxworker.arrays import SQUARE, ones, shape_told
 from fxworker.callers import (
     calls_attribute,
     defines_forward,
+    is_asserted,
     is_constructing,
     is_decorated,
     is_dropped,
@@ -333,10 +335,16 @@ class _Absent:
         # What stands for something bears its name.
         made = isinstance(instance, SimpleNamespace | Part | HandingOn)
         names = made and type(instance).__name__ == self.__dict__["_path"].rpartition(".")[2]
-        return names or any(isinstance(instance, each) for each in self.__dict__.get(_ALSO, ()))
+        is_one = names or any(isinstance(instance, each) for each in self.__dict__.get(_ALSO, ()))
+        return is_one or is_asserted(sys._getframe(1))
+
+    @property
+    def __bases__(self) -> tuple[type, ...]:
+        # With these `issubclass` takes it for a class.
+        return ()
 
     def __subclasscheck__(self, subclass: type) -> bool:
-        return False
+        return is_asserted(sys._getframe(1))
 
     def __bool__(self) -> bool:
         return False

@@ -1,4 +1,7 @@
-"""What the code does that calls something, or derives from it: whether it decorates, keeps, unpacks or constructs."""
+"""What the code does that calls something, or derives from it.
+
+Whether it decorates, keeps, unpacks, constructs, or raises if it is not given the right answer.
+"""
 
 import ast
 import dis
@@ -14,6 +17,8 @@ from typing import Any, Final
 
 from torch import nn
 
+from fxengine.classification import Moment
+from fxengine.syntax import nodes_around
 from fxworker.records import recorded
 
 _UNPACKING: Final = opcode.opmap["UNPACK_SEQUENCE"]
@@ -101,6 +106,27 @@ def calls_attribute(frame: types.FrameType) -> bool:
     name = opcode.opname[code[at]]
     # From 3.12 on Python has one instruction for both, which says in a bit whether it is for a call.
     return name == "LOAD_METHOD" or (name == "LOAD_ATTR" and sys.version_info >= (3, 12) and bool(code[at + 1] & 1))
+
+
+def is_asserted(frame: types.FrameType) -> bool:
+    """Whether a frame asks right now what must be so, or it raises: `assert ask()`, `if not ask(): raise`."""
+    asking = Moment(frame, frame.f_lasti)
+    holds = True
+    inner, *around = nodes_around(asking.path, asking.source.span)[::-1] or [None]
+    for node in around:
+        match node:
+            case ast.UnaryOp(op=ast.Not()):
+                holds = not holds
+            case ast.Assert(test=test) if test is inner:
+                return holds
+            case ast.If(test=test, body=[*_, ast.Raise()]) if test is inner:
+                return not holds
+            case ast.BoolOp() | ast.GeneratorExp() | ast.Call(func=ast.Name(id="all" | "any")):
+                pass
+            case _:
+                return False
+        inner = node
+    return False
 
 
 def is_constructing(frame: types.FrameType | None) -> bool:

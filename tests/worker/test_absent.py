@@ -691,3 +691,20 @@ def test_a_base_of_an_absent_package_tells_where_its_parameters_are(tmp_path):
     assert net.first == torch.device("cpu")
     assert net(torch.ones(1, 3).double()).dtype == torch.float64
     assert not hasattr(module.Placed(), "device")
+
+
+def test_what_is_asserted_of_its_kinds_is_so(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from no_such_thing import Layer, Mixin, Rule\n"
+        "class Known: pass\n"
+        "kinds = {}\n"
+        "def register(kind):\n"
+        "    assert kind is None or issubclass(kind, (Known, Mixin))\n"
+        "    if not (isinstance(kind, Rule) and all(issubclass(each, Mixin) for each in (kind,))):\n"
+        "        raise TypeError(kind)\n"
+        "    if issubclass(kind, Rule):\n        raise TypeError(kind)\n"
+        "    kinds[kind.__name__] = isinstance(kind, Rule), issubclass(kind, Mixin)\n"
+        "register(Layer)\nregister(Known)\n",
+    )
+    assert module.kinds == {"Layer": (False, False), "Known": (False, False)}
