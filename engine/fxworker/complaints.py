@@ -428,15 +428,17 @@ def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
     for node in (each for tree in trees for each in ast.walk(tree)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             found += ["64", "4", "1", "8", "7"]
-        elif isinstance(node, ast.Compare) and isinstance(
-            _subject(node.left), ast.Name | ast.Attribute | ast.Subscript
-        ):
-            for each in node.comparators:
+        elif isinstance(node, ast.Compare):
+            is_of_value = isinstance(_subject(node.left), ast.Name | ast.Attribute | ast.Subscript)
+            for each in node.comparators if is_of_value else ():
                 items = each.elts if isinstance(each, ast.Tuple | ast.List | ast.Set) else [each]
                 found += [text for item in items if (text := _constant(item, moments[0][1]))]
                 found += listed_in(each, moments[0][1])
+            # What is computed is what the other side must be, where both must be the same.
+            is_same = isinstance(node.left, ast.BinOp) and isinstance(node.ops[0], ast.Eq | ast.NotEq)
             values = [value_in(each, moments[0][1]) for each in (node.left, *node.comparators)]
-            numbers += [repr(max(values))] if all(type(each) is int for each in values) else []
+            whole = (is_of_value or is_same) and all(type(each) is int for each in values)
+            numbers += [repr(values[0] if is_same else max(values))] if whole else []
     return list(dict.fromkeys([*found, *numbers]))[:MOST_VALUES]
 
 

@@ -10,10 +10,11 @@ import enum
 import inspect
 import itertools
 import linecache
+import operator
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, Final, TypeAlias
 
@@ -55,6 +56,14 @@ _DEEPEST: Final = 4
 
 _LISTING: Final = (dict, list, tuple, set, frozenset)
 """What a value may be looked for in."""
+
+
+_OPERATIONS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
+"""What is computed again to know what was compared."""
 
 
 def constructed(moments: Moments) -> Iterator[type]:
@@ -357,8 +366,20 @@ def _expressions(line: str) -> Iterator[ast.expr]:
 
 
 def value_in(node: ast.expr, frame: FrameType) -> Any:
-    """Return what an expression of names, attributes and items stands for, None where that is not known."""
+    """Return what an expression of names, attributes and items stands for, None where that is not known.
+
+    So is what is computed with whole numbers, and the length of a list or a table.
+    """
     match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATIONS:
+            one, other = value_in(left, frame), value_in(right, frame)
+            is_whole = type(one) is int and type(other) is int
+            return _OPERATIONS[type(operation)](one, other) if is_whole else None
+        case ast.Call(func=ast.Name(id="len"), args=[several]):
+            found = value_in(several, frame)
+            return len(found) if type(found) in _LISTING else None
         case ast.Name(id=name):
             return frame.f_locals.get(name)
         case ast.Attribute(value=value, attr=name):

@@ -29,6 +29,7 @@ from fxworker.variations import (
     of_length_throughout,
     twin,
     type_name,
+    with_items,
     with_key,
     with_sizes,
 )
@@ -484,6 +485,9 @@ class Mending:
         # A text or a number by default may be one in any case, whatever else is made of it.
         said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None} or now == FILE]
         found += said or [each for each in complaint.values if fits(_OF_TYPE.get(slot.usual_type, "flag"), each)]
+        # What would do for one thing does for each of several, unless it is said how many these are.
+        values = complaint.values if "len" not in complaint.words else ()
+        found += [several for each in values for several in with_items(now, each)]
         return [each for each in dict.fromkeys(found) if each != now]
 
 

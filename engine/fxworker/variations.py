@@ -74,7 +74,8 @@ def enlarged(now: Value) -> Iterator[str]:
 def type_name(value: Value) -> str:
     """Return the name of the type that an expression has, "" where it does not show."""
     if isinstance(value, Group):
-        kinds = {"namespace": "Sized" if value.size else "SimpleNamespace", "mapping": "dict", "module": "Module"}
+        named = "Sized" if value.size else "SimpleNamespace"
+        kinds = {"namespace": named, "mapping": "dict", "list": "list", "module": "Module"}
         return _title(value.head) or kinds.get(value.style, "")
     found = literal(value)
     if found is not NotImplemented:
@@ -147,6 +148,19 @@ def of_length_throughout(value: Value | None, length: int) -> list[Value]:
     inner = [of_length_throughout(repr(each), length)[0] for each in found]
     several = [each for each in (inner * length)[:length] if isinstance(each, str)]
     return [written_tuple(several) if isinstance(found, tuple) else f"[{', '.join(several)}]"]
+
+
+def with_items(now: Value | None, item: str) -> list[Value]:
+    """Return a list of numbers or texts with another item in the place of each; none for anything else."""
+    found = literal(now) if isinstance(now, str) else NotImplemented
+    if (
+        not isinstance(found, list | tuple)
+        or not found
+        or not all(isinstance(each, int | float | str) for each in found)
+    ):
+        return []
+    items = [item] * len(found)
+    return [written_tuple(items) if isinstance(found, tuple) else f"[{', '.join(items)}]"] * bool(items)
 
 
 def with_key(now: str, keys: Sequence[str], key: str) -> str:

@@ -76,9 +76,43 @@ class Seen(nn.Module):
         self.fc = nn.Linear(seen, 4)
 
 
+def even(widths, ratios):
+    for width, ratio in zip(widths, ratios, strict=True):
+        assert width // ratio % width == 0
+
+
+class Grouped(nn.Module):
+    def __init__(self, widths: list[int], ratios: list[int]):
+        super().__init__()
+        even(widths, ratios)
+        self.fc = nn.Linear(sum(widths), 4)
+
+
+class Chosen(nn.Module):
+    def __init__(self, depths, blocks):
+        super().__init__()
+        self.fc = nn.Linear(sum(depths), 4)
+        self.blocks = [KINDS[blocks[at]] for at, _ in enumerate(depths)]
+
+
+KINDS = {"plain": nn.Identity, "wide": nn.Linear}
+
+
+class Counted(nn.Module):
+    def __init__(self, num_all, num_own, kinds):
+        super().__init__()
+        self.num_own = num_own
+        assert self.num_own * 3 + len(kinds) == num_all
+        self.fc = nn.Linear(num_own, num_all)
+        self.kinds = nn.ModuleList([nn.Linear(each, 4) for each in kinds])
+
+
 @pytest.mark.parametrize(
     ("cls", "expression"),
     [
+        (Grouped, "Grouped(widths=[4, 4], ratios=[64, 64])"),
+        (Chosen, "Chosen(depths=(2, 2), blocks=('plain', 'plain'))"),
+        (Counted, "Counted(num_all=194, num_own=64, kinds=[64, 64])"),
         (Levels, "Levels(levels=[0.5, 0.5])"),
         (Watching, "Watching(obs_shape=(3, 96, 96))"),
         (Evaluated, "Evaluated(kind='Wide', options={'head': 'Narrow'})"),
