@@ -52,6 +52,12 @@ def usual_values(name: str) -> tuple[str, ...]:
     return ()
 
 
+def is_text_called(name: str) -> bool:
+    """Whether something is called as texts are: `user_field`, `weights_path`."""
+    values = usual_values(name)
+    return bool(values) and all(each[:1] == "'" for each in values)
+
+
 _OF_DEVICES: Final = (
     r"cuda|(multi_?|data_?)?gpus?|xpu|mps|tpu|hpu|(fast_)?flash(_?att(entio)?n)?(_?2)?|triton|xformers|apex"
 )
@@ -75,6 +81,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(idx|ids?|index|ix|int|num)(2|_to_)\w+", ("{0: '<pad>', 1: '<unk>', 2: 'a', 3: 'b'}",)),
         (r"(\w+_)?batch_?size|bs", ("2", "4")),
         (r"(\w+_)?seed", ("0",)),
+        (r"(\w+_)?((id|item|user|label|target|text)_field|prefix|suffix)", ("'a'", "''")),
         (r"(\w+_)?mult(iplier|s)?", ("2", "[1, 2]", "1", "4")),
         (r"_?target_?|class_path|(full_)?class_name", ("'torch.nn.Identity'",)),
         (r"(.*_)?(model|encoder|tokenizer|bert|lm)_(name_or_path|path_or_name|id|card)", ("'bert-base-uncased'",)),

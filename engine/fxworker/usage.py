@@ -18,7 +18,7 @@ from fxworker.bindings import Bindings
 from fxworker.called_by_name import note_named
 from fxworker.choices import FIRST_KEY, attribute_of, every_parameter_of, parameters_of, required_parameters
 from fxworker.conditions import note_asked, note_attribute, note_cases, note_comparison, note_test
-from fxworker.conventions import is_table_called
+from fxworker.conventions import is_table_called, is_text_called
 from fxworker.documented import note_documented
 from fxworker.evidence import GIVEN, METHODS, MOVED, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
 from fxworker.known_calls import is_known_call, note_computed, note_numbers
@@ -105,17 +105,24 @@ class _Reader(ast.NodeVisitor):
             merge(self.usage, other, known, one)
         for one, other in self._names.alike:
             merge(self.usage, other, copy.deepcopy(self.usage), one)
-        for paths in self._sums:
-            # What is added to a list is one.
-            if any("sequence" in self._names.use(path).kinds for path in paths):
-                for path in paths:
-                    self._names.use(path).note("sequence")
+        self._read_sums()
         for path, use in [*self.usage.items()]:
             # What gives a number for its size is no tensor.
             measured = self.usage.get(f"{path}.size.{GIVEN}")
             if measured is not None and "number" in measured.kinds:
                 use.note("object")
                 use.apart = True
+
+    def _read_sums(self) -> None:
+        """What is added to a list is one, and so is what is added to a text."""
+        for paths in self._sums:
+            if any(is_text_called(_last_of(path)) for path in paths):
+                for path in paths:
+                    self._names.use(path).kinds.pop("number", None)
+                    self._names.use(path).note("string")
+            if any("sequence" in self._names.use(path).kinds for path in paths):
+                for path in paths:
+                    self._names.use(path).note("sequence")
 
     def read_methods(self, trees: Iterable[ast.FunctionDef]) -> None:
         """Read what the methods say of the attributes that hold parameters."""
@@ -223,7 +230,8 @@ class _Reader(ast.NodeVisitor):
         key = self._names.path(index)
         if key:
             self._names.use(key).literals += self._around.keys(node.value)
-            if path and (is_table_called(_last_of(path)) or key in self._texts):
+            is_text = key in self._texts or is_text_called(_last_of(key))
+            if path and (is_text or is_table_called(_last_of(path))):
                 # What it has is made up, and what is looked up in it must be there.
                 self._names.use(path).note("mapping")
                 self._names.use(key).note("string")

@@ -437,6 +437,6 @@ def test_what_holds_the_path_of_a_configuration():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "first"), [("user_id_field", "64"), ("use_bias", "True"), ("ch_mult", "2")])
+@pytest.mark.parametrize(("name", "first"), [("user_id_field", "'a'"), ("use_bias", "True"), ("ch_mult", "2")])
 def test_usual_values(name, first):
     assert (usual_values(name) or ("64",))[0] == first

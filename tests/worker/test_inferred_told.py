@@ -107,12 +107,23 @@ class Counted(nn.Module):
         self.kinds = nn.ModuleList([nn.Linear(each, 4) for each in kinds])
 
 
+class Looked(nn.Module):
+    def __init__(self, table, options):
+        super().__init__()
+        self.key = options["item_field"] + options["list_tail"]
+        self.weight = nn.Parameter(torch.ones(table[options["user_field"]]))
+
+
 @pytest.mark.parametrize(
     ("cls", "expression"),
     [
         (Grouped, "Grouped(widths=[4, 4], ratios=[64, 64])"),
         (Chosen, "Chosen(depths=(2, 2), blocks=('plain', 'plain'))"),
         (Counted, "Counted(num_all=194, num_own=64, kinds=[64, 64])"),
+        (
+            Looked,
+            "Looked(table={'a': 64, 'b': 64}, options={'item_field': 'a', 'list_tail': 'relu', 'user_field': 'a'})",
+        ),
         (Levels, "Levels(levels=[0.5, 0.5])"),
         (Watching, "Watching(obs_shape=(3, 96, 96))"),
         (Evaluated, "Evaluated(kind='Wide', options={'head': 'Narrow'})"),
