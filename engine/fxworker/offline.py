@@ -7,7 +7,9 @@ network which does not answer, and tries again, would take longer than everythin
 import email.message
 import functools
 import os
+import re
 import socket
+import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
@@ -26,6 +28,9 @@ from fxworker.pretrained import models_are_made
 _WEIGHTS: Final = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth", ".pth.tar", ".safetensors")
 _NOWHERE: Final = "/nonexistent/weights"
 _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 — Recognised, not bound to.
+
+_INSTALLING: Final = re.compile(r"\b(pip3?|conda|mamba|uv|apt|apt-get|brew)\b.*\binstall\b")
+"""What programs are called with that install packages, which they would fetch."""
 
 _FETCHERS: Final = {"gdown": 1, "wget": 1}
 """Packages whose `download` fetches a file, and which of its arguments says where to."""
@@ -51,6 +56,17 @@ class AbsentWeights(dict[Any, Any]):
 
     def __missing__(self, key: Any) -> "AbsentWeights":
         return self
+
+    @classmethod
+    def __torch_function__(cls, func: Any, _types: Any, args: tuple[Any, ...] = (), _kwargs: Any = None) -> Any:
+        # What they are written into stays as it is, and what is computed with them is absent as they are.
+        is_written = func.__name__.endswith("_") and not func.__name__.endswith("__")
+        return args[0] if is_written and isinstance(args[0], torch.Tensor) else cls()
+
+    def _computed(self, _other: Any) -> "AbsentWeights":
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _computed
 
     def __getattr__(self, name: str) -> Any:
         what = f"the file {self._file!r}" if self._file else "what would be downloaded"
@@ -86,6 +102,7 @@ def go_offline() -> None:
     torch.hub.download_url_to_file = lambda _url, dst, *_args, **_kwargs: _absent.add(str(dst))
     urllib.request.urlretrieve = _retrieving(urllib.request.urlretrieve)
     _refuse_connections()
+    _refuse_installing()
 
 
 def without_weights(work: Callable[[], _Result]) -> _Result:
@@ -248,6 +265,20 @@ def _refuse_connections() -> None:
 
     socket.socket.connect = connected
     socket.getaddrinfo = looked_up
+
+
+def _refuse_installing() -> None:
+    """Let programs fail at once that install packages."""
+    start = subprocess.Popen.__init__
+
+    @functools.wraps(start)
+    def started(self: Any, args: Any, *others: Any, **kwargs: Any) -> None:
+        words = args if isinstance(args, str | bytes | os.PathLike) else " ".join(map(str, args))
+        if _INSTALLING.search(str(words)):
+            _refuse()
+        start(self, args, *others, **kwargs)
+
+    subprocess.Popen.__init__ = started
 
 
 def _refuse() -> NoReturn:

@@ -101,6 +101,47 @@ class Net(nn.Module):
     assert "'weights that are absent' object has no attribute 'width'" in problem.message
 
 
+def test_what_absent_weights_are_written_into_stays_as_it_is(worker, model):
+    text = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+        one, other = torch.load("/no/such/weights.pt"), torch.load("/no/such/others.pt")
+        self.fc.weight.data.copy_(torch.cat([one["fc"]["weight"], other["weight"]], dim=1))
+        self.fc.bias.data.copy_(0.5 * (one["bias"] + other["bias"]))
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+    assert of(worker.trace(model(text)), "Net").status == "complete"
+
+
+def test_nothing_is_installed(worker, model):
+    text = """
+import subprocess, sys
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.why = ""
+        try:
+            subprocess.check_call([sys.executable, "-m", "pip", "install", "no-such-thing"])
+        except OSError as error:
+            self.why = type(error).__name__
+        self.told = subprocess.check_output(["echo", "pip installs"], text=True).strip()
+
+    def forward(self, x):
+        return x + (self.why == "ConnectionRefusedError" and self.told == "pip installs")
+"""
+    net = of(worker.trace(model(text)), "Net")
+    assert "True" in net.code
+
+
 def test_what_fetches_weights_may_be_imported_on_the_way(monkeypatch):
     name = "huggingface_hub.file_download"
     monkeypatch.delitem(sys.modules, name, raising=False)
