@@ -34,14 +34,46 @@ def unguarded() -> types.TracebackType | None:
 
 @lru_cache(maxsize=256)
 def _guarded(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the lines of a text, from and to, in which it catches that something cannot be imported."""
+    """Return the lines of a text, from and to, in which it catches that something cannot be imported.
+
+    Where all that comes of it is an error for whoever wants it, the code is not prepared to do without.
+    """
     found: list[tuple[int, int]] = []
-    for node in ast.walk(parsed(text)):
-        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
+    tree = parsed(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)) and not _only_refuses(node, tree):
             found.append((node.body[0].lineno, node.body[-1].end_lineno or 0))
         elif isinstance(node, ast.With) and any("suppress" in ast.unparse(each.context_expr) for each in node.items):
             found.append((node.lineno, node.end_lineno or 0))
     return tuple(found)
+
+
+def _only_refuses(node: ast.Try, tree: ast.Module) -> bool:
+    """Whether all that is kept of a failure is a flag which code only asks to raise: `if not HAS_IT: raise`."""
+    flags = set[str]()
+    for each in (statement for handler in node.handlers for statement in handler.body):
+        match each:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=False)):
+                flags.add(name)
+            case _:
+                return False
+    nodes = list(ast.walk(tree))
+    refusing = {flag for each in nodes if (flag := _wanted(each)) is not None}
+    uses = {
+        each for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in flags
+    }
+    return bool(uses) and uses <= refusing
+
+
+def _wanted(node: ast.AST) -> ast.Name | None:
+    """Return the flag without which a statement raises, None where it does something else."""
+    match node:
+        case ast.Assert(test=ast.Name() as flag):
+            return flag
+        case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Name() as flag), body=[ast.Raise()]):
+            return flag
+        case _:
+            return None
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

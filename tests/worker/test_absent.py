@@ -150,6 +150,30 @@ def test_code_that_is_prepared_for_it_sees_that_it_is_not_there(tmp_path, guard)
     assert not missing
 
 
+def test_code_that_only_raises_without_it_is_not_prepared_for_it(tmp_path):
+    text = (
+        "from torch import nn\n"
+        "try:\n    from no_such_thing import Cell\n    HAS = True\nexcept ImportError:\n    HAS = False\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        if not HAS:\n            raise ImportError('install it')\n"
+        "        self.cell, self.fc = Cell(4), nn.Linear(4, 2)\n"
+    )
+    module, missing = imported(tmp_path, text)
+    assert missing == ["no_such_thing"]
+    assert isinstance(attempt(module.Net).fc, nn.Linear)
+
+
+def test_code_that_does_something_else_without_it_is_prepared_for_it(tmp_path):
+    text = (
+        "try:\n    import no_such_thing\n    HAS = True\nexcept ImportError:\n    HAS = False\n"
+        "def need():\n    if not HAS:\n        raise ImportError('install it')\n"
+        "WAY = 'fast' if HAS else 'plain'\n"
+    )
+    module, missing = imported(tmp_path, text)
+    assert module.WAY == "plain"
+    assert not missing
+
+
 def test_its_version_is_new_enough(tmp_path):
     text = "import importlib.metadata as m\nimport no_such_thing\nv = m.version('no-such-thing')\n"
     module, missing = imported(tmp_path, text)
