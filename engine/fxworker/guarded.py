@@ -25,23 +25,31 @@ def unguarded() -> types.TracebackType | None:
         if not path.startswith("<frozen"):
             # A module may be executed statement by statement, without the handlers that stand around them.
             may_catch = frame.f_code.co_exceptiontable or frame.f_code.co_name == "<module>"
-            if may_catch and any(first <= line <= last for first, last in _guarded("".join(linecache.getlines(path)))):
+            text = "".join(linecache.getlines(path))
+            if may_catch and any(first <= line <= last for first, last in _guarded(text, itself=_is_executed(frame))):
                 return None
             way = types.TracebackType(way, frame, frame.f_lasti, line)
         frame = frame.f_back
     return way
 
 
+def _is_executed(frame: types.FrameType) -> bool:
+    """Whether a frame is that of the file which is executed here, and not of what that imports."""
+    return frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(_OURS)
+
+
 @lru_cache(maxsize=256)
-def _guarded(text: str) -> tuple[tuple[int, int], ...]:
+def _guarded(text: str, *, itself: bool) -> tuple[tuple[int, int], ...]:
     """Return the lines of a text, from and to, in which it catches that something cannot be imported.
 
-    Where all that comes of it is an error for whoever wants it, the code is not prepared to do without.
+    Where all that comes of it is an error for whoever wants it, the file `itself` is not prepared to do without.
     """
     found: list[tuple[int, int]] = []
     tree = parsed(text)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)) and not _only_refuses(node, tree):
+        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
+            if itself and _only_refuses(node, tree):
+                continue
             found.append((node.body[0].lineno, node.body[-1].end_lineno or 0))
         elif isinstance(node, ast.With) and any("suppress" in ast.unparse(each.context_expr) for each in node.items):
             found.append((node.lineno, node.end_lineno or 0))

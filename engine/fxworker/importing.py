@@ -1,7 +1,7 @@
 """Imports that go on where a package is not installed: it gets a stand-in, and the person is told.
 
 A file may import, through ten other modules, a package that only its data loading wants. Such an import gets a
-stand-in (`absent`); one that the code guards itself, as in `try: import xformers`, fails as it is meant to.
+stand-in (`absent`); one that the code guards itself, as in `try: import xformers`, fails as it is meant to (`guarded`).
 """
 
 import ast

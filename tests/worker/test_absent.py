@@ -16,6 +16,7 @@ from fxworker.absent import is_stand_in
 from fxworker.arguments import Search
 from fxworker.building import attempt
 from fxworker.importing import give_starred, importing, is_still_absent
+from tests.worker.harness import of
 
 pytestmark = pytest.mark.usefixtures("imports_undone")
 
@@ -150,28 +151,38 @@ def test_code_that_is_prepared_for_it_sees_that_it_is_not_there(tmp_path, guard)
     assert not missing
 
 
-def test_code_that_only_raises_without_it_is_not_prepared_for_it(tmp_path):
-    text = (
-        "from torch import nn\n"
-        "try:\n    from no_such_thing import Cell\n    HAS = True\nexcept ImportError:\n    HAS = False\n"
-        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        "        if not HAS:\n            raise ImportError('install it')\n"
-        "        self.cell, self.fc = Cell(4), nn.Linear(4, 2)\n"
-    )
-    module, missing = imported(tmp_path, text)
-    assert missing == ["no_such_thing"]
-    assert isinstance(attempt(module.Net).fc, nn.Linear)
+GUARDED = """
+from torch import nn
+try:
+    from no_such_thing import Cell
+    HAS = True
+except ImportError:
+    HAS = False
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        if not HAS:
+            raise ImportError("install it")
+        self.cell, self.fc = Cell(4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
 
 
-def test_code_that_does_something_else_without_it_is_prepared_for_it(tmp_path):
-    text = (
-        "try:\n    import no_such_thing\n    HAS = True\nexcept ImportError:\n    HAS = False\n"
-        "def need():\n    if not HAS:\n        raise ImportError('install it')\n"
-        "WAY = 'fast' if HAS else 'plain'\n"
-    )
-    module, missing = imported(tmp_path, text)
-    assert module.WAY == "plain"
+def test_a_file_that_only_raises_without_it_is_not_prepared_for_it(worker, model):
+    assert of(worker.trace(model(GUARDED)), "Net").status == "complete"
+    # Where it does something else as well, it is.
+    text = GUARDED.replace("no_such_thing", "no_such_other") + "WAY = 'fast' if HAS else 'plain'\n"
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert problem.message == "`Net()` cannot be built: ImportError: install it"
+
+
+def test_what_a_file_imports_is_prepared_for_it_in_any_case(tmp_path):
+    module, missing = imported(tmp_path, GUARDED)
     assert not missing
+    assert not module.HAS
 
 
 def test_its_version_is_new_enough(tmp_path):
