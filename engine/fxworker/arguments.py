@@ -22,7 +22,7 @@ from fxworker.packages import with_packages
 from fxworker.patience import patience
 from fxworker.proposing import Proposals
 from fxworker.settings import NO_SETTINGS, Settings
-from fxworker.stock import STAND_INS
+from fxworker.stock import is_stand_in
 
 _TRIALS: Final = 100
 _SECONDS: Final = 2.0
@@ -66,13 +66,13 @@ class Search:
     @property
     def stands_in(self) -> bool:
         """Whether its first attempt would give something that only stands in for a module."""
-        return any(each.style == "module" if isinstance(each, Group) else each in STAND_INS for each in self._first())
+        return any(each.style == "module" if isinstance(each, Group) else is_stand_in(each) for each in self._first())
 
     @property
     def makes_up(self) -> bool:
         """Whether its first attempt would give more than numbers, flags and names: things that nobody has seen."""
         return any(
-            isinstance(each, Group) or each in STAND_INS or each[:1] in {"[", "{", "("} for each in self._first()
+            isinstance(each, Group) or is_stand_in(each) or each[:1] in {"[", "{", "("} for each in self._first()
         )
 
     def _first(self) -> list[Value]:

@@ -72,6 +72,7 @@ class Use:
         contents: What is looked for in it, as expressions.
         asked: The keys or attributes that it is asked for whether it has them: it may do without.
         count: Into how many variables it is unpacked.
+        results: Into how many variables what it returns is unpacked.
         least: How many items it has at least; of a mapping, whether it has any.
         names: What it is called elsewhere: parameters that it is handed to.
         defaults: What those have as default.
@@ -92,6 +93,7 @@ class Use:
     contents: list[str] = field(default_factory=list[str])
     asked: list[str] = field(default_factory=list[str])
     count: int = 0
+    results: int = 0
     least: int = 0
     names: list[str] = field(default_factory=list[str])
     defaults: list[str] = field(default_factory=list[str])
@@ -137,6 +139,7 @@ class Use:
         self.contents += other.contents
         self.asked += other.asked
         self.count = self.count or other.count
+        self.results = max(self.results, other.results)
         self.least = max(self.least, other.least)
         self.names += other.names
         self.defaults += other.defaults

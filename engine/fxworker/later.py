@@ -45,6 +45,11 @@ def note_later(trees: Iterable[ast.FunctionDef], names: Bindings, around: Surrou
                 names.use(f"{path}.{key}")
             case ast.For() | ast.comprehension() if path := names.path(node.iter):
                 names.use(path).note("sequence")
+            case ast.Assign(targets=[ast.Tuple(elts=variables)], value=ast.Call(func=called)) if (
+                path := names.paths.get(ast.unparse(called))
+            ):
+                use = names.use(path)
+                use.results = max(use.results, 0 if any(map(_is_starred, variables)) else len(variables))
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() as table):
                 around.bind(name, table)
             case ast.Compare():
@@ -73,6 +78,10 @@ def _called(call: ast.Call, names: Bindings, around: Surroundings) -> None:
     _are_axes(
         names.use(names.path(each.value)) for each in call.keywords if each.arg in _AXES and names.path(each.value)
     )
+
+
+def _is_starred(target: ast.expr) -> bool:
+    return isinstance(target, ast.Starred)
 
 
 def _are_axes(uses: Iterable[Use]) -> None:

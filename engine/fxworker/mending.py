@@ -20,7 +20,7 @@ from fxworker.conventions import FILE
 from fxworker.evidence import GIVEN, Kind
 from fxworker.having import has_field
 from fxworker.proposing import Proposals
-from fxworker.stock import ANY_CALL, STAND_INS, TAKES_ANY, fits
+from fxworker.stock import any_call, fits, is_stand_in, takes_any
 from fxworker.variations import (
     enlarged,
     made_odd,
@@ -177,15 +177,17 @@ class Mending:
             return
         for rank, path in enumerate(blamed):
             now = choice.get(path, "None")
+            results = self._proposals.slot(choice, path).use.results
             if (
                 isinstance(now, Group)
                 and now.style in {"namespace", "module"}
                 and joined(path, "forward") not in choice
             ):
                 changed = self._with(choice, path, Group("module"))
-                yield 0.5 + 0.2 * rank, {**changed, joined(path, "forward"): TAKES_ANY}
-            if isinstance(now, str) and now != ANY_CALL and (now == "None" or now in STAND_INS or fits("number", now)):
-                yield from self._changed(choice, path, ANY_CALL, 0.5 + 0.2 * rank)
+                yield 0.5 + 0.2 * rank, {**changed, joined(path, "forward"): takes_any(results)}
+            stand_in = any_call(results)
+            if now != stand_in and (now == "None" or is_stand_in(now) or fits("number", now)):
+                yield from self._changed(choice, path, stand_in, 0.5 + 0.2 * rank)
 
     def _resized(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with other numbers, where one was a size that did not agree with another, or in proportion."""

@@ -39,7 +39,7 @@ from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.slots import Slot, as_used, is_other, is_section, may_hold, one_for_all, told_apart
-from fxworker.stock import OF_KIND, PARAMETERS, UNKNOWN, fits
+from fxworker.stock import OF_KIND, PARAMETERS, UNKNOWN, fits, giving
 from fxworker.usage import usage_of
 
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
@@ -153,7 +153,11 @@ class Proposals:
             # A model without layers is built, and says nothing; what the annotation allows may be no sequence at all.
             found.sort(key=lambda each: 2 * (each in _EMPTY) + is_other(each, slot, known))
         usual = repr(slot.default)
-        return [each for each in dict.fromkeys(found) if each != usual and not (known[:1] == [FILE] and _is_open(each))]
+        return [
+            each
+            for each in dict.fromkeys(giving(each, slot.use.results) for each in found)
+            if each != usual and not (known[:1] == [FILE] and _is_open(each))
+        ]
 
     def _of_objects(self, choice: Choice, slot: Slot) -> list[Value]:
         """Return a list of objects, if attributes are read from its items."""

@@ -1,21 +1,21 @@
 """What an argument of each kind may be where nothing more is known of it."""
 
+import re
 from typing import Final
 
 from fxworker.choices import Group, Value, is_number, literal
 from fxworker.evidence import Kind
 from fxworker.hints import ARGUMENTS, ARRAYS, TENSORS
 
-TAKES_ANY: Final = "lambda self, input, *_, **__: input"
+TAKES_ANY: Final = "lambda self, *given, **named: (*given, *named.values())[0]"
 """A `forward` that takes whatever it is called with, and returns the first of it."""
-
-ANY_CALL: Final = f"type('Module', (torch.nn.Identity,), {{'forward': {TAKES_ANY}}})()"
-"""A module with that one."""
 
 STAND_INS: Final = frozenset(
     {"torch.nn.Identity()", "torch.nn.functional.relu", "torch.nn.GELU()", "torch.nn.Identity"}
 )
 """What stands in for a module of which nothing is known."""
+
+_ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.Identity,\), \{'forward': .*\}\)\(\)")
 
 PARAMETERS: Final = "lambda self: iter([torch.ones(1)])"
 """A method `parameters` of a module that has one."""
@@ -35,6 +35,27 @@ OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
 UNKNOWN: Final[tuple[Value, ...]] = (
     "64", "torch.nn.Identity()", "(64, 64)", "None", "0.1", "True", "'default'", "torch.nn.Identity",
 )  # fmt: skip
+
+
+def takes_any(results: int) -> str:
+    """Return a `forward` that takes whatever it is called with, and returns the first of it as often as is wanted."""
+    return TAKES_ANY if results <= 1 else f"{TAKES_ANY.removesuffix('[0]')}[:1] * {results}"
+
+
+def any_call(results: int) -> str:
+    """Return a module with such a `forward`."""
+    return f"type('Module', (torch.nn.Identity,), {{'forward': {takes_any(results)}}})()"
+
+
+def is_stand_in(value: Value | None) -> bool:
+    """Whether an expression stands in for a module of which nothing is known."""
+    return isinstance(value, str) and (value in STAND_INS or _ANY_CALL.fullmatch(value) is not None)
+
+
+def giving(value: Value, results: int) -> Value:
+    """Return what gives as many values as are taken from its result, where a module stands in for another."""
+    is_one = isinstance(value, str) and value in STAND_INS and not value.endswith("Identity")
+    return any_call(results) if is_one and results > 1 else value
 
 
 def fits(kind: Kind | None, value: Value) -> bool:  # noqa: PLR0911 — One for each kind.

@@ -48,6 +48,22 @@ class Wrapper(nn.Module):
 """
 
 
+ATTENDING = """from torch import nn
+
+
+class Attending(nn.Module):
+    def __init__(self, attention: nn.Module, d_model: int, n_heads: int):
+        super().__init__()
+        self.inner_attention = attention
+        self.query_projection = nn.Linear(d_model, d_model)
+        self.n_heads = n_heads
+
+    def forward(self, queries):
+        queries = self.query_projection(queries).unflatten(-1, (self.n_heads, -1))
+        out, weights = self.inner_attention(queries=queries, mask=None)
+        return out.flatten(-2), weights
+"""
+
 STAGES = """import torch
 from torch import nn
 
@@ -129,6 +145,14 @@ def test_sizes_that_do_not_agree_change_the_arguments_that_they_come_from(worker
 def test_what_stands_in_for_a_module_takes_what_it_is_called_with(worker, model):
     (target,) = worker.trace(model(WRAPPED)).targets
     assert target.status == "complete"
+    assert target.inputs is not None
+    assert not target.problems
+
+
+def test_what_stands_in_for_a_module_gives_as_many_values_as_are_taken(worker, model):
+    (target,) = worker.trace(model(ATTENDING)).targets
+    assert target.status == "complete"
+    assert "[:1] * 2" in target.construct.expression
     assert target.inputs is not None
     assert not target.problems
 
