@@ -108,3 +108,23 @@ class Outputs(nn.Module):
 def test_what_a_name_is_looked_for_in_is_a_dictionary():
     output, *_ = fed(Outputs()).args
     assert "restored" in output
+
+
+class Covariates(nn.Module):
+    """Has no weights for what none of its examples has."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.weights = None
+
+    def forward(self, batch: dict[str, Tensor]):
+        x, static = self.first(batch["past"]), batch["static"]
+        return x if static is None else x + torch.mul(static, self.weights)
+
+
+def test_an_entry_that_goes_to_a_part_which_the_model_has_not_is_none():
+    inferred = fed(Covariates())
+    assert inferred.args[0]["static"] is None
+    assert inferred.args[0]["past"].shape[-1] == 8
+    assert len(inferred.failures) < 4

@@ -472,6 +472,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (kinds.packed, (r"'Tensor' object has no attribute '(?:batch_sizes|(?:un)?sorted_indices)'",)),
         (kinds.one_for_each, (r"'(float|int)' object has no attribute '(\w+)'",)),
         (_nothing, (r"'Tensor' object has no attribute",)),
+        (kinds.left_out, (r"\bnot (?:a )?'?NoneType\b|'Tensor' and 'NoneType'",)),
         (_padded, (r"padding \((\d+), \d+\) at dimension \d+ of input .*?(\d+)\]",)),
         (
             kinds.as_list,

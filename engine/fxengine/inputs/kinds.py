@@ -17,7 +17,7 @@ from fxengine.inputs.recipes import Constant, Listing, Place, Recipe, TensorReci
 from fxengine.inputs.recipes import packed as packed_sequences
 
 __all__ = [
-    "PRECISIONS", "as_list", "complex_numbers", "of_examples", "one_for_each", "options", "packed", "place",
+    "PRECISIONS", "as_list", "complex_numbers", "left_out", "of_examples", "one_for_each", "options", "packed", "place",
     "precision", "sparse", "texts", "words",
 ]  # fmt: skip
 
@@ -72,6 +72,13 @@ def of_examples(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
             sizes = {other.shape[1] for _, other in moves.tensors() if len(other.shape) > 1 and other is not recipe}
             for steps in dict.fromkeys([max(sizes, default=recipe.shape[1]), moves.clues.lengths[0]]):
                 yield moves.put(place, TensorRecipe((BATCH,), "full", torch.int64, steps), 0.1)
+
+
+def left_out(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``argument 'other' must be Tensor, not NoneType``: an entry goes to a part that the model has not; it is None."""
+    for place, _ in moves.among(moves.blamed):
+        if len(place) > 1 and isinstance(place[-1], str):
+            yield moves.put(place, Constant(None), 0.4)
 
 
 def as_list(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
