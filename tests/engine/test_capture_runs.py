@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import random
 import types
 from collections import OrderedDict
 
@@ -336,6 +337,16 @@ def test_what_python_draws_and_nobody_looks_at_is_no_problem():
     def f(x):
         np.random.uniform(0, 1)  # noqa: NPY002
         return x * 2
+
+    assert fxengine.capture(f, X).problems == ()
+
+
+def test_what_each_run_makes_and_is_handed_back_is_the_same():
+    """As the windows of spectra, which are moved to where the sound is."""
+
+    def f(x):
+        window = torch.hann_window(4).to(x)
+        return x * window + random.randrange(1)
 
     assert fxengine.capture(f, X).problems == ()
 

@@ -99,23 +99,28 @@ class Numbers:
     def _key(self, node: Node) -> tuple[Any, bool]:
         """What tells a value from others, or its number, and whether it is the same in each run."""
         if node in self._tensors:
-            tensor = self._tensors[node]
-            return ("tensor", id(tensor) if _has_identity(tensor, self._initial) else _data_of(tensor)), True
+            return self._key_of(self._tensors[node]), True
         target: Any = node.target
         if target is taken_over and self._before is not None:
             former, numbers = self._before
-            found = former.node_of(node.args[0])  # type: ignore[arg-type]
-            number, is_steady = (0, False) if found is None else numbers.now(found)
+            left = former.node_of(node.args[0])  # type: ignore[arg-type]
+            number, is_steady = (0, False) if left is None else numbers.now(left)
             return (number if is_steady else ("taken over", node)), is_steady
         if node.op == "placeholder":
             return ("input", target), False
         if node.op == "get_attr":
-            return self._number_of(reduce(getattr, target.split("."), self._root)), True
+            found = reduce(getattr, target.split("."), self._root)
+            # What was handed a tensor of the run's own may have returned that one: the result's node is known then.
+            return (self._key_of(found) if isinstance(found, Tensor) else self._number_of(found)), True
         if node.op == "call_module":
             target = _identity_of(self._root.get_submodule(target))
         inputs = {each: self.now(each) for each in node.all_input_nodes}
         arguments = _frozen((node.args, node.kwargs), {each: number for each, (number, _) in inputs.items()})
         return (node.op, target, arguments), all(is_steady for _, is_steady in inputs.values())
+
+    def _key_of(self, tensor: Tensor) -> tuple[Any, ...]:
+        """What tells a tensor that is there before a graph runs from others."""
+        return ("tensor", id(tensor) if _has_identity(tensor, self._initial) else _data_of(tensor))
 
     def _number_of(self, value: Any) -> int:
         """The number of an object, which is that of what holds the same: each run may make one for itself."""
