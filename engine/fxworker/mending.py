@@ -20,7 +20,7 @@ from fxworker.conventions import FILE
 from fxworker.evidence import GIVEN, Kind
 from fxworker.having import has_field
 from fxworker.proposing import Proposals
-from fxworker.stock import any_call, fits, is_stand_in, takes_any
+from fxworker.stock import fits, takes_any, to_call
 from fxworker.variations import (
     enlarged,
     made_odd,
@@ -185,9 +185,8 @@ class Mending:
             ):
                 changed = self._with(choice, path, Group("module"))
                 yield 0.5 + 0.2 * rank, {**changed, joined(path, "forward"): takes_any(results)}
-            stand_in = any_call(results)
-            if now != stand_in and (now == "None" or is_stand_in(now) or fits("number", now)):
-                yield from self._changed(choice, path, stand_in, 0.5 + 0.2 * rank)
+            for value in to_call(now, results):
+                yield from self._changed(choice, path, value, 0.5 + 0.2 * rank)
 
     def _resized(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with other numbers, where one was a size that did not agree with another, or in proportion."""

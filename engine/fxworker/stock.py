@@ -1,6 +1,7 @@
 """What an argument of each kind may be where nothing more is known of it."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from fxworker.choices import Group, Value, is_number, literal
@@ -56,6 +57,16 @@ def giving(value: Value, results: int) -> Value:
     """Return what gives as many values as are taken from its result, where a module stands in for another."""
     is_one = isinstance(value, str) and value in STAND_INS and not value.endswith("Identity")
     return any_call(results) if is_one and results > 1 else value
+
+
+def to_call(now: Value, results: int) -> Iterator[str]:
+    """Yield what can be called with anything in place of what stands in for a module, or of numbers in a list."""
+    stand_in = any_call(results)
+    if now != stand_in and (now == "None" or is_stand_in(now) or fits("number", now)):
+        yield stand_in
+    found = literal(now) if isinstance(now, str) else None
+    if isinstance(found, list | tuple) and found and all(type(each) is int for each in found):
+        yield f"[{', '.join([stand_in] * len(found))}]"
 
 
 def fits(kind: Kind | None, value: Value) -> bool:  # noqa: PLR0911 — One for each kind.

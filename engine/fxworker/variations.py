@@ -31,20 +31,31 @@ _MODULES: Final = ("torch.nn.Identity()", "torch.nn.Identity")
 
 
 def with_sizes(now: Value, got: int, wanted: int) -> Iterator[str]:
-    """Yield an expression with one of two numbers in place of the other, then in proportion to both."""
+    """Yield an expression with one of two numbers in place of the other, then in proportion to both.
+
+    Of widths of layers the first alone may be what enters, and the last alone what comes out.
+    """
     found = literal(now) if isinstance(now, str) else None
-    numbers = found if isinstance(found, list | tuple) else [found]
-    if not all(type(each) is int and each > 0 for each in numbers):
+    numbers: list[Any] = list(found) if isinstance(found, list | tuple) else [found]
+    if not numbers or not all(type(each) is int and each > 0 for each in numbers):
         return
+    is_several = isinstance(found, list | tuple) and len(numbers) > 1
     for one, other in ((got, wanted), (wanted, got)):
-        if one in numbers:
-            changed = [other if each == one else each for each in numbers]
-            yield repr(type(found)(changed) if isinstance(found, list | tuple) else changed[0])
+        if one in numbers and not (is_several and other == 1 and set(numbers) == {one}):  # Layers of nothing to tell.
+            yield _again([other if each == one else each for each in numbers], found)
+    if is_several and len(set(numbers)) == 1 and numbers[0] in {got, wanted}:
+        other = wanted if numbers[0] == got else got
+        yield from (_again(changed, found) for changed in ([*numbers[:-1], other], [other, *numbers[1:]]))
     for one, other in ((got, wanted), (wanted, got)):
         if type(found) is int and found not in {got, wanted} and found * other % one == 0:
             scaled = found * other // one
             if 0 < scaled <= _LARGEST:
                 yield repr(scaled)
+
+
+def _again(numbers: Sequence[int], found: Any) -> str:
+    """Return numbers in a list or tuple as those were that were found, or the one where no more were."""
+    return repr(type(found)(numbers) if isinstance(found, list | tuple) else numbers[0])
 
 
 def made_odd(now: Value) -> Iterator[str]:

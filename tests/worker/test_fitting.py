@@ -1,6 +1,7 @@
 """Arguments that are inferred such that inputs can be found for what they build."""
 
 import importlib
+import re
 import time
 
 import pytest
@@ -128,6 +129,41 @@ class Scored(nn.Module):
 """
 
 
+JUDGING = """import torch
+from torch import nn
+
+
+class Judging(nn.Module):
+    def __init__(self, input_size, hidden_size, mlp_size):
+        super().__init__()
+        self.gru = nn.GRU(input_size, hidden_size, batch_first=True)
+        self.layers = nn.ModuleList(nn.Linear(one, other) for one, other in zip(mlp_size[:-1], mlp_size[1:]))
+
+    def forward(self, keys):
+        batch, steps, _ = keys.shape
+        x = torch.cat([self.gru(keys)[0], keys], -1).view(batch * steps, -1)
+        for layer in self.layers:
+            x = layer(x)
+        return x.view(batch, steps).sigmoid()
+"""
+
+
+CHOOSING = """from torch import nn
+
+
+class Choosing(nn.Module):
+    def __init__(self, modules, at=-1):
+        super().__init__()
+        assert len(modules) == 2
+        self.one = modules[0]
+        self.other = modules[1]
+        self.at = at
+
+    def forward(self, x):
+        return self.one(x) if self.at == -1 else self.other(x)
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "construct", "inputs"),
     [
@@ -172,6 +208,18 @@ def test_sides_that_are_off_by_one_become_odd(worker, model):
 def test_sizes_that_a_sum_over_products_names_change_the_arguments(worker, model):
     (target,) = worker.trace(model(HEADS)).targets
     assert target.construct.expression == "Heads(num_heads=6, head_dim=16)"
+    assert target.inputs is not None
+
+
+def test_what_enters_is_as_wide_as_the_first_layer_and_what_comes_out_as_the_last(worker, model):
+    (target,) = worker.trace(model(JUDGING)).targets
+    assert re.search(r"mlp_size=[(\[]\d\d+, 1[)\]]", target.construct.expression)
+    assert target.inputs is not None
+
+
+def test_what_is_taken_out_of_a_list_and_called_is_a_module(worker, model):
+    (target,) = worker.trace(model(CHOOSING)).targets
+    assert target.construct.expression.count("torch.nn.Identity") == 2
     assert target.inputs is not None
 
 
