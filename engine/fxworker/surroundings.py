@@ -20,6 +20,9 @@ from fxworker.packages import key_written, member_named
 _USED: Final = frozenset({"forward", "reset_parameters", "encode", "decode", "loss", "predict", "sample", "step"})
 """What methods are called that models are used by."""
 
+_MOST: Final = 16
+"""How many methods of a class are read at most."""
+
 
 def constructor_of(cls: Any) -> Any:
     """Return the function that constructs: the class's own or inherited `__init__`, or the callable itself."""
@@ -42,12 +45,24 @@ def tree_of(function: Any) -> ast.FunctionDef | None:
 
 
 def methods_of(cls: Any) -> Iterator[ast.FunctionDef]:
-    """Yield the other methods of a class that its instances are used by."""
-    for name, value in vars(cls).items() if isinstance(cls, type) else ():
-        if name in _USED and inspect.isfunction(value):
-            tree = tree_of(value)
-            if tree is not None:
-                yield tree
+    """Yield the other methods of a class that its instances are used by, and those of its own that these call."""
+    own = vars(cls) if isinstance(cls, type) else {}
+    waiting = [name for name in own if name in _USED]
+    for name in waiting:  # What is called is added to it.
+        tree = tree_of(own[name]) if inspect.isfunction(own[name]) else None
+        if tree is not None:
+            yield tree
+            waiting += [each for each in _called_by(tree) if each in own and each not in waiting][
+                : _MOST - len(waiting)
+            ]
+
+
+def _called_by(tree: ast.FunctionDef) -> Iterator[str]:
+    """Yield the names of the methods of its own object that a method calls."""
+    for each in dict.fromkeys(ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        owner, _, name = each.rpartition(".")
+        if owner == "self":
+            yield name
 
 
 class Surroundings:

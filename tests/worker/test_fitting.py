@@ -164,6 +164,23 @@ class Choosing(nn.Module):
 """
 
 
+EXPORTED = """from torch import nn
+
+
+class Exported(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.heads = model.heads
+        self.queries = model.queries
+
+    def forward(self, x):
+        return self.projected(x).unflatten(-1, (self.heads, -1))
+
+    def projected(self, x):
+        return self.queries(x)
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "construct", "inputs"),
     [
@@ -220,6 +237,12 @@ def test_what_enters_is_as_wide_as_the_first_layer_and_what_comes_out_as_the_las
 def test_what_is_taken_out_of_a_list_and_called_is_a_module(worker, model):
     (target,) = worker.trace(model(CHOOSING)).targets
     assert target.construct.expression.count("torch.nn.Identity") == 2
+    assert target.inputs is not None
+
+
+def test_what_a_method_calls_that_forward_calls_is_a_module(worker, model):
+    (target,) = worker.trace(model(EXPORTED)).targets
+    assert "'queries': torch.nn.Identity()" in target.construct.expression
     assert target.inputs is not None
 
 
