@@ -265,3 +265,26 @@ def test_codes_among_numbers_fit_whatever_is_drawn():
     for seed in range(20):
         args, _ = materialize(inferred, seed=seed)
         Table()(*args)
+
+
+class Placed(nn.Module):
+    """As decoders that add positions from a table which is no buffer, behind code that reads how long examples are."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.inner = nn.Linear(5, 5), nn.Linear(8, 8)
+        self.table = torch.zeros(1, 64, 1)
+
+    def forward(self, x: Tensor, lengths: Tensor):
+        longest = max(lengths.tolist())
+        _, inner = self.children()
+        return inner(x[:, :longest] + self.table[:, :longest])
+
+
+def test_tensors_that_a_model_keeps_as_they_are_do_not_stop_a_run_for_values():
+    with torch.device("meta"):
+        model = Placed()
+    inferred = infer_inputs(model, budget_s=60.0)
+    assert inferred.complete
+    assert inferred.args[0].shape[-1] == 8
+    assert model.table.is_meta

@@ -114,6 +114,8 @@ def run_for_values(
     with preserved_state(root) as parts, torch.random.fork_rng(devices=[]):
         for part in parts:
             part.training = False
+            kept = {name: value for name, value in vars(part).items() if isinstance(value, Tensor) and value.is_meta}
+            vars(part).update({name: _drawn(value, generator) for name, value in kept.items()})
         for _ in range(_RUNS):
             drawn = ({name: each.make(_CPU, generator) for name, each in recipes.items()} for _ in range(draws))
             try:
