@@ -470,3 +470,19 @@ def test_atoms_are_told_by_numbers():
 def test_a_picture_begins_with_a_point():
     model = nn.Sequential(nn.ConvTranspose2d(100, 32, 4, 1, 0), nn.BatchNorm2d(32), nn.ConvTranspose2d(32, 3, 4, 2, 1))
     assert fed(model).args[0].shape == (2, 100, 1, 1)
+
+
+class Along(nn.Module):
+    """Adds up along a dimension that is said when it is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+
+    def forward(self, x, dim):
+        axes = [each if each >= 0 else x.ndim + each for each in [dim]]
+        return self.first(x).cumsum(axes[0])
+
+
+def test_along_which_dimension_is_a_number():
+    assert fed(Along()).args[1] == 1

@@ -192,6 +192,11 @@ def _share(_clues: Clues) -> list[Recipe]:
     return [Constant(0.5)]
 
 
+def _axis(_clues: Clues) -> list[Recipe]:
+    """Along which dimension: the first behind the batch, or the last."""
+    return [Constant(1), Constant(-1)]
+
+
 def _indices(clues: Clues) -> list[Recipe]:
     """Which of few things each part belongs to."""
     return [
@@ -262,6 +267,7 @@ NAME_RULES = tuple(
         (r"^(enc(oder)?|dec(oder)?)_(out(put)?s?|states?|feats?|features)$", features),
         (r"^(noisy|clean|enhanced|mix(ture)?)(_(sig|signals?))?$", _audio),
         (r"^dtype$", _dtype),
+        (r"^(dim|axis)$", _axis),
         (r"token_type|segment_ids|type_ids", _segments),
         (r"^(grid_thw|image_grid_thw|video_grid_thw|grid_sizes?)$|_grid_thw$", _grid),
         (r"(^|_)(spatial|patch|grid|feature|level)_(shapes|hws?)$", _sides),
