@@ -73,11 +73,12 @@ def resizing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Propo
     for size, other in ((second, first), (first, second)):
         if size.built is None or size.built.path != source.path or size.flattened:
             continue
-        why = "which is what comes in" if misfit.at_layer and size is second else "which is what it meets"
-        for call in source.calls_on(size.built.span.line):
+        line, comes_in = size.built.span.line, misfit.at_layer and size is second
+        why = ", which is what comes in" if comes_in else f" in line {line}, to fit what it meets"
+        for call in source.calls_on(line):
             for number in _sizes(call, size.argument, size.value):
                 edit = Edit(Location(source.path, span_of(number)), str(other.value))
-                yield Proposal(f"Make `{size.argument}` {other.value}, {why}", (edit,))
+                yield Proposal(f"Make `{size.argument}` {other.value}{why}", (edit,))
 
 
 def reshaping(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
