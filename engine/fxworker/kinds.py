@@ -78,7 +78,11 @@ def mistaken(failure: ShapeFailure, root: Any) -> Mistaken | None:
             kind = type(module).__name__
             return Mistaken(f"`{_called(shown)}` is an `nn.{kind}`, which computes nothing itself: call its parts")
         if _WRONG_CALL.search(str(error)):
-            return Mistaken(f"`{shown}` is called otherwise than it can be: {str(error).partition('() ')[2]}")
+            said = str(error).partition("() ")[2]
+            # What stands in for a part that is handed in may be called with anything.
+            is_layer = type(module).__module__.startswith(nn.__name__) and not isinstance(module, nn.Identity)
+            certain = is_layer and not node.args and not node.kwargs
+            return Mistaken(f"`{shown}` is called otherwise than it can be: {said}", certain=certain)
     inputs = (_of_input(each, node, shown, root) for each in node.all_input_nodes)
     return next(filter(None, inputs), None) or _of_tuple(node, shown, str(error))
 

@@ -46,7 +46,7 @@ def is_of_code(error: BaseException | None, loaded: Loaded) -> bool:
     if type(error) is NameError:
         return own[0] is moments[-1] and _is_unknown(error, own[0].path)
     if type(error) is AttributeError:
-        return _lacks(error)
+        return _lacks(error, own[0])
     if not isinstance(error, _REFUSED):
         return False
     text = text_of(error)
@@ -69,12 +69,15 @@ def _is_unknown(error: NameError, path: str) -> bool:
     return isinstance(name, str) and tree is not None and not _may_bind(tree, name)
 
 
-def _lacks(error: AttributeError) -> bool:
-    """Whether an attribute is asked for that a package has not, or that no code of a module's classes may give it."""
+def _lacks(error: AttributeError, own: Moment) -> bool:
+    """Whether an attribute is asked for that a package has not, or that no code of the module's classes may give it.
+
+    What its parts have may depend on the arguments: any of them may have been handed in.
+    """
     owner = kept_in(error, AttributeError, "obj")
     if isinstance(owner, ModuleType):
         return _is_of_torch(owner.__name__)
-    return is_fault(error) and not lacks_base(owner)
+    return owner is own.value_of("self") and is_fault(error) and not lacks_base(owner)
 
 
 def _is_refused(text: str, own: Moment, last: Moment, loaded: Loaded) -> bool:

@@ -317,6 +317,27 @@ def test_what_a_parameter_decides_may_be_right_with_other_arguments(
     assert all(each.code != "FX102" for each in report.problems)
 
 
+HANDED = """from torch import nn
+
+
+class Pooled(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        last = self.base.get_classifier()
+        self.head = nn.Conv2d(self.base.num_features, 10, 1)
+        self.head.weight.data.copy_(last.weight.data.view(self.head.weight.size()))
+
+    def forward(self, x):
+        return self.head(self.base.forward_features(x))
+"""
+
+
+def test_what_a_part_lacks_that_is_handed_in_is_no_fault_of_the_constructor(worker: Worker, model: Write) -> None:
+    report = of(worker.trace(model(HANDED)), "Pooled")
+    assert all(each.code != "FX102" for each in report.problems)
+
+
 METHOD = """from torch import nn
 
 
