@@ -89,10 +89,10 @@ def mistaken(failure: ShapeFailure, root: Any) -> Mistaken | None:
 
 def mistaken_operand(error: BaseException, moment: Moment) -> Mistaken | None:
     """Return what an expression takes for a value that is none, as the reason for what it has raised in a moment."""
-    text = text_of(error)
-    around = nodes_around(moment.path, moment.source.span)[::-1]
-    if not isinstance(error, TypeError) or not around:
+    around = nodes_around(moment.path, moment.source.span)[::-1] if isinstance(error, TypeError) else ()
+    if not around:
         return None
+    text = text_of(error)
     shown = on_one_line(moment.source.text)
     for each in _operands(around[0]):
         value, name = _value(each, moment), ast.unparse(each)

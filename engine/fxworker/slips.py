@@ -109,17 +109,18 @@ def _uninitialized(problem: Problem, moments: Sequence[Moment]) -> Problem:
 
 def _without_self(error: BaseException, path: str) -> tuple[ast.ClassDef, ast.FunctionDef] | None:
     """Return the method of the edited file that speaks of `self` and has no such parameter, if one has raised so."""
-    tree = tree_of(path)
-    if tree is None:
+    is_unknown = type(error) is NameError and kept_in(error, NameError, "name") == _SELF
+    called = _CALLED.match(text_of(error)) if type(error) is TypeError else None
+    if not is_unknown and called is None:
         return None
-    classes = [each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]
+    tree = tree_of(path)
+    classes = [each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)] if tree is not None else []
     methods = [(owner, each) for owner in classes for each in owner.body if isinstance(each, ast.FunctionDef)]
-    if type(error) is NameError and kept_in(error, NameError, "name") == _SELF:
+    if called is not None:
+        found = [each for each in methods if (each[0].name, each[1].name) == called.groups()]
+    else:
         line = next((each.source.line for each in moments_of(error.__traceback__)[::-1] if each.path == path), 0)
         found = [each for each in methods if each[1].lineno <= line <= (each[1].end_lineno or 0)]
-    else:
-        called = _CALLED.match(text_of(error)) if type(error) is TypeError else None
-        found = [each for each in methods if called is not None and (each[0].name, each[1].name) == called.groups()]
     return next((each for each in found if _lacks_self(each[1])), None)
 
 
