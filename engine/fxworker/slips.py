@@ -24,6 +24,9 @@ from fxworker.wire import MADE_HERE, Edit, Fix, Location, Problem, Related, Span
 _CALLED: Final = re.compile(r"^(\w+)\.(\w+)\(\) (?:takes .*positional arguments? but|got multiple values for argument)")
 """What Python says of a method that is given one argument too many, the object itself."""
 
+_OF_SLIPS: Final = (AttributeError, NameError, NotImplementedError, TypeError)
+"""What a slip raises."""
+
 _SELF: Final = "self"
 _STATES: Final = ("_modules", "_parameters", "_buffers")
 
@@ -37,6 +40,8 @@ def told(problem: Problem, error: BaseException, path: str, lines: Sequence[str]
         path: The edited file.
         lines: Its lines.
     """
+    if not isinstance(error, _OF_SLIPS):
+        return problem
     cls = _lacking_forward(error)
     if cls is not None:
         return without_forward(problem, cls, path, lines)
@@ -46,7 +51,7 @@ def told(problem: Problem, error: BaseException, path: str, lines: Sequence[str]
         message = f"`{cls.__name__}` has no `__init__`, and nothing calls `{name}`: is that what it is meant to be?"
         renamed = _renamed(problem, cls, name, "__init__", message, path, lines)
         return problem if renamed is None else _beside(renamed, problem)
-    moments = moments_of(error.__traceback__) if isinstance(error, Exception) else []
+    moments = moments_of(error.__traceback__)
     if is_uninitialized(error, moments):
         return _uninitialized(problem, moments)
     without_self = _without_self(error, path)
