@@ -6,9 +6,9 @@ becomes several rows, no layer behind it objects, and a loss is the first to say
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from fxengine.capturing.dimensions import RESHAPING
+from fxengine.capturing.dimensions import RESHAPING, asked_sizes
 from fxengine.graph import Graph
 from fxengine.inputs.sizes import is_of_pictures
 from fxengine.names import dtype_abbreviation
@@ -54,12 +54,12 @@ def spread(graph: Graph) -> Iterator[ShapeFailure]:
 def _rows(node: Node) -> tuple[int, tuple[int, ...], int] | None:
     """How many rows of a fixed length a node makes of pictures, their shape, and that length; None if it is not so."""
     name = getattr(node.target, "__name__", str(node.target))
-    sizes: Any = node.args[1:] if len(node.args) > 2 else node.args[1] if len(node.args) == 2 else ()
+    sizes = asked_sizes(node)
     value = node.args[0] if node.args else None
     if name not in RESHAPING or not isinstance(value, Node) or value.tensor is None or node.tensor is None:
         return None
     shape = tuple(map(int, value.tensor.shape))
-    if not isinstance(sizes, tuple | list) or not is_of_pictures(shape) or len(sizes) != 2 or sizes[0] != -1:
+    if not is_of_pictures(shape) or len(sizes) != 2 or sizes[0] != -1:
         return None
     made, length = map(int, node.tensor.shape)
     is_apart = made > shape[0] and length > math.prod(shape[-_SIDES:])

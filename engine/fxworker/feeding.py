@@ -10,6 +10,7 @@ from torch import nn
 from fxengine._lazy_graph_module import (
     _LazyGraphModule as LazyGraphModule,  # pyright: ignore[reportPrivateUsage] — torch.fx's name for it.
 )
+from fxengine.capturing.dimensions import frame_of
 from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.exploration import Diagnosis
@@ -110,8 +111,7 @@ class _Ran:
             return error is not None
         if type(error) is type(failure.error) and text_of(error) == text_of(failure.error):
             return True
-        origin = failure.node.origin
-        place = origin.frames[-1] if origin is not None and origin.frames else None
+        place = frame_of(failure.node)
         met = [each.source for each in moments_of(error.__traceback__)]
         return place is not None and any(each.path == place.path and each.line == place.line for each in met)
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from torch import nn
 
 from fxengine.advice import on_one_line
+from fxengine.capturing.dimensions import frame_of
 from fxengine.classification import Moment
 from fxengine.errors import text_of
 from fxengine.node import Node
@@ -65,7 +66,7 @@ class Mistaken:
 def mistaken(failure: ShapeFailure, root: Any) -> Mistaken | None:
     """Return what a node takes for a value that is none, as the reason for which it fails; None where it is another."""
     node, error = failure.node, failure.error
-    if not isinstance(root, nn.Module) or failure.needs_data or _frame(node) is None:
+    if not isinstance(root, nn.Module) or failure.needs_data or frame_of(node) is None:
         return None
     if isinstance(error, ValueError):
         return _of_states(node, root)
@@ -175,15 +176,15 @@ def _of_input(source: Node, node: Node, shown: str, root: nn.Module) -> Mistaken
         part = next((each for each in str(source.target).split(".")[::-1] if not each.isdigit()), "")
         return Mistaken(_GIVEN_A_PART.format(shown, f"self.{part}"))
     if _name(source) == _ATTRIBUTE and issubclass(kind, BuiltinMethodType | MethodType):
-        return Mistaken(f"`{shown}` is given the method `{text}` itself: call it, `{text}(…)`", _frame(source))
+        return Mistaken(f"`{shown}` is given the method `{text}` itself: call it, `{text}(…)`", frame_of(source))
     if not issubclass(kind, tuple | list) or not source.op.startswith("call") or _name(source) == _ATTRIBUTE:
         return None
     returned, certain = _returned(source, kind, root)
     if _name(node) == _ITEM and type(node.args[1]) is int:
-        return Mistaken(f"`{text}` returns {returned}, and is taken apart into more values", _frame(source), certain)
+        return Mistaken(f"`{text}` returns {returned}, and is taken apart into more values", frame_of(source), certain)
     taker = f"`{shown}`" if shown != text else "the next call"
     taken = f"`{text}` returns {returned}, and {taker} takes them for one value"
-    return Mistaken(f"{taken}: say which, as `{text}[0]`", _frame(source), certain)
+    return Mistaken(f"{taken}: say which, as `{text}[0]`", frame_of(source), certain)
 
 
 def _returned(source: Node, kind: type, root: nn.Module) -> tuple[str, bool]:
@@ -206,7 +207,7 @@ def _of_states(node: Node, root: nn.Module) -> Mistaken | None:
         return None
     kind = f"nn.{type(module).__name__}"
     said = f"`{on_one_line(written(layer))}` returns {_returned(layer, tuple, root)[0]}"
-    return Mistaken(f"{said}: an `{kind}` has no states `(h, c)`", _frame(layer), certain=False)
+    return Mistaken(f"{said}: an `{kind}` has no states `(h, c)`", frame_of(layer), certain=False)
 
 
 def _called(text: str) -> str:
@@ -218,8 +219,3 @@ def _name(node: Node) -> str:
     if node.op != "call_function":
         return ""
     return _ITEM if node.target is operator.getitem else str(getattr(node.target, "__name__", ""))
-
-
-def _frame(node: Node) -> SourceFrame | None:
-    """Return where in the user's code a node was made."""
-    return node.origin.frames[-1] if node.origin is not None and node.origin.frames else None

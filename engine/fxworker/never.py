@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from fxengine.capturing.dimensions import PRODUCTS, misfit
+from fxengine.capturing.dimensions import PRODUCTS, frame_of, misfit
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import Attempt, InferredInputs, infer_inputs
@@ -123,9 +123,9 @@ class Search:
         mistake, stopped = mistaken(failure, self.root), self.found.stopped
         if mistake is None or stopped is None or not (mistake.certain or self.construct is None):
             return False
-        frames = failure.node.origin.frames if failure.node.origin is not None else ()
+        place = frame_of(failure.node)
         places = {(each.source.path, each.source.line) for each in stopped.moments}
-        return any((each.path, each.line) in places for each in frames[-1:])
+        return place is not None and (place.path, place.line) in places
 
     def of_kind(self) -> Hopeless | None:
         """Return the node at which a model stops for such a value, with inputs that it takes but for a fault of its."""

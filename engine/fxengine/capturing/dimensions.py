@@ -8,7 +8,7 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from fxengine.node import Node
 from fxengine.source import SourceFrame, is_user_file
 from fxengine.syntax import definition_of, span_of
 
-__all__ = ["PRODUCTS", "RESHAPING", "Dimension", "LayerSize", "misfit", "of_other_layers"]
+__all__ = ["PRODUCTS", "RESHAPING", "Dimension", "LayerSize", "asked_sizes", "frame_of", "misfit", "of_other_layers"]
 
 _MOST_STEPS: Final = 500
 _ROWS: Final = 2
@@ -201,17 +201,23 @@ def _joined(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...
 
 def _reshaped(node: Node, root: nn.Module, value: Node, shape: tuple[int, ...]) -> tuple[Dimension, ...]:
     """What each example of a batch has in a row, and what it is asked to be."""
-    sizes: Any = node.args[1:] if len(node.args) > 2 else node.args[1] if len(node.args) == 2 else None
-    if not isinstance(sizes, tuple | list) or not all(type(each) is int for each in sizes[1:]):
+    sizes = asked_sizes(node)
+    if not all(type(each) is int for each in sizes[1:]):
         return ()
     wanted, found = math.prod(sizes[1:]), math.prod(shape[1:])
     if len(sizes) < 2 or wanted < 1 or found == wanted or min(len(shape), len(sizes)) != _ROWS:
         return ()
     if len(shape) == _ROWS:
         text = " × ".join(map(str, sizes[1:]))
-        return _origin(value, 1, root), Dimension(wanted, f"{text}, as it is asked for", _frame(node), of_layer=True)
-    has = Dimension(found, f"what each of the batch has, {' × '.join(map(str, shape[1:]))}", _frame(value))
-    return has, Dimension(wanted, "what is asked for", _frame(node), of_layer=True)
+        return _origin(value, 1, root), Dimension(wanted, f"{text}, as it is asked for", frame_of(node), of_layer=True)
+    has = Dimension(found, f"what each of the batch has, {' × '.join(map(str, shape[1:]))}", frame_of(value))
+    return has, Dimension(wanted, "what is asked for", frame_of(node), of_layer=True)
+
+
+def asked_sizes(node: Node) -> Sequence[Any]:
+    """Return the sizes that a `view` or `reshape` asks for, one by one or in a list; none if they are another value."""
+    sizes: Any = node.args[1:] if len(node.args) > 2 else node.args[1] if len(node.args) == 2 else ()
+    return sizes if isinstance(sizes, tuple | list) else ()
 
 
 def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
@@ -232,14 +238,14 @@ def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
         if before is None:
             break
         node, dim = before
-    return Dimension(size, f"what `{_expression(node)}` makes", _frame(node))
+    return Dimension(size, f"what `{_expression(node)}` makes", frame_of(node))
 
 
 def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | None:
     """What a size is, if it is decided at this node."""
     path = str(node.target)
     if node.op == "placeholder":
-        return Dimension(size, f"dimension {dim} of the input `{path.lstrip('*')}`", _frame(node))
+        return Dimension(size, f"dimension {dim} of the input `{path.lstrip('*')}`", frame_of(node))
     if node.op == "get_attr":
         return Dimension(size, f"dimension {dim} of `self.{path}`", _definition(root, path))
     layer = _layer(node, root)
@@ -260,7 +266,7 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
     source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
     if name in _FLATTENING and source is not None and size not in source:
         written = name in RESHAPING and _is_written(node, dim, size)
-        return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", _frame(node), written)
+        return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", frame_of(node), written)
     return None
 
 
@@ -284,14 +290,14 @@ def _summed(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | Non
     parts = [_origin(each, dim, root) for each in node.all_input_nodes]
     sizes = " + ".join(str(each.size) for each in parts)
     return Dimension(
-        size, f"{sizes}, what `{_expression(node)}` makes", _frame(node), all(each.of_layer for each in parts)
+        size, f"{sizes}, what `{_expression(node)}` makes", frame_of(node), all(each.of_layer for each in parts)
     )
 
 
 def _is_written(node: Node, dim: int, size: int) -> bool:
     """Whether the code asks for a size with a number: `x.view(-1, 784)`."""
     sizes: Any = node.args[1] if len(node.args) == 2 and isinstance(node.args[1], tuple | list) else node.args[1:]
-    frame = _frame(node)
+    frame = frame_of(node)
     asked = len(sizes) > dim and type(sizes[dim]) is int and sizes[dim] == size
     return asked and frame is not None and re.search(rf"\b{size}\b", frame.text) is not None
 
@@ -352,13 +358,14 @@ def _shape(node: Node) -> tuple[int, ...] | None:
     return None if node.tensor is None else tuple(int(size) for size in node.tensor.shape)
 
 
-def _frame(node: Node) -> SourceFrame | None:
+def frame_of(node: Node) -> SourceFrame | None:
+    """Return where in the user's code a node was made, None where that is not known."""
     origin = node.origin
     return origin.frames[-1] if origin is not None and origin.frames else None
 
 
 def _expression(node: Node) -> str:
-    frame = _frame(node)
+    frame = frame_of(node)
     text = " ".join(frame.text.split()) if frame is not None else ""
     return text if text and len(text) < 60 else node.name
 
