@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any, Final, TypeAlias
 
 from torch import nn
@@ -105,10 +106,13 @@ class _Ran:
     error: Exception | None = None
 
     def agrees(self, failure: ShapeFailure) -> bool:
-        """Whether a node of the graph fails where the model does, or with the same words; or nobody knows."""
+        """Whether a node of the graph fails where the model does, or with the same words; or nobody knows.
+
+        Whether something that the model has computed is None, a trace cannot ask: code that does may go another way.
+        """
         error = self.error
         if error is None or needs_data(error):
-            return error is not None
+            return error is not None and not _is_given_none(failure)
         if type(error) is type(failure.error) and text_of(error) == text_of(failure.error):
             return True
         place = frame_of(failure.node)
@@ -398,6 +402,11 @@ class Feeder:
             return _Ran(model_cost(self.sources.root, *arguments).flops)
         except Exception as error:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
             return _Ran(error=error)
+
+
+def _is_given_none(failure: ShapeFailure) -> bool:
+    """Whether a node fails with None that other nodes have made."""
+    return any(each.meta.get("type") is NoneType for each in failure.node.all_input_nodes)
 
 
 def _absent_behind(module: GraphModule, values: Sequence[Any], report: ShapeReport) -> frozenset[str]:

@@ -215,6 +215,27 @@ def test_inputs_of_a_model_with_other_arguments_answer_nothing(worker, tmp_path)
     assert (problem.code, problem.value) == ("FX001", "False")
 
 
+ASKED_FOR = """# fx: inputs {"picture": torch.rand(2, 3, 8, 8)}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def features(self, data):
+        given = data.get("features")
+        return given if given is not None else {"coarse": self.conv(data["picture"])}
+
+    def forward(self, data):
+        x = self.features(data)["coarse"].flatten(1)
+        return x[x > 0.5]
+"""
+
+
+def test_what_an_input_lacks_is_not_missed_by_code_that_asks_for_it(trace):
+    found = all_problems(trace(HEAD + ASKED_FOR))
+    assert not [each.message for each in found if each.code == "FX201"]
+
+
 def test_imports_in_a_circle_are_told_as_such(worker, tmp_path):
     path = tmp_path / "net.py"
     (tmp_path / "other.py").write_text("from net import Net\n")
