@@ -23,6 +23,7 @@ from fxworker.wire import (
     Problem,
     Related,
     Size,
+    Slip,
     TargetReport,
     TraceReport,
     TraceTarget,
@@ -106,10 +107,14 @@ class _Moving:
             related=tuple(self._related(each) for each in problem.related),
             fixes=tuple(self._fix(each) for each in problem.fixes),
             misfit=self._misfit(problem.misfit),
+            slip=self._slip(problem.slip),
         )
 
     def _misfit(self, misfit: Misfit | None) -> Misfit | None:
         return None if misfit is None else replace(misfit, sizes=tuple(map(self._size, misfit.sizes)))
+
+    def _slip(self, slip: Slip | None) -> Slip | None:
+        return slip if slip is None or slip.made is None else replace(slip, made=self._location(slip.made))
 
     def _size(self, size: Size) -> Size:
         return size if size.built is None else replace(size, built=self._location(size.built))

@@ -195,6 +195,14 @@ class ImplicitDimension(Rule):
     severity = "warning"
 
 
+class LostResult(Rule):
+    """Nothing uses what is computed, or what is returned is not the value but what makes or holds it."""
+
+    code = "FX311"
+    title = "a result is lost"
+    severity = "warning"
+
+
 SILENT_RULES: tuple[type[Rule], ...] = (
     BakedTraining,
     EmbeddedConstructor,
@@ -206,6 +214,7 @@ SILENT_RULES: tuple[type[Rule], ...] = (
     ChangingAttribute,
     SwallowedError,
     ImplicitDimension,
+    LostResult,
 )
 
 

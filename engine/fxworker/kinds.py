@@ -23,6 +23,7 @@ from fxengine.provenance import written
 from fxengine.proxy import Proxy
 from fxengine.source import SourceFrame
 from fxengine.syntax import definition_of, nodes_around, span_of
+from fxworker.wire import SlipKind
 
 _OF_KINDS: Final = (AttributeError, IndexError, NotImplementedError, TypeError)
 """What is raised of a value that is of another kind."""
@@ -32,11 +33,14 @@ _CONTAINERS: Final = (nn.ModuleList, nn.ModuleDict)
 _ITEM: Final = "getitem"
 _ATTRIBUTE: Final = "getattr"
 
+_OUTPUTS: Final = "the output and the states `(h, c)`"
+_STATES: Final = "the states `(h, c)`"
+
 _Layers: TypeAlias = tuple[type[nn.Module], ...]
 _RETURNED: Final[tuple[tuple[_Layers, str], ...]] = (
-    ((nn.LSTM,), "the output and the states `(h, c)`"),
+    ((nn.LSTM,), _OUTPUTS),
     ((nn.RNNBase,), "the output and the last state"),
-    ((nn.LSTMCell,), "the states `(h, c)`"),
+    ((nn.LSTMCell,), _STATES),
     ((nn.MultiheadAttention,), "the output and the weights"),
 )
 """What layers return that never return one value."""
@@ -56,11 +60,15 @@ class Mistaken:
         message: What is told of it.
         frame: Where it comes from, None where that is the place of the failure itself.
         certain: Whether it is none with any arguments of the model.
+        kind: What is probably meant, None where nobody knows.
+        name: The part or the container that it is, "" where it is neither.
     """
 
     message: str
     frame: SourceFrame | None = None
     certain: bool = True
+    kind: SlipKind | None = None
+    name: str = ""
 
 
 def mistaken(failure: ShapeFailure, root: Any) -> Mistaken | None:
@@ -77,7 +85,9 @@ def mistaken(failure: ShapeFailure, root: Any) -> Mistaken | None:
         module = root.get_submodule(str(node.target))
         if isinstance(module, _CONTAINERS) and isinstance(error, NotImplementedError):
             kind = type(module).__name__
-            return Mistaken(f"`{_called(shown)}` is an `nn.{kind}`, which computes nothing itself: call its parts")
+            name = shown.partition("(")[0]
+            message = f"`{name}` is an `nn.{kind}`, which computes nothing itself: call its parts"
+            return Mistaken(message, kind="container", name=name)
         if _WRONG_CALL.search(str(error)):
             said = str(error).partition("() ")[2]
             # What stands in for a part that is handed in may be called with anything.
@@ -98,11 +108,11 @@ def mistaken_operand(error: BaseException, moment: Moment) -> Mistaken | None:
     for each in _operands(around[0]):
         value, name = _value(each, moment), ast.unparse(each)
         if isinstance(value, nn.Module) and re.search(rf"\b{re.escape(type(value).__name__)}\b", text):
-            return Mistaken(_GIVEN_A_PART.format(shown, name))
+            return Mistaken(_GIVEN_A_PART.format(shown, name), kind="part", name=name)
         several: Any = value if type(value) in {tuple, list} else ()
         if any(isinstance(item, Proxy) for item in several) and _KIND_OF_SEVERAL.search(text):
             said = f"`{name}` is a {type(value).__name__} of {len(several)}, and `{shown}` takes it for one value"
-            return Mistaken(f"{said}: say which of its values", _assigned(name, moment))
+            return Mistaken(f"{said}: say which of its values", _assigned(name, moment), kind="several")
     return None
 
 
@@ -174,17 +184,22 @@ def _of_input(source: Node, node: Node, shown: str, root: nn.Module) -> Mistaken
         return None
     if source.op == "get_attr" and issubclass(kind, nn.Module):
         part = next((each for each in str(source.target).split(".")[::-1] if not each.isdigit()), "")
-        return Mistaken(_GIVEN_A_PART.format(shown, f"self.{part}"))
+        name = f"self.{part}"
+        return Mistaken(_GIVEN_A_PART.format(shown, name), kind="part", name=name)
     if _name(source) == _ATTRIBUTE and issubclass(kind, BuiltinMethodType | MethodType):
-        return Mistaken(f"`{shown}` is given the method `{text}` itself: call it, `{text}(…)`", frame_of(source))
+        message = f"`{shown}` is given the method `{text}` itself: call it, `{text}(…)`"
+        return Mistaken(message, frame_of(source), kind="method")
     if not issubclass(kind, tuple | list) or not source.op.startswith("call") or _name(source) == _ATTRIBUTE:
         return None
     returned, certain = _returned(source, kind, root)
     if _name(node) == _ITEM and type(node.args[1]) is int:
-        return Mistaken(f"`{text}` returns {returned}, and is taken apart into more values", frame_of(source), certain)
+        message = f"`{text}` returns {returned}, and is taken apart into more values"
+        return Mistaken(message, frame_of(source), certain, "outputs" if returned == _OUTPUTS else None)
     taker = f"`{shown}`" if shown != text else "the next call"
     taken = f"`{text}` returns {returned}, and {taker} takes them for one value"
-    return Mistaken(f"{taken}: say which, as `{text}[0]`", frame_of(source), certain)
+    return Mistaken(
+        f"{taken}: say which, as `{text}[0]`", frame_of(source), certain, "states" if returned == _STATES else "several"
+    )
 
 
 def _returned(source: Node, kind: type, root: nn.Module) -> tuple[str, bool]:
@@ -207,11 +222,8 @@ def _of_states(node: Node, root: nn.Module) -> Mistaken | None:
         return None
     kind = f"nn.{type(module).__name__}"
     said = f"`{on_one_line(written(layer))}` returns {_returned(layer, tuple, root)[0]}"
-    return Mistaken(f"{said}: an `{kind}` has no states `(h, c)`", frame_of(layer), certain=False)
-
-
-def _called(text: str) -> str:
-    return text.partition("(")[0]
+    message = f"{said}: an `{kind}` has no states `(h, c)`"
+    return Mistaken(message, frame_of(layer), certain=False, kind="state")
 
 
 def _name(node: Node) -> str:

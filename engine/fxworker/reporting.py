@@ -367,8 +367,8 @@ class Reporter:
         ]
         explanation = "; ".join(map(str, sizes))
         mistake = mistaken(failure, root)
-        if mistake is not None and mistake.frame is not None:
-            related.insert(0, Related(self.frame(mistake.frame).location, MADE_HERE))
+        made = None if mistake is None or mistake.frame is None else self.frame(mistake.frame).location
+        related[:0] = [] if made is None else [Related(made, MADE_HERE)]
         problem = self.problem(
             ShapesDoNotFit,
             mistake.message if mistake is not None else f"does not fit: {in_eager_words(detail(failure.error))}",
@@ -379,7 +379,12 @@ class Reporter:
             severity="warning" if runs else "error",
             related=related,
         )
-        return replace(problem, origin=origin, misfit=self._misfit(failure, sizes) if inside is None else None)
+        return replace(
+            problem,
+            origin=origin,
+            misfit=self._misfit(failure, sizes) if inside is None else None,
+            slip=slips.slip_of(mistake, made),
+        )
 
     def _misfit(self, failure: ShapeFailure, sizes: tuple[Dimension, ...]) -> Misfit:
         """Return what meets at a node that failed, with the two sizes that differ."""

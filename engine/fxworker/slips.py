@@ -16,10 +16,10 @@ from fxengine.classification import Moment, moments_of
 from fxengine.errors import kept_in, text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import definition_of, tree_of
-from fxworker.kinds import mistaken_operand
+from fxworker.kinds import Mistaken, mistaken_operand
 from fxworker.misspelling import alike, meant_as_constructor, meant_as_forward
 from fxworker.mistakes import is_uninitialized
-from fxworker.wire import MADE_HERE, Edit, Fix, Location, Problem, Related, Span
+from fxworker.wire import MADE_HERE, Edit, Fix, Location, Problem, Related, Slip, Span
 
 _CALLED: Final = re.compile(r"^(\w+)\.(\w+)\(\) (?:takes .*positional arguments? but|got multiple values for argument)")
 """What Python says of a method that is given one argument too many, the object itself."""
@@ -59,15 +59,22 @@ def told(problem: Problem, error: BaseException, path: str, lines: Sequence[str]
         owner, definition = without_self
         place = _name_of(definition, path, lines)
         message = f"`{definition.name}` of `{owner.name}` has no parameter `self`, which each method is given first"
-        return _beside(replace(problem, message=message, location=place), problem)
+        return _beside(replace(problem, message=message, location=place, slip=Slip(_SELF)), problem)
     own = next((each for each in reversed(moments) if is_user_file(each.path)), None)
     mistake = mistaken_operand(error, own) if own is not None and own.path == path else None
     if mistake is not None:
-        frame = mistake.frame
-        made = [] if frame is None else [Related(Location(path, Span(*astuple(frame)[2:])), MADE_HERE)]
-        return replace(problem, message=mistake.message, related=(*made, *problem.related))
+        made = None if mistake.frame is None else Location(path, Span(*astuple(mistake.frame)[2:]))
+        related = (*([] if made is None else [Related(made, MADE_HERE)]), *problem.related)
+        return replace(problem, message=mistake.message, related=related, slip=slip_of(mistake, made))
     meant = _meant(error, own) if own is not None else ""
-    return replace(problem, message=f"{problem.message}: is `{meant}` meant?") if meant else problem
+    if not meant:
+        return problem
+    return replace(problem, message=f"{problem.message}: is `{meant}` meant?", slip=Slip("name", meant))
+
+
+def slip_of(mistake: Mistaken | None, made: Location | None) -> Slip | None:
+    """Return what was probably meant in place of what is taken for one value; None where that is not known."""
+    return Slip(mistake.kind, mistake.name, made) if mistake is not None and mistake.kind is not None else None
 
 
 def without_forward(problem: Problem, cls: type[Module], path: str, lines: Sequence[str]) -> Problem:

@@ -13,6 +13,7 @@ Severity: TypeAlias = Literal["error", "warning", "information", "hint"]
 Status: TypeAlias = Literal["complete", "partial", "not traced"]
 TargetKind: TypeAlias = Literal["class", "instance", "function"]
 ValueKind: TypeAlias = Literal["metadata", "data-dependent", ""]
+SlipKind: TypeAlias = Literal["several", "states", "outputs", "state", "part", "method", "container", "name", "self"]
 Provenance: TypeAlias = Literal[
     "directive",
     "configuration",
@@ -163,6 +164,22 @@ class Misfit:
 
 
 @dataclass(frozen=True, slots=True)
+class Slip:
+    """What a person has probably written in place of something else.
+
+    `kind` says what: one of the several values that a call returns is meant (`several`, and `states` for the pair of an
+    LSTM cell); what an LSTM returns is taken apart in three, and the one state of another layer in two (`outputs`,
+    `state`); a part, a method or a container stands for what it makes of a value (`part`, `method`, `container`); a
+    name for another (`name`); a method lacks `self` (`self`). `name` is the part or the container, or the name that is
+    meant, and `made` where the value comes from.
+    """
+
+    kind: SlipKind
+    name: str = ""
+    made: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Something that stopped, or would have stopped, a trace.
 
@@ -172,7 +189,7 @@ class Problem:
     is the qualified name of the model that was traced, "" for a problem of the whole file. `value` is what the
     expression in question is for the inputs in use, in print, "" where that is not known; `instances` are the paths of
     the modules that reach the site, the first of which `origin` and `related` are about; `misfit` is what does not fit
-    at an expression whose shapes are known.
+    at an expression whose shapes are known; `slip` is what was probably meant.
     """
 
     code: str
@@ -190,6 +207,7 @@ class Problem:
     related: tuple[Related, ...] = ()
     fixes: tuple[Fix, ...] = ()
     misfit: Misfit | None = None
+    slip: Slip | None = None
 
     @property
     def count(self) -> int:

@@ -1,53 +1,44 @@
 """What is taken for one value and is none: the first of several is taken, a part or a method is called.
 
-What it is, and where it comes from, is what the problem says, as `fxworker.kinds` has put it into words.
+What it is, and where it comes from, the problem says, as `fxworker.kinds` has found it.
 """
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from fxls.discovery.syntax import dotted, span_of
 from fxls.fixes.source import Proposal, Source
-from fxworker.wire import MADE_HERE, Edit, Location, Problem
+from fxworker.wire import Edit, Location, Problem
 
-_FOR_ONE: Final = "for one value: say which"
-_INTO_MORE: Final = "is taken apart into more values"
-_STATES: Final = "states `(h, c)`"
-_ONLY_STATES: Final = "returns the states `(h, c)`"
-_METHOD: Final = "is given the method"
-_PART: Final = re.compile(r"is given the part `(self\.\w+)` itself")
-_CONTAINER: Final = re.compile(r"^`(self\.\w+)` is an `nn\.ModuleList`, which computes nothing")
 _NO_FUNCTION: Final = "'torch.Size' object is not callable"
 
 
 def choosing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield what returns several values with the first of them alone, or taken apart as it can be."""
     del node
-    made = _made(source, problem)
+    kind, made = _kind(problem), _made(source, problem)
     if made is None:
         return
-    if _FOR_ONE in problem.message and _ONLY_STATES in problem.message:
-        yield from _of_states(source, made)
-    elif _FOR_ONE in problem.message:
-        yield Proposal(f"Take the first of them: `{source.written(made)}[0]`", (source.followed(made, "[0]"),))
-    match source.parent(made):
-        case ast.Assign(targets=[ast.Tuple(elts=[one, two, three]) as whole]) if _INTO_MORE in problem.message:
-            if _STATES in problem.message:
-                text = f"{source.written(one)}, ({source.written(two)}, {source.written(three)})"
-                yield Proposal(f"Write `{text} = …`", (Edit(Location(source.path, span_of(whole)), text),))
-        case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Tuple(elts=[state, _]) as states])]):
-            if _STATES in problem.message:
-                text = source.written(state)
-                yield Proposal(f"Write `{text}`", (Edit(Location(source.path, span_of(states)), text),))
+    statement = source.parent(made)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    match kind, targets:
+        case "several", _:
+            yield Proposal(f"Take the first of them: `{source.written(made)}[0]`", (source.followed(made, "[0]"),))
+        case "states", [ast.Name() as target]:
+            yield from _of_states(source, made, target)
+        case "outputs", [ast.Tuple(elts=[one, two, three]) as whole]:
+            text = f"{source.written(one)}, ({source.written(two)}, {source.written(three)})"
+            yield Proposal(f"Write `{text} = …`", (Edit(Location(source.path, span_of(whole)), text),))
+        case "state", [ast.Tuple(elts=[_, ast.Tuple(elts=[state, _]) as states])]:
+            text = source.written(state)
+            yield Proposal(f"Write `{text}`", (Edit(Location(source.path, span_of(states)), text),))
         case _:
             pass
 
 
 def calling(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield the call of a method, or of a part of the model, that is given in place of what it makes."""
-    made, part = _made(source, problem), _PART.search(problem.message)
     match node:
         case ast.Call(func=ast.Attribute(attr="shape") as shape, args=[index], keywords=[]):
             if problem.original.endswith(_NO_FUNCTION):
@@ -55,41 +46,92 @@ def calling(source: Source, node: ast.expr, problem: Problem) -> Iterator[Propos
                 yield Proposal(f"Write `{text}`", (Edit(Location(source.path, span_of(node)), text),))
         case _:
             pass
-    if isinstance(made, ast.Attribute) and _METHOD in problem.message:
-        around = source.parent(made)
-        if isinstance(around, ast.Subscript) and around.value is made:
-            text = f"{source.written(made)}({source.written(around.slice)})"
-            yield Proposal(f"Write `{text}`", (Edit(Location(source.path, span_of(around)), text),))
-        else:
-            call = "(0)" if made.attr == "size" else "()"
-            yield Proposal(f"Call it: `{source.written(made)}{call}`", (source.followed(made, call),))
-    if part is not None:
-        yield from _of_part(source, part[1])
+    match _kind(problem), _made(source, problem):
+        case "method", ast.Attribute() as made:
+            around = source.parent(made)
+            if isinstance(around, ast.Subscript) and around.value is made:
+                text = f"{source.written(made)}({source.written(around.slice)})"
+                yield Proposal(f"Write `{text}`", (Edit(Location(source.path, span_of(around)), text),))
+            else:
+                call = "(0)" if made.attr == "size" else "()"
+                yield Proposal(f"Call it: `{source.written(made)}{call}`", (source.followed(made, call),))
+        case "part", _:
+            yield from _of_part(source, _name(problem))
+        case _:
+            pass
 
 
 def going_through(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield a container that calls its parts one after the other, in place of one that only holds them."""
     del node
-    called = _CONTAINER.search(problem.message)
-    for each in ast.walk(source.tree) if called is not None else ():
+    name = _name(problem)
+    for each in ast.walk(source.tree) if _kind(problem) == "container" else ():
         match each:
             case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute() as made, args=[parts], keywords=[])):
-                if called is not None and dotted(target) == called[1] and made.attr == "ModuleList":
+                if dotted(target) == name and made.attr == "ModuleList":
                     kind = Edit(Location(source.path, span_of(made)), f"{source.written(made.value)}.Sequential")
                     edit = Edit(Location(source.path, span_of(parts)), f"*{source.written(parts)}")
-                    yield Proposal(f"Make `{called[1]}` an `nn.Sequential`", (kind, edit))
+                    yield Proposal(f"Make `{name}` an `nn.Sequential`", (kind, edit))
             case _:
                 pass
 
 
-def _of_states(source: Source, made: ast.expr) -> Iterator[Proposal]:
+def making(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield the class that is called as a part, `self.act` with `self.act = nn.ReLU`, made where it is assigned."""
+    del problem
+    name = dotted(node.func) if isinstance(node, ast.Call) else ""
+    around = next((each for each in source.above(node) if isinstance(each, ast.ClassDef)), None)
+    for each in ast.walk(around) if around is not None and name.startswith("self.") else ():
+        match each:
+            case ast.Assign(targets=[target], value=ast.Name() | ast.Attribute() as cls) if dotted(target) == name:
+                if dotted(cls).rpartition(".")[2][:1].isupper():
+                    yield Proposal(f"Make one: `{source.written(cls)}()`", (source.followed(cls, "()"),))
+            case _:
+                pass
+
+
+def keeping(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield a statement that keeps the result it is there for, and what is returned as the value that is meant."""
+    del problem
+    match source.parent(node), node:
+        case ast.Expr() as statement, ast.Compare(left=ast.Name(id=name), ops=[ast.Eq()], comparators=[value]):
+            text = f"{name} = {source.written(value)}"
+            yield Proposal(f"Write `{text}`", (Edit(Location(source.path, span_of(statement)), text),))
+        case ast.Expr() as statement, _:
+            for name in _names_in(node):
+                text = f"{name} = {source.written(node)}"
+                yield Proposal(f"Write `{text}`", (Edit(Location(source.path, span_of(statement)), text),))
+        case ast.Assign(), ast.Tuple(elts=[value]):
+            edit = Edit(Location(source.path, span_of(node)), source.written(value))
+            yield Proposal("Leave the comma out", (edit,))
+        case ast.Return(), ast.Attribute(value=ast.Name(id="self")):
+            yield from _of_part(source, dotted(node))
+        case ast.Return(), ast.Attribute():
+            yield Proposal(f"Call it: `{source.written(node)}()`", (source.followed(node, "()"),))
+        case _:
+            pass
+
+
+def _names_in(node: ast.expr) -> Iterator[str]:
+    """Yield the variable whose method is called, or which is handed to a call first."""
+    match node:
+        case ast.Call(args=[ast.Name(id=name), *_], func=function) if dotted(function).partition(".")[0] != name:
+            if dotted(function).partition(".")[0] in {"self", "torch", "F", "nn"}:
+                yield name
+                return
+            yield from (each.id for each in ast.walk(function) if isinstance(each, ast.Name))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) | ast.BinOp(left=ast.Name(id=name)):
+            yield name
+        case _:
+            pass
+
+
+def _of_states(source: Source, made: ast.expr, target: ast.Name) -> Iterator[Proposal]:
     """Yield a step that takes apart the states which it returns, as those that it is given."""
-    statement = source.parent(made)
-    match made, statement:
-        case ast.Call(args=[_, ast.Tuple(elts=[ast.Name(id=one), ast.Name(id=other)])]), ast.Assign(targets=[target]):
-            if isinstance(target, ast.Name) and target.id in {one, other}:
-                edit = Edit(Location(source.path, span_of(target)), f"{one}, {other}")
-                yield Proposal(f"Write `{one}, {other} = …`", (edit,))
+    match made:
+        case ast.Call(args=[_, ast.Tuple(elts=[ast.Name(id=one), ast.Name(id=other)])]) if target.id in {one, other}:
+            edit = Edit(Location(source.path, span_of(target)), f"{one}, {other}")
+            yield Proposal(f"Write `{one}, {other} = …`", (edit,))
         case _:
             pass
 
@@ -120,8 +162,15 @@ def _is_bare(source: Source, node: ast.Attribute) -> bool:
             return True
 
 
+def _kind(problem: Problem) -> str:
+    return "" if problem.slip is None else problem.slip.kind
+
+
+def _name(problem: Problem) -> str:
+    return "" if problem.slip is None else problem.slip.name
+
+
 def _made(source: Source, problem: Problem) -> ast.expr | None:
     """Return the expression that a value comes from, None where the problem does not say it."""
-    places = (each.location for each in problem.related if each.message == MADE_HERE)
-    place = next((each for each in places if each.path == source.path), None)
-    return source.expression(place.span) if place is not None else None
+    place = None if problem.slip is None else problem.slip.made
+    return source.expression(place.span) if place is not None and place.path == source.path else None

@@ -11,36 +11,6 @@ from fxworker.wire import Problem
 
 _Proposer: TypeAlias = Callable[..., Iterator[Proposal]]
 
-_PROPOSERS: Final[Mapping[str, _Proposer]] = {
-    "FX001": expressions.truth,
-    "FX002": expressions.length,
-    "FX003": expressions.iteration,
-    "FX004": expressions.number,
-    "FX005": expressions.item,
-    "FX006": expressions.call,
-}
-_SILENT: Final[Mapping[str, _Proposer]] = {
-    "FX301": silent.mode,
-    "FX302": silent.constructor,
-    "FX303": silent.draw,
-    "FX304": silent.wrapped,
-    "FX305": silent.unused,
-    "FX306": silent.question,
-    "FX307": silent.change,
-    "FX309": silent.swallowed,
-}
-_OF_SHAPES: Final[tuple[_Proposer, ...]] = (
-    shapes.layout,
-    shapes.flattening,
-    misfits.moving,
-    misfits.transposing,
-    misfits.resizing,
-    misfits.reshaping,
-    kinds.choosing,
-    kinds.calling,
-    kinds.going_through,
-)
-_OF_SLIPS: Final[tuple[_Proposer, ...]] = (slips.initializing, slips.naming, slips.receiving, slips.containing)
 UNREGISTERED: Final = "FX007"
 """The code of modules and parameters that the model does not see."""
 UNFIT: Final = "FX201"
@@ -49,7 +19,57 @@ UNBUILT: Final = "FX102"
 """The code of models that cannot be built."""
 RAISED: Final = "FX009"
 """The code of what code raises that is traced."""
-CODES: Final = frozenset({*_PROPOSERS, *_SILENT, UNREGISTERED, UNFIT, UNBUILT, RAISED})
+
+UNSUPPORTED: Final = "FX008"
+"""The code of what a graph cannot hold, as a class that is called for a module."""
+
+LOST: Final = "FX311"
+"""The code of results that are lost."""
+
+_OF_PROBLEMS: Final[Mapping[str, tuple[_Proposer, ...]]] = {
+    **dict.fromkeys((RAISED, UNBUILT), (slips.initializing, slips.naming, slips.receiving, slips.containing)),
+    "FX301": (silent.mode,),
+    "FX302": (silent.constructor,),
+    "FX303": (silent.draw,),
+    "FX304": (silent.wrapped,),
+    "FX305": (silent.unused,),
+    "FX306": (silent.question,),
+    "FX307": (silent.change,),
+    "FX309": (silent.swallowed,),
+}
+"""What is proposed wherever a problem stands."""
+
+_STOPPING: Final[Mapping[str, _Proposer]] = {
+    "FX001": expressions.truth,
+    "FX002": expressions.length,
+    "FX003": expressions.iteration,
+    "FX004": expressions.number,
+    "FX005": expressions.item,
+    "FX006": expressions.call,
+}
+"""What is proposed for an expression that stops a trace, and that a function may keep which is not looked into."""
+
+_OF_EXPRESSIONS: Final[Mapping[str, tuple[_Proposer, ...]]] = {
+    **{code: (kinds.making, way) for code, way in _STOPPING.items()},
+    UNREGISTERED: (registered,),
+    UNSUPPORTED: (kinds.making,),
+    **dict.fromkeys((RAISED, UNBUILT), (kinds.calling, kinds.making)),
+    LOST: (kinds.keeping,),
+    UNFIT: (
+        shapes.layout,
+        shapes.flattening,
+        misfits.moving,
+        misfits.transposing,
+        misfits.resizing,
+        misfits.reshaping,
+        kinds.choosing,
+        kinds.calling,
+        kinds.going_through,
+    ),
+}
+"""What is proposed for a problem of an expression."""
+
+CODES: Final = frozenset({*_OF_PROBLEMS, *_OF_EXPRESSIONS})
 """The codes that something is proposed for."""
 
 
@@ -57,20 +77,12 @@ def proposals(source: Source, problem: Problem) -> Iterator[Proposal]:
     """Yield changes that may mend a problem of the text, best first."""
     if problem.location.path != source.path:
         return
+    for way in _OF_PROBLEMS.get(problem.code, ()):
+        yield from way(source, problem)
     node = source.expression(problem.location.span)
-    if problem.code in _SILENT:
-        yield from _SILENT[problem.code](source, problem)
-    elif problem.code in {UNBUILT, RAISED}:
-        for way in _OF_SLIPS:
-            yield from way(source, problem)
-        if node is not None:
-            yield from kinds.calling(source, node, problem)
-    elif node is not None and problem.code == UNREGISTERED:
-        yield from registered(source, node, problem)
-    elif node is not None and problem.code == UNFIT:
-        for way in _OF_SHAPES:
-            yield from way(source, node, problem)
-    elif node is not None and problem.code in _PROPOSERS:
-        yield from _PROPOSERS[problem.code](source, node, problem)
-        # Whatever stops a trace may be done in a function that is not looked into.
+    if node is None:
+        return
+    for way in _OF_EXPRESSIONS.get(problem.code, ()):
+        yield from way(source, node, problem)
+    if problem.code in _STOPPING:
         yield from extraction(source, node)

@@ -20,8 +20,6 @@ _OF_BASE: Final = re.compile(
 )
 """What is said of a module whose base is not made, or made wrongly."""
 
-_MEANT: Final = re.compile(r": is `([\w.]+)` meant\?$")
-_LACKS_SELF: Final = "has no parameter `self`"
 _NO_MODULE: Final = "is not a Module subclass"
 
 
@@ -46,14 +44,14 @@ def initializing(source: Source, problem: Problem) -> Iterator[Proposal]:
 
 def naming(source: Source, problem: Problem) -> Iterator[Proposal]:
     """Yield the name that is probably meant in place of one that is not there."""
-    meant, node = _MEANT.search(problem.message), source.expression(problem.location.span)
-    if meant is not None and isinstance(node, ast.Name | ast.Attribute):
-        yield Proposal(f"Write `{meant[1]}`", (Edit(Location(source.path, span_of(node)), meant[1]),))
+    slip, node = problem.slip, source.expression(problem.location.span)
+    if slip is not None and slip.kind == "name" and isinstance(node, ast.Name | ast.Attribute):
+        yield Proposal(f"Write `{slip.name}`", (Edit(Location(source.path, span_of(node)), slip.name),))
 
 
 def receiving(source: Source, problem: Problem) -> Iterator[Proposal]:
     """Yield a method with the parameter `self` that it lacks."""
-    if _LACKS_SELF not in problem.message:
+    if problem.slip is None or problem.slip.kind != "self":
         return
     span = problem.location.span
     line = source.mapper.line(span.line).encode()

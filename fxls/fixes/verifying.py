@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from fxls.discovery.index import ModelIndex
 from fxls.fixes.comparing import Comparison, Sampler, Verdict
-from fxls.fixes.proposing import CODES, RAISED, UNBUILT, UNFIT, UNREGISTERED, proposals
+from fxls.fixes.proposing import CODES, LOST, RAISED, UNBUILT, UNFIT, UNREGISTERED, UNSUPPORTED, proposals
 from fxls.fixes.source import Proposal, Source
 from fxls.rules import stops_torch_fx
 from fxls.text.edits import Carry, Change
@@ -36,6 +36,8 @@ _OF_INPUTS: Final = "FX2"
 
 _WITHOUT_NUMBERS: Final = {
     UNFIT: "traced once more: it fits",
+    LOST: "traced once more: nothing is lost",
+    UNSUPPORTED: "traced once more: a graph holds it",
     UNBUILT: "traced once more: it is built",
     RAISED: "traced once more: it does not raise",
 }

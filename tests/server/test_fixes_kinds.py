@@ -6,7 +6,7 @@ from fxls.fixes.proposing import proposals
 from fxls.fixes.source import Source
 from fxls.fixes.verifying import changed
 from fxls.text.mapper import Mapper
-from fxworker.wire import MADE_HERE, Location, Problem, Related, Span
+from fxworker.wire import Location, Problem, Slip, SlipKind, Span
 from tests.support.snapshots import PATH
 
 HEAD = """from torch import nn
@@ -15,10 +15,10 @@ HEAD = """from torch import nn
 class Net(nn.Module):
     def __init__(self):
         self.parts = nn.ModuleList([nn.ReLU()])
+        self.act = nn.ReLU
 
     def forward(self, x, h, c):
         """
-FOR_ONE = "takes them for one value: say which"
 
 
 def _cut(text: str, start: str, end: str) -> tuple[str, Span | None]:
@@ -31,66 +31,95 @@ def _cut(text: str, start: str, end: str) -> tuple[str, Span | None]:
     return bare, Span(*mapper.at_offset(begun), *mapper.at_offset(ended))
 
 
-def proposed(body: str, message: str, original: str = "") -> list[str]:
+def proposed(body: str, kind: SlipKind | None, name: str = "", original: str = "", code: str = "FX201") -> list[str]:
     """What the files are for a body that fails at « », with what comes from { }, behind the head."""
     marked, _ = _cut(HEAD + body, "{", "}")
     text, span = _cut(marked, "«", "»")
     _, made = _cut((HEAD + body).replace("«", "").replace("»", ""), "{", "}")
     assert span is not None
-    related = () if made is None else (Related(Location(PATH, made), MADE_HERE),)
-    problem = Problem("FX201", "warning", message, Location(PATH, span), original=original, related=related)
+    slip = None if kind is None else Slip(kind, name, None if made is None else Location(PATH, made))
+    problem = Problem(code, "warning", "does not fit", Location(PATH, span), original=original, slip=slip)
     source = Source.of(PATH, text)
     assert source is not None
     return [changed(source.mapper, each)[0] for each in proposals(source, problem)]
 
 
 @pytest.mark.parametrize(
-    ("body", "message", "after"),
+    ("body", "kind", "name", "after"),
     [
         (
             "y = {self.lstm(x)}\n        return «self.fc(y)»",
-            FOR_ONE,
+            "several",
+            "",
             ["y = self.lstm(x)[0]\n        return self.fc(y)"],
         ),
-        ("return «self.fc({self.lstm(x)})»", FOR_ONE, ["return self.fc(self.lstm(x)[0])"]),
+        ("return «self.fc({self.lstm(x)})»", "several", "", ["return self.fc(self.lstm(x)[0])"]),
         (
             "h = «{self.cell(x, (h, c))}»\n        return h",
-            f"returns the states `(h, c)`, and the next call {FOR_ONE}",
+            "states",
+            "",
             ["h, c = self.cell(x, (h, c))\n        return h"],
         ),
         (
             "«y, h, c» = {self.lstm(x)}\n        return y",
-            "the states `(h, c)`, and is taken apart into more values",
+            "outputs",
+            "",
             ["y, (h, c) = self.lstm(x)\n        return y"],
         ),
         (
             "y, «(h, c)» = {self.gru(x)}\n        return y",
-            "an `nn.GRU` has no states `(h, c)`",
+            "state",
+            "",
             ["y, h = self.gru(x)\n        return y"],
         ),
         (
             "y = {x.contiguous}\n        return «self.fc(y)»",
-            "is given the method `x.contiguous` itself",
+            "method",
+            "",
             ["y = x.contiguous()\n        return self.fc(y)"],
         ),
-        ("return «{x.size}[0]»", "is given the method `x.size` itself", ["return x.size(0)"]),
+        ("return «{x.size}[0]»", "method", "", ["return x.size(0)"]),
         (
             "y = self.fc\n        return «self.act(y)»",
-            "is given the part `self.fc` itself",
+            "part",
+            "self.fc",
             ["y = self.fc(y)\n        return self.act(y)", "y = self.fc(x)\n        return self.act(y)"],
         ),
-        ("return «self.act(self.fc)»", "is given the part `self.fc` itself", ["return self.act(self.fc(x))"]),
+        ("return «self.act(self.fc)»", "part", "self.fc", ["return self.act(self.fc(x))"]),
     ],
 )
-def test_proposals_for_what_is_no_single_value(body, message, after):
-    assert [each.removeprefix(HEAD) for each in proposed(body, message)][: len(after)] == after
+def test_proposals_for_what_is_no_single_value(body, kind, name, after):
+    assert [each.removeprefix(HEAD) for each in proposed(body, kind, name)][: len(after)] == after
 
 
 def test_a_shape_that_is_called_is_indexed():
-    (found,) = proposed("return «x.shape(0)»", "does not fit", "TypeError: 'torch.Size' object is not callable")
+    (found,) = proposed("return «x.shape(0)»", None, original="TypeError: 'torch.Size' object is not callable")
     assert found == f"{HEAD}return x.shape[0]"
 
 
 def test_a_list_that_is_called_becomes_a_sequence():
-    (found,) = proposed("return «self.parts(x)»", "`self.parts` is an `nn.ModuleList`, which computes nothing itself")
+    (found,) = proposed("return «self.parts(x)»", "container", "self.parts")
     assert "self.parts = nn.Sequential(*[nn.ReLU()])" in found
+
+
+@pytest.mark.parametrize("code", ["FX001", "FX006", "FX008", "FX009", "FX102"])
+def test_a_class_that_is_called_as_a_part_is_made(code):
+    (found,) = proposed("return «self.act(x)»", None, code=code)[:1]
+    assert "self.act = nn.ReLU()\n" in found
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("«x.relu()»\n        return x", ["x = x.relu()\n        return x"]),
+        ("«self.act(x)»\n        return x", ["x = self.act(x)\n        return x"]),
+        ("«x.view(4).relu()»\n        return x", []),
+        ("«x == h + c»\n        return x", ["x = h + c\n        return x"]),
+        ("x = «self.act(x),»\n        return x", ["x = self.act(x)\n        return x"]),
+        ("return «x.mean»", ["return x.mean()"]),
+        ("x = self.act(h)\n        return «self.act»", []),
+        ("y = h + c\n        return «self.norm»", ["y = h + c\n        return self.norm(x)"]),
+    ],
+)
+def test_proposals_for_what_is_lost(body, after):
+    assert [each.removeprefix(HEAD) for each in proposed(body, None, code="FX311")][: len(after)] == after

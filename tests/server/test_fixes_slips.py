@@ -11,7 +11,7 @@ from fxls.fixes.source import Source
 from fxls.fixes.verifying import changed, with_fixes
 from fxls.text.mapper import Mapper
 from fxworker.texts import digest
-from fxworker.wire import Location, Problem, Span, TargetReport, TraceReport
+from fxworker.wire import Location, Problem, Slip, Span, TargetReport, TraceReport
 from tests.support.snapshots import PATH
 
 BUILT = """from torch import nn
@@ -30,7 +30,7 @@ BASE = "AttributeError: cannot assign module before Module.__init__() call"
 
 
 @pytest.mark.parametrize(
-    ("before", "original", "message", "after"),
+    ("before", "original", "meant", "after"),
     [
         (
             ("self.dim = dim", "nn.Linear(4, 4)", "self"),
@@ -72,17 +72,18 @@ BASE = "AttributeError: cannot assign module before Module.__init__() call"
         (
             ("super().__init__()", "nn.linear", "self"),
             "",
-            "no attribute 'linear': is `nn.Linear` meant?",
+            "nn.Linear",
             ("super().__init__()", "nn.Linear", "self"),
         ),
     ],
 )
-def test_proposals_for_what_is_not_built(before, original, message, after):
+def test_proposals_for_what_is_not_built(before, original, meant, after):
     text = BUILT.format(*before)
     call = text.index(before[1])
     mapper = Mapper(text)
     span = Span(*mapper.at_offset(call), *mapper.at_offset(call + len(before[1])))
-    problem = Problem("FX102", "error", message, Location(PATH, span), original=original)
+    slip = Slip("name", meant) if meant else None
+    problem = Problem("FX102", "error", "cannot be built", Location(PATH, span), original=original, slip=slip)
     source = Source.of(PATH, text)
     assert source is not None
     assert [changed(source.mapper, each)[0] for each in proposals(source, problem)] == [BUILT.format(*after)]
@@ -90,7 +91,7 @@ def test_proposals_for_what_is_not_built(before, original, message, after):
 
 def test_a_method_gets_the_parameter_self():
     text = BUILT.format("super().__init__()", "nn.ReLU()", "self").replace("forward(self, ", "forward(")
-    problem = Problem("FX009", "error", "`forward` has no parameter `self`", Location(PATH, Span(9, 8, 9, 15)))
+    problem = Problem("FX009", "error", "no `self`", Location(PATH, Span(9, 8, 9, 15)), slip=Slip("self"))
     source = Source.of(PATH, text)
     assert source is not None
     (found,) = proposals(source, problem)

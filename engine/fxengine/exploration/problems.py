@@ -160,7 +160,7 @@ class Describer:
             case = replace(case, absent=_asked_for(shown))
         called = self._kept_class(error, shown, maker)
         if called is not None:
-            case = replace(case, kept=called.kept, module=called.cls.__name__, provenance=())
+            case = replace(case, kept=called.kept, module=called.cls.__name__, provenance=(), kind="")
             place = replace(place, site=called.site, anchor=self.anchor(called.site, place.frames))
         return TracingProblem(
             rule=verdict.rule,

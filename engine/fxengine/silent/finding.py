@@ -7,6 +7,7 @@ from fxengine.errors import EmbeddedDraw, InPlaceChange, SpecialisedValue, Unuse
 from fxengine.silent import (
     along,
     attributes,
+    dropped,
     leaves,
     mutation,
     questions,
@@ -30,6 +31,7 @@ _FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
     attributes.find,
     swallowed.find,
     along.find,
+    dropped.find,
 )
 
 

@@ -1,0 +1,176 @@
+"""FX311: what a model computes is lost.
+
+A statement computes something that nothing uses, as `x.relu()` does beside `x = x.relu()`; or a part, a method or a
+tuple of one is returned where the value is meant that they make or hold. Torch runs such code without a word, and so
+does its graph.
+"""
+
+import ast
+import functools
+import inspect
+import operator
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any, Final, NamedTuple
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
+from torch import nn
+
+from fxengine.advice import on_one_line
+from fxengine.diagnosis import TracingProblem
+from fxengine.errors import LostResult
+from fxengine.node import Node
+from fxengine.silent.mutation import changed_by
+from fxengine.silent.reading import definition_behind, dotted, frame_of
+from fxengine.silent.scene import Scene, shown
+from fxengine.source import Origin, OriginRecord, SourceFrame, is_user_file
+from fxengine.syntax import returns_of, span_of
+
+_EFFECTS: Final = frozenset({"item", "record_stream", "retain_grad"})
+"""Methods of tensors that a statement may call for what they do."""
+
+
+def find(scene: Scene) -> Iterator[TracingProblem]:
+    """What is computed and lost, in the user's code that ran."""
+    yield from _unused(scene)
+    for path, module in scene.ran.modules.items():
+        found = inspect.getattr_static(type(module), "forward", None)
+        forward = inspect.unwrap(found) if isinstance(found, FunctionType) else None
+        if isinstance(forward, FunctionType) and is_user_file(forward.__code__.co_filename):
+            for node, headline, hint in _unmeant(forward.__code__, module):
+                frame = frame_of(forward.__code__, node)
+                if frame is not None:
+                    yield scene.problem(LostResult, Origin((frame,), path, type(module)), headline, (hint,))
+    yield from _method_returned(scene)
+
+
+def _unused(scene: Scene) -> Iterator[TracingProblem]:
+    """Statements that compute something, which nothing uses."""
+    root: Any = scene.observation.root
+    for kind in ("call_function", "call_method", "call_module"):
+        for node in scene.ran.nodes[kind]:
+            if node.users or changed_by(node, root) is not None or not _is_computed(node, root):
+                continue
+            origin, record = node.origin, node._origin
+            code = record[1][0] if type(record) is OriginRecord and record[1] else None
+            if origin is None or not isinstance(code, CodeType):
+                continue
+            frame = origin.frames[-1]
+            statement = _statement_at(code, frame)
+            if statement is not None:
+                text = shown(frame)
+                headline = f"nothing uses the result of `{text}`, and it does nothing else"
+                name = _first_name(statement)
+                hints = (f"give it a name: `{name or '…'} = {_after(statement, text)}`",)
+                yield scene.problem(LostResult, origin, headline, hints)
+
+
+def _is_computed(node: Node, root: Any) -> bool:
+    """Whether a node is an operation of torch's whose result is all that it is there for."""
+    if node.op == "call_method":
+        name = str(node.target)
+        return name not in _EFFECTS and hasattr(torch.Tensor, name) and hasattr(torch.ops.aten, name)
+    if node.op == "call_module":
+        module = root.get_submodule(str(node.target)) if isinstance(root, nn.Module) else None
+        own = type(module).__module__.startswith("torch.nn.modules.")
+        return own and isinstance(module, nn.Module) and not module._forward_hooks and not module._forward_pre_hooks
+    name = getattr(node.target, "__name__", "")
+    if any(getattr(owner, name, None) is node.target for owner in (torch, F)):
+        return not node.is_impure() and not any(each is True for each in node.args)
+    return getattr(operator, name, None) is node.target and node.target is not operator.getitem
+
+
+@functools.lru_cache(maxsize=1024)
+def _statements(code: CodeType) -> dict[Any, ast.expr]:
+    """The expressions of a function that are statements, by where they stand."""
+    definition = definition_behind(code)
+    nodes = ast.walk(definition) if definition is not None else ()
+    return {span_of(each.value): each.value for each in nodes if isinstance(each, ast.Expr)}
+
+
+def _statement_at(code: CodeType, frame: SourceFrame) -> ast.expr | None:
+    return _statements(code).get(frame.span)
+
+
+def _first_name(statement: ast.expr) -> str:
+    """Return the variable that an expression computes its result of, "" where that is no variable."""
+    match statement:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name not in {"torch", "F", "self"}:
+            return name
+        case ast.Call(args=[ast.Name(id=name), *_]) | ast.Compare(left=ast.Name(id=name)):
+            return name
+        case ast.BinOp(left=ast.Name(id=name)):
+            return name
+        case _:
+            return ""
+
+
+def _after(statement: ast.expr, text: str) -> str:
+    """Return what is to stand behind the sign: of `x == y` it is `y`."""
+    match statement:
+        case ast.Compare(ops=[ast.Eq()], comparators=[value]):
+            return on_one_line(ast.unparse(value))
+        case _:
+            return text
+
+
+class _Returned(NamedTuple):
+    """What a function returns that may be no value.
+
+    Attributes:
+        attributes: What has a dot, as `self.fc` and `x.mean`.
+        tuples: The variables that a comma makes a tuple of one, with it.
+    """
+
+    attributes: tuple[ast.Attribute, ...]
+    tuples: tuple[tuple[str, ast.Tuple], ...]
+
+
+@functools.lru_cache(maxsize=1024)
+def _returned(code: CodeType) -> _Returned:
+    """What a function returns that may be no value."""
+    definition = definition_behind(code)
+    if definition is None or isinstance(definition, ast.Lambda):
+        return _Returned((), ())
+    values = [each.value for each in returns_of(definition)]
+    names = [each for each in ast.walk(definition) if isinstance(each, ast.Name)]
+    tuples: list[tuple[str, ast.Tuple]] = []
+    for each in ast.walk(definition):
+        match each:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple(elts=[ast.Call() as call]) as whole):
+                is_bare = (whole.lineno, whole.col_offset) == (call.lineno, call.col_offset)
+                later = [one for one in names if one.id == name and one.lineno > (whole.end_lineno or 0)]
+                if is_bare and later and all(one in values for one in later):
+                    tuples.append((name, whole))
+            case _:
+                pass
+    return _Returned(tuple(each for each in values if isinstance(each, ast.Attribute)), tuple(tuples))
+
+
+def _unmeant(code: CodeType, module: nn.Module) -> Iterator[tuple[ast.AST, str, str]]:
+    """What a module's function returns that is a part of it, or holds a value: where, what is told, what mends it."""
+    attributes, tuples = _returned(code)
+    for part in attributes:
+        text = dotted(part)
+        if text.startswith("self.") and isinstance(module._modules.get(text.removeprefix("self.")), nn.Module):
+            yield part, f"the part `{text}` itself is returned, not what it makes of a value", f"call it: `{text}(…)`"
+    for name, whole in tuples:
+        text = on_one_line(ast.unparse(whole.elts[0]))
+        yield whole, f"the comma behind `{text}` makes `{name}` a tuple, and that is returned", "leave it out"
+
+
+def _method_returned(scene: Scene) -> Iterator[TracingProblem]:
+    """A method of a tensor that the model returns in place of what it gives."""
+    code, root = scene.ran.root_code, scene.observation.root
+    for output in scene.ran.nodes["output"] if code is not None else ():
+        node = output.args[0]
+        name = str(node.args[1]) if isinstance(node, Node) and node.target is getattr else ""
+        if code is None or not callable(getattr(torch.Tensor, name, None)):
+            continue
+        for value in _returned(code).attributes:
+            frame = frame_of(code, value) if value.attr == name else None
+            if frame is not None:
+                text = on_one_line(ast.unparse(value))
+                headline = f"the method `{text}` itself is returned, not what it gives"
+                yield scene.problem(LostResult, Origin((frame,), "", type(root)), headline, (f"call it: `{text}()`",))
