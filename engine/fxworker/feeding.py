@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from types import NoneType
 from typing import Any, Final, TypeAlias
 
 from torch import nn
@@ -24,6 +23,7 @@ from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure, ShapeReport
 from fxengine.profiling.measuring import bind_placeholders
 from fxengine.shapes_only import needs_data
+from fxengine.source import SourceFrame, is_user_file
 from fxworker.batches import spread
 from fxworker.building import Built, attempt, scope_of
 from fxworker.compiling import eagerly
@@ -108,15 +108,17 @@ class _Ran:
     def agrees(self, failure: ShapeFailure) -> bool:
         """Whether a node of the graph fails where the model does, or with the same words; or nobody knows.
 
-        Whether something that the model has computed is None, a trace cannot ask: code that does may go another way.
+        What a model has got past before it asks for data, it does without fault: its graph has gone another way there.
         """
         error = self.error
-        if error is None or needs_data(error):
-            return error is not None and not _is_given_none(failure)
+        if error is None:
+            return False
+        met = [each.source for each in moments_of(error.__traceback__)]
+        if needs_data(error):
+            return not _is_past(failure, [each for each in met if is_user_file(each.path)])
         if type(error) is type(failure.error) and text_of(error) == text_of(failure.error):
             return True
         place = frame_of(failure.node)
-        met = [each.source for each in moments_of(error.__traceback__)]
         return place is not None and any(each.path == place.path and each.line == place.line for each in met)
 
 
@@ -404,9 +406,15 @@ class Feeder:
             return _Ran(error=error)
 
 
-def _is_given_none(failure: ShapeFailure) -> bool:
-    """Whether a node fails with None that other nodes have made."""
-    return any(each.meta.get("type") is NoneType for each in failure.node.all_input_nodes)
+def _is_past(failure: ShapeFailure, stopped: Sequence[SourceFrame]) -> bool:
+    """Whether code that stopped in some frames, outermost first, came past the place of a node."""
+    origin = failure.node.origin
+    for place, other in zip(origin.frames if origin is not None else (), stopped, strict=False):
+        if (place.path, place.function) != (other.path, other.function):
+            return False
+        if place.line != other.line:
+            return place.line < other.line
+    return False
 
 
 def _absent_behind(module: GraphModule, values: Sequence[Any], report: ShapeReport) -> frozenset[str]:
