@@ -1,5 +1,7 @@
 """What code further in asks for is given: arguments behind `*` and `**`, values in a range, as many patches as fit."""
 
+import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -189,3 +191,35 @@ def test_what_is_none_is_no_setting():
     assert found.complete
     assert found.recipes.keys() == {"x", "extra"}
     assert not any("cached" in each.expression or "rounds" in each.expression for each in found.failures)
+
+
+class Scaled(nn.Module):
+    """A size is multiplied with numbers of another library."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = np.ones(3)
+
+    def forward(self, x: Tensor):
+        return x * float((self.weights * x.shape[1]).sum())
+
+
+class Only(nn.Module):
+    """Takes a single number, as a tensor without dimensions."""
+
+    def forward(self, x: Tensor):
+        return x.view(())
+
+
+class Asked(nn.Module):
+    """Lists of texts, of which as many are wanted as there is something else beside them."""
+
+    def forward(self, texts: list[list[str]], labels: list[Tensor]):
+        if sum(map(len, texts)) != 4 or [len(each) for each in labels] != [5, 5]:
+            raise ValueError(f"expected 5 labels of each, got {[len(each) for each in labels]}")
+        return labels[0] + labels[1]
+
+
+@pytest.mark.parametrize("root", [Scaled(), Only(), Asked()], ids=lambda each: type(each).__name__)
+def test_a_search_comes_to_its_end_whatever_the_code_has_to_do_with(root):
+    assert infer_inputs(root, hopeless=12).recipes

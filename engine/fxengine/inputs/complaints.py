@@ -267,7 +267,7 @@ def _volume(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
     wanted, given = math.prod(abs(size) for size in sizes), int(match[2])
     if not given:
         return
-    if sizes[0] == BATCH and BATCH in {wanted / given, given / max(1, wanted)}:  # It works with a batch of one only.
+    if sizes[:1] == [BATCH] and BATCH in {wanted / given, given / max(1, wanted)}:  # It works with a batch of one only.
         yield from moves.single(0.2)
     if -1 in sizes and wanted and given % wanted:
         for factor in dict.fromkeys([*(size for size in sizes if size > 1), wanted]):

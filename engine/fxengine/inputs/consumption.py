@@ -221,7 +221,7 @@ class _Reader:
 
     def multiply(self, *factors: Any) -> None:
         """Note that a size is multiplied with a parameter."""
-        if EXTENT in factors:
+        if any(each is EXTENT for each in factors):
             self.shares.update(each.name for each in factors if isinstance(each, Given))
 
     def asked(self, value: Any) -> bool | None:

@@ -147,6 +147,11 @@ class Listing:
             return f"({inner},)" if len(self.items) == 1 else f"({inner})"
         return f"[{inner}]"
 
+    @property
+    def is_of_equals(self) -> bool:
+        """Whether it has items, and all are equal; they need not be hashable."""
+        return bool(self.items) and all(item == self.items[0] for item in self.items)
+
     def make(self, device: torch.device, generator: torch.Generator | None) -> Any:
         """Return the list or tuple with its items made."""
         return self.type([item.make(device, generator) for item in self.items])

@@ -81,7 +81,7 @@ def _with_siblings(moves: Moves, changes: Iterator[Change], *, of_pictures: bool
             whole = {name: _like_its_equal(moves, change.recipes, name) for name in change.recipes}
         for name in listed & whole.keys():
             recipe, changed = moves.recipes[name], whole[name]
-            if isinstance(recipe, Listing) and isinstance(changed, Listing) and len(set(recipe.items)) == 1:
+            if isinstance(recipe, Listing) and isinstance(changed, Listing) and recipe.is_of_equals:
                 others = [item for item in changed.items if item != recipe.items[0]]
                 if len(others) == 1 and len(recipe.items) == len(changed.items) > 1:
                     whole[name] = replace(changed, items=(others[0],) * len(changed.items))
