@@ -274,3 +274,72 @@ class OfPacked(nn.Module):
 def test_what_is_to_be_packed_is_packed():
     inferred = fed(OfPacked())
     assert inferred.args[0].data.shape[1] == 6
+
+
+class OfType(nn.Module):
+    """As what loads pictures as they lie on a disk, and as what is asked for before it is looked up."""
+
+    def __init__(self, check):
+        super().__init__()
+        self.check = check
+
+    def forward(self, x: Tensor):
+        self.check(x)
+        return x.float() / 255
+
+
+def _bytes(x: Tensor):
+    assert x.dtype == torch.uint8, "pictures are bytes"
+
+
+def _wholes(x: Tensor):
+    if x.dtype not in (torch.int32, torch.int64):
+        raise TypeError("no such numbers")
+
+
+def _no_fractions(x: Tensor):
+    if x.is_floating_point():
+        raise TypeError("no such numbers")
+
+
+@pytest.mark.parametrize(
+    ("check", "dtype"), [(_bytes, torch.uint8), (_wholes, torch.int32), (_no_fractions, torch.int64)]
+)
+def test_a_type_that_is_asked_for_is_given(check, dtype):
+    inferred = fed(OfType(check))
+    assert inferred.args[0].dtype is dtype
+    assert len(inferred.failures) == 1
+
+
+class OfTables(nn.Module):
+    """A dictionary of which one table may be left out in general, and not in a model that has layers for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(9, 4) for _ in range(3))
+
+    def forward(self, x: dict[str, Tensor]):
+        assert "numbers" in x or "codes" in x, "one of both has to be there"
+        numbers, codes = x.get("numbers", torch.empty(0, 0)), x.get("codes", torch.empty(0, 0))
+        assert codes.shape[1] == len(self.tables), "a column for each table"
+        assert numbers.shape[1] == 2, "two columns"
+        return torch.cat([table(codes[:, index]) for index, table in enumerate(self.tables)], 1) + numbers.sum()
+
+
+def test_what_is_looked_up_with_something_else_for_it_is_given_where_that_does_not_do():
+    assert fed(OfTables()).args[0]["codes"].shape == (2, 3)
+
+
+class FrameByFrame(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x: Tensor):
+        return torch.stack([self.layer(x[:, :, index]) for index in range(60)], 2)
+
+
+def test_what_is_looked_at_place_by_place_is_long_enough_soon():
+    inferred = fed(FrameByFrame())
+    assert inferred.args[0].shape[:3] == (2, 3, 64)
+    assert len(inferred.failures) < 10

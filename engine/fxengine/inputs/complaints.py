@@ -227,6 +227,8 @@ def _below(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
         if last:
             yield moves.change(last, 0.1)
         yield from moves.resize(blamed, numbers[1], numbers[0] + 1, 0.2)
+        if numbers[0] == numbers[1] > 1:  # One place after the other is looked at; there may be many.
+            yield from moves.resize(blamed, numbers[1], 2 * numbers[1], 0.25)
     # Positions are made of the sizes.
     yield from moves.shrink(1.0 if any(recipe.fill == "integers" for _, recipe in moves.tensors()) else 0.5)
     for place, recipe in moves.among(moves.suspects):

@@ -191,6 +191,9 @@ class Conditions:
             case ast.Call(func=ast.Name(id="is_complex") | ast.Attribute(attr="is_complex")) if holds:
                 for place, recipe in self.moves.among(self.frame.places(test)):
                     yield self.moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), self.cost + 0.1)
+            case ast.Call(func=ast.Name(id="is_floating_point") | ast.Attribute(attr="is_floating_point")):
+                change = self.moves.floating if holds else self.moves.integral
+                yield from change(self.frame.places(test), self.cost + 0.1)
             case ast.Call(
                 func=ast.Name(id="all"),
                 args=[
@@ -219,13 +222,16 @@ class Conditions:
 
     def _compare(self, left: ast.expr, kind: type[ast.cmpop], right: ast.expr) -> Iterator[Change]:
         a, b = self.frame.value(left), self.frame.value(right)
-        if kind is ast.In and isinstance(a, str) and isinstance(b, dict):
+        if isinstance(a, torch.dtype) and kind in {ast.Eq, ast.Is, ast.In}:
+            yield from self._of_dtype(left, b)
+        elif kind is ast.In and isinstance(a, str) and isinstance(b, dict):
             yield from self._with_key(b, a)
         elif kind is ast.In and isinstance(b, tuple | list | set | dict):
             yield from self._one_of(left, a, list(b)[:4])
         elif kind is ast.IsNot and b is None:
             yield from self._looked_up(left)
         elif kind is ast.Eq:
+            yield from self._looked_up(left)
             yield from self._equal(left, a, b)
             yield from self._equal(right, b, a)
         elif type(a) is int and type(b) is int:
@@ -246,6 +252,12 @@ class Conditions:
         elif kind in _ORDERS:
             yield from self._bounded(left, right)
 
+    def _of_dtype(self, expression: ast.expr, wanted: Any) -> Iterator[Change]:
+        """Give tensors the type, or one of the types, that an expression of theirs is to be."""
+        options = wanted if isinstance(wanted, tuple | list | set) else [wanted]
+        for cost, dtype in enumerate(each for each in options if isinstance(each, torch.dtype)):
+            yield from self.moves.typed(self.frame.places(expression), dtype, self.cost + 0.1 + 0.1 * cost)
+
     def _one_of(self, expression: ast.expr, value: Any, options: list[Any]) -> Iterator[Change]:
         """Bring what an expression gives to one of several values."""
         place = self.frame.constant_place(expression)
@@ -257,15 +269,17 @@ class Conditions:
                 yield from self._number(expression, value, option)
 
     def _looked_up(self, expression: ast.expr) -> Iterator[Change]:
-        """What `get` finds in a dictionary should not be None."""
-        source = _definition(expression.id, self.frame.moment) if isinstance(expression, ast.Name) else expression
-        match source:
-            case ast.Call(func=ast.Attribute(value=base, attr="get"), args=[ast.expr() as index, *_]):
-                table, key = self.frame.value(base), self.frame.value(index)
-                if isinstance(table, dict) and isinstance(key, str):
-                    yield from self._with_key(table, key)
-            case _:
-                pass
+        """What `get` finds in a dictionary should not be None, nor what is used where there is none: `x.shape[1]`."""
+        names = [each.id for each in ast.walk(expression) if isinstance(each, ast.Name)]
+        sources = [_definition(each, self.frame.moment) for each in dict.fromkeys(names)]
+        for node in (each for whole in (expression, *sources) if whole is not None for each in ast.walk(whole)):
+            match node:
+                case ast.Call(func=ast.Attribute(value=base, attr="get"), args=[ast.expr() as index, *_]):
+                    table, key = self.frame.value(base), self.frame.value(index)
+                    if isinstance(table, dict) and isinstance(key, str) and key not in table:
+                        yield from self._with_key(table, key)
+                case _:
+                    pass
 
     def _with_key(self, table: dict[Any, Any], key: str) -> Iterator[Change]:
         """Give a dictionary among the inputs a key that code looks for."""

@@ -376,6 +376,21 @@ class Moves:
             if recipe.dtype.is_floating_point:
                 yield self.put(place, self.as_integers(recipe, high), cost)
 
+    def typed(self, places: Sources, dtype: torch.dtype, cost: float) -> Iterator[Change]:
+        """Make tensors ones of a type, and have them hold what such hold: bytes are anything up to 255."""
+        for place, recipe in self.among(places):
+            if dtype.is_floating_point or dtype.is_complex:
+                fill = recipe.fill if recipe.dtype.is_floating_point else _as_number(recipe)
+                part = replace(recipe, fill="normal" if dtype.is_complex else fill)
+            elif dtype is torch.bool:
+                part = replace(recipe, fill="ones")
+            elif recipe.dtype.is_floating_point or recipe.dtype is torch.bool:
+                high = torch.iinfo(dtype).max + 1 if dtype.itemsize == 1 else None
+                part = self.as_integers(recipe, high)
+            else:
+                part = replace(recipe, high=min(recipe.high, torch.iinfo(dtype).max))
+            yield self.put(place, replace(part, dtype=dtype), cost)
+
     def bounded(self, places: Sources, cost: float) -> Iterator[Change]:
         """Make tensors of any numbers ones of numbers from zero to one."""
         for place, recipe in self.among(places):
