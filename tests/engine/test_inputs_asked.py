@@ -193,6 +193,27 @@ def test_what_is_none_is_no_setting():
     assert not any("cached" in each.expression or "rounds" in each.expression for each in found.failures)
 
 
+class HandedOn(nn.Module):
+    """Hands on whatever it is given beside the first input, as what wraps a function of its own does."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 4)
+
+    def forward(self, x: Tensor, *args: Tensor):
+        return self.weighed(x, *args)
+
+    def weighed(self, x: Tensor, mask: Tensor, labels: Tensor):
+        assert labels.dim() == 1, "a class for each example"
+        assert not labels.is_floating_point()
+        return self.layer(x)[mask].sum() + labels.sum()
+
+
+def test_what_is_handed_on_one_by_one_is_what_the_function_calls_it():
+    inferred = fed(HandedOn())
+    assert [each.dtype for each in inferred.args[1:]] == [torch.bool, torch.int64]
+
+
 class Scaled(nn.Module):
     """A size is multiplied with numbers of another library."""
 

@@ -105,7 +105,7 @@ class Moves:
         for place, part in parts.items():
             name, *rest = place
             part = part if part.because else replace(part, because=self.because)  # noqa: PLW2901 - the same, explained.
-            recipes[str(name)] = with_part(recipes[str(name)], tuple(rest), part)
+            recipes[str(name)] = with_part(recipes[str(name)], tuple(rest), part) if rest else part
         return Change(recipes, cost)
 
     def put(self, place: Place, part: Recipe, cost: float) -> Change:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from torch import Size, Tensor, nn
 
 from fxengine.classification import Moment
-from fxengine.inputs.absences import unbound_name
+from fxengine.inputs.absences import missing_names, unbound_name
 from fxengine.inputs.annotations import of_one
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.conditions import Conditions, conditions, conditions_of, expression_nodes, function_around
@@ -122,6 +122,7 @@ class _Scene:
                         yield self.moves.put(place, Record(()), self.cost + 0.1)
                 yield from self._sized(keywords, arguments)
                 yield from self._joined(arguments)
+                yield from self._handed_on(arguments)
                 yield from self._mistaken(node)
             case ast.Subscript(value=base, slice=index):
                 yield from self._indexed(base, index)
@@ -236,6 +237,18 @@ class _Scene:
             whole = self.frame.recipe(place) if place is not None else None
             if place is not None and isinstance(whole, TensorRecipe):
                 yield self.moves.put(place, Listing((whole, whole)), self.cost)
+
+    def _handed_on(self, arguments: list[ast.expr]) -> Iterator[Change]:
+        """``self.inner(x, *args)`` lacks what `inner` calls `mask` and `labels`."""
+        moments = self.moves.outcome.moments
+        missing = missing_names(moments, self.error)
+        for argument in arguments if missing and self.moment is moments[-1] else ():
+            match argument:
+                case ast.Starred(value=ast.Name(id=name) as spread) if self.frame.value(spread) == ():
+                    items = tuple(self.proposer.named(each)[0] for each in missing)
+                    yield self.moves.put((name,), Listing(items, Arguments), self.cost)
+                case _:
+                    pass
 
     def _mistaken(self, node: ast.Call) -> Iterator[Change]:
         """A tensor was given where Python or torch wants a number or several."""
