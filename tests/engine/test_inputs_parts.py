@@ -136,3 +136,20 @@ def test_items_have_what_is_looked_up_in_them():
     targets = fed(Loss()).args[1]
     assert [set(each) for each in targets] == [{"labels", "boxes"}] * 2
     assert targets[0]["boxes"].shape == (*targets[0]["labels"].shape, 4)
+
+
+class Tied(nn.Module):
+    """As heads that share their weights with a layer which they are given."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x, embedding):
+        return nn.functional.linear(self.norm(x), embedding.weight, embedding.bias)
+
+
+def test_what_has_a_weight_has_that_of_a_layer():
+    layer = fed(Tied()).args[1]
+    assert layer.weight.shape == (8, 8)
+    assert layer.bias.shape == (8,)

@@ -9,7 +9,7 @@ import torch
 from fxengine.inputs.clues import BATCH, NODES, Clues
 from fxengine.inputs.recipes import Constant, Recipe, TensorRecipe, Verbatim
 
-__all__ = ["MAPS", "NAME_RULES", "features", "image", "is_of_graph"]
+__all__ = ["MAPS", "NAME_RULES", "features", "image", "is_of_graph", "of_layer"]
 
 _Maker: TypeAlias = Callable[[Clues], list[Recipe]]
 
@@ -76,6 +76,12 @@ def features(clues: Clues) -> list[Recipe]:
     width = clues.widths[0]
     shapes = [(BATCH, clues.lengths[0], width), (BATCH, width)]
     return [TensorRecipe(shape) for shape in (shapes if clues.is_sequential_model else reversed(shapes))]
+
+
+def of_layer(clues: Clues) -> dict[str, Recipe]:
+    """Return what a layer has that is handed in for its weights."""
+    width, because = clues.widths[0], "a layer has a matrix"
+    return {"weight": TensorRecipe((width, width), because=because), "bias": TensorRecipe((width,), because=because)}
 
 
 def _maps(clues: Clues) -> list[Recipe]:

@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from fxengine.inputs.annotations import holds_tensors, name_of, of_one, plain, resolved, singular
 from fxengine.inputs.clues import BATCH, NODES, Clues, LayerWish
-from fxengine.inputs.names import MAPS, NAME_RULES, features, image, is_of_graph
+from fxengine.inputs.names import MAPS, NAME_RULES, features, image, is_of_graph, of_layer
 from fxengine.inputs.recipes import (
     Arguments,
     Constant,
@@ -210,7 +210,8 @@ class Proposer:
         for owner in (name, f"{name}[]"):
             read, looked_up = self.attributes.get(owner, ()), self.keys.get(owner, ())
             if read or owner in self.keys:
-                parts = self.parts(owner, read or looked_up)
+                known = of_layer(self.clues) if "weight" in read and not is_of_graph(read) else {}
+                parts = tuple((key, known.get(key, part)) for key, part in self.parts(owner, read or looked_up))
                 because = f"{', '.join(read or looked_up) or 'names'} of `{name}`"
                 if owner == name:
                     return Structure(parts, because) if read else Record(parts, because)
