@@ -13,6 +13,7 @@ class Absences:
         found: How each of them was asked for that nobody has asked about yet.
         permissive: Whether something is being imported, which lets everything happen to a stand-in.
         starred: The names that were asked for of packages of which everything is imported.
+        of_decorated: The attributes that were asked for of functions which the packages' decorators were put on.
         version: What the packages say that their version is.
         broken: Those of the names that are installed and cannot be imported, each with when its folder was changed.
     """
@@ -22,6 +23,7 @@ class Absences:
         self.found: list[ImportError] = []
         self.permissive = 0
         self.starred: set[str] = set()
+        self.of_decorated: set[str] = set()
         self.version = NEWEST
         self.broken: dict[str, int] = {}
 

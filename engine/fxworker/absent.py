@@ -35,6 +35,7 @@ from fxworker.callers import (
     wanted_by,
 )
 from fxworker.conventions import is_configuration
+from fxworker.guarded import is_prepared
 from fxworker.having import is_assigned
 from fxworker.imported import file_of
 from fxworker.namesakes import HandingOn, namesake
@@ -243,10 +244,19 @@ class _Absent:
                 raise ABSENCES.missing(self.__dict__["_path"])
             return self if is_dropped(sys._getframe(1)) else _given(self.__dict__["_path"], args, kwargs)
         if len(args) == 1 and not kwargs and is_decorated(args[0], sys._getframe(1)):
-            return undecorated(args[0])
+            return self._decorating(undecorated(args[0]))
+        if is_prepared(sys._getframe(1)):
+            raise ABSENCES.missing(self.__dict__["_path"])
         made = _Absent(self.__dict__["_path"])
         made.__dict__[CALLED] = (args, kwargs)
         return made
+
+    def _decorating(self, value: Any) -> Any:
+        """Return a definition, a function with the attributes that are asked for of what is decorated."""
+        if isinstance(value, types.FunctionType):
+            for name in ABSENCES.of_decorated:
+                vars(value).setdefault(name, _attribute(self.__dict__["_path"], name))
+        return value
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         path = self.__dict__["_path"]

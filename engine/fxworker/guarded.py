@@ -33,6 +33,12 @@ def unguarded() -> types.TracebackType | None:
     return way
 
 
+def is_prepared(frame: types.FrameType) -> bool:
+    """Whether code catches that what it does right now fails for want of something."""
+    text = "".join(linecache.getlines(frame.f_code.co_filename)) if frame.f_code.co_exceptiontable else ""
+    return any(first <= frame.f_lineno <= last for first, last in _guarded(text, itself=False))
+
+
 def _is_executed(frame: types.FrameType) -> bool:
     """Whether a frame is that of the file which is executed here, and not of what that imports."""
     return frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(_OURS)
@@ -42,13 +48,14 @@ def _is_executed(frame: types.FrameType) -> bool:
 def _guarded(text: str, *, itself: bool) -> tuple[tuple[int, int], ...]:
     """Return the lines of a text, from and to, in which it catches that something cannot be imported.
 
-    Where all that comes of it is an error for whoever wants it, the file `itself` is not prepared to do without.
+    Where all that comes of it is an error for whoever wants it, the file `itself` is not prepared to do without. Where
+    a class of the file derives from the None that takes its place, no file is.
     """
     found: list[tuple[int, int]] = []
     tree = parsed(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
-            if itself and _only_refuses(node, tree):
+            if (itself and _only_refuses(node, tree)) or not _may_be_none(node, tree):
                 continue
             found.append((node.body[0].lineno, node.body[-1].end_lineno or 0))
         elif isinstance(node, ast.With) and any("suppress" in ast.unparse(each.context_expr) for each in node.items):
@@ -56,21 +63,40 @@ def _guarded(text: str, *, itself: bool) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
+def _may_be_none(node: ast.Try, tree: ast.Module) -> bool:
+    """Whether a file can do with None in the place of what was to be imported: none of its classes derives from it."""
+    bases = [base for each in tree.body if isinstance(each, ast.ClassDef) for base in each.bases]
+    roots = {ast.unparse(each).partition(".")[0] for each in bases}
+    for each in (statement for handler in node.handlers for statement in handler.body):
+        match each:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=None)) if name in roots:
+                return False
+            case _:
+                pass
+    return True
+
+
 def _only_refuses(node: ast.Try, tree: ast.Module) -> bool:
-    """Whether all that is kept of a failure is a flag which code only asks to raise: `if not HAS_IT: raise`."""
+    """Whether all that is kept of a failure is what code only asks to raise: `if not HAS_IT: raise`.
+
+    It may be a flag, or None in the place of what was to be imported, which is called where it is there.
+    """
     flags = set[str]()
     for each in (statement for handler in node.handlers for statement in handler.body):
         match each:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=False)):
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=False | None)):
                 flags.add(name)
+            case ast.Expr(value=ast.Call()) if ast.unparse(each).startswith(("warnings.", "warn(", "logg", "print(")):
+                pass
             case _:
                 return False
     nodes = list(ast.walk(tree))
     refusing = {flag for each in nodes if (flag := _wanted(each)) is not None}
+    called = {each.func for each in nodes if isinstance(each, ast.Call)}
     uses = {
         each for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in flags
     }
-    return bool(uses) and uses <= refusing
+    return bool(uses & refusing) and uses <= refusing | called
 
 
 def _wanted(node: ast.AST) -> ast.Name | None:
@@ -79,6 +105,8 @@ def _wanted(node: ast.AST) -> ast.Name | None:
         case ast.Assert(test=ast.Name() as flag):
             return flag
         case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Name() as flag), body=[ast.Raise()]):
+            return flag
+        case ast.If(test=ast.Compare(left=ast.Name() as flag, ops=[ast.Is()]), body=[ast.Raise()]):
             return flag
         case _:
             return None

@@ -29,6 +29,7 @@ from fxworker.compiling import leave_unscripted
 from fxworker.guarded import unguarded
 from fxworker.imported import attributes_of, file_of
 from fxworker.offline import without_weights
+from fxworker.registering import registered_anew
 from fxworker.versions import NEWEST, REFUSING, place_of_raise, wanted
 
 _COMPILED: Final = re.compile(r"\.(_C|_ext|_cuda|\w+_(cuda|ext|cpp|kernels))$")
@@ -138,11 +139,31 @@ def importing(work: Callable[[], object]) -> list[ImportError]:
     before, ABSENCES.found = ABSENCES.found, []
     try:
         with _STAND_INS.permitting():
-            without_broken(lambda: without_weights(lambda: _with_versions(lambda: with_stars(work))))
+            without_broken(lambda: without_weights(lambda: _with_versions(lambda: _whole(work))))
         return ABSENCES.found
     finally:
         # What an import wanted that failed is not what the next one wants.
         ABSENCES.found = before
+
+
+def _whole(work: Callable[[], object]) -> None:
+    """Import something, again as often as what its code asks for can be supplied."""
+    registered_anew(lambda: _with_decorators(lambda: with_stars(work)))
+
+
+def _with_decorators(work: Callable[[], object]) -> None:
+    """Import something, again where it asks functions for attributes that an absent package's decorators give them."""
+    for _ in range(_MOST_REFUSALS):
+        try:
+            work()
+        except AttributeError as error:
+            known = not isinstance(error.obj, types.FunctionType) or error.name in ABSENCES.of_decorated
+            if known or not ABSENCES.names:
+                raise
+            ABSENCES.of_decorated.add(str(error.name))
+        else:
+            return
+    work()
 
 
 def _with_versions(work: Callable[[], object]) -> None:

@@ -19,7 +19,7 @@ from fxengine.syntax import nodes_around
 from fxworker.absences import ABSENCES
 from fxworker.callers import drops
 from fxworker.imported import file_of
-from fxworker.offline import NO_NETWORK
+from fxworker.offline import NO_COMPILER, NO_NETWORK
 from fxworker.readings import is_of_project
 
 _MOST: Final = 4
@@ -50,11 +50,11 @@ def with_calls_left_out(work: Callable[[], _Result]) -> _Result:
 
 
 def _is_for_want(error: BaseException | None) -> bool:
-    """Whether something failed for want of the network, or of a package that is stood in for."""
+    """Whether something failed for want of the network, a compiler, or a package that is stood in for."""
     seen = set[int]()
     while error is not None and id(error) not in seen:
         absent = isinstance(error, ModuleNotFoundError) and ABSENCES.leads_into(error.name or "")
-        if absent or NO_NETWORK in text_of(error):
+        if absent or any(each in text_of(error) for each in (NO_NETWORK, NO_COMPILER)):
             return True
         seen.add(id(error))
         error = error.__cause__ or error.__context__

@@ -27,6 +27,7 @@ from fxworker.blackbox import passing
 from fxworker.command_lines import no_required_arguments
 from fxworker.compiling import without_numba
 from fxworker.executing import Failure, Missing, compiled, execute, refusals, run_on_meta, with_flags
+from fxworker.extensions import without_extensions
 from fxworker.imported import file_of
 from fxworker.importing import give_starred, importing, is_still_absent
 from fxworker.offline import go_offline
@@ -214,6 +215,7 @@ class Document:
         note_below(self.folders)
         if isinstance(request, TraceRequest):
             without_numba()
+            without_extensions()
         self._last = newest_module()
         sys.path[:0] = [folder for folder in self.folders if folder not in sys.path]
         sys.argv = [self.path]

@@ -32,11 +32,23 @@ _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1", "0.0.0.0"})  # n
 _INSTALLING: Final = re.compile(r"\b(pip3?|conda|mamba|uv|apt|apt-get|brew)\b.*\binstall\b")
 """What programs are called with that install packages, which they would fetch."""
 
+_COMPILING: Final = re.compile(
+    r"\bsetup\.py\b.*\b(build\w*|develop|install)\b"
+    r"|(?:^|[;&|(]\s*|/)(?:c?make|ninja|nvcc|hipcc|[gc]\+\+|gcc|cc|clang(?:\+\+)?)(?:-\d+)?(?=$|\s)(?!\s+-+(?:version|dump\w*)\b)"
+)
+"""What programs are called with that compile something, and do not only say which they are."""
+
 _FETCHERS: Final = {"gdown": 1, "wget": 1}
 """Packages whose `download` fetches a file, and which of its arguments says where to."""
 
 NO_NETWORK: Final = "fxls runs files without the network"
 """What is said to code that asks for a connection to another machine."""
+
+NO_COMPILER: Final = "fxls runs files without compiling extensions"
+"""What is said to code that starts a compiler."""
+
+_NOT_FOUND: Final = 127 << 8
+"""What the shell says of a command that there is not, as a status of a process."""
 
 _Result = TypeVar("_Result")
 
@@ -102,7 +114,7 @@ def go_offline() -> None:
     torch.hub.download_url_to_file = lambda _url, dst, *_args, **_kwargs: _absent.add(str(dst))
     urllib.request.urlretrieve = _retrieving(urllib.request.urlretrieve)
     _refuse_connections()
-    _refuse_installing()
+    _refuse_programs()
 
 
 def without_weights(work: Callable[[], _Result]) -> _Result:
@@ -267,18 +279,26 @@ def _refuse_connections() -> None:
     socket.getaddrinfo = looked_up
 
 
-def _refuse_installing() -> None:
-    """Let programs fail at once that install packages."""
-    start = subprocess.Popen.__init__
+def _refuse_programs() -> None:
+    """Let programs fail at once that install packages, or compile something: both take longer than anything here."""
+    start, run = subprocess.Popen.__init__, vars(os)["system"]
 
     @functools.wraps(start)
     def started(self: Any, args: Any, *others: Any, **kwargs: Any) -> None:
         words = args if isinstance(args, str | bytes | os.PathLike) else " ".join(map(str, args))
         if _INSTALLING.search(str(words)):
             _refuse()
+        if _COMPILING.search(str(words)):
+            raise PermissionError(NO_COMPILER)
         start(self, args, *others, **kwargs)
 
+    @functools.wraps(run)
+    def ran(command: Any) -> int:
+        is_refused = _INSTALLING.search(str(command)) or _COMPILING.search(str(command))
+        return _NOT_FOUND if is_refused else run(command)
+
     subprocess.Popen.__init__ = started
+    os.system = ran
 
 
 def _refuse() -> NoReturn:

@@ -185,6 +185,86 @@ def test_what_a_file_imports_is_prepared_for_it_in_any_case(tmp_path):
     assert not module.HAS
 
 
+@pytest.mark.parametrize("use", ["", "LAYER = nn.Linear if Cell is None else Cell\n"])
+def test_nothing_in_the_place_of_what_only_raises_without_it_is_no_preparation(worker, model, use):
+    text = GUARDED.replace("    HAS = True\n", "").replace("    HAS = False", "    print('none')\n    Cell = None")
+    (target,) = worker.trace(model(text.replace("not HAS", "Cell is None") + use)).targets
+    assert (target.status == "complete") is (not use)
+
+
+def test_a_file_with_a_class_of_it_is_not_prepared_for_it(tmp_path):
+    text = "try:\n    from no_such_thing import Base\nexcept ImportError:\n    Base = None\n"
+    module, missing = imported(tmp_path, text + "class Net(Base): pass\n")
+    assert missing == ["no_such_thing"]
+    assert is_stand_in(module.Net)
+    module, _ = imported(tmp_path, text.replace("thing", "other") + "if Base:\n    class Net(Base): pass\n", "prepared")
+    assert module.Base is None
+
+
+def test_code_that_is_prepared_for_what_it_does_to_fail_sees_it_fail(tmp_path):
+    module, missing = imported(
+        tmp_path,
+        "import no_such_thing\n"
+        "def device():\n"
+        "    try:\n        return no_such_thing.driver().kind\n    except Exception:\n        return 'cpu'\n"
+        "def checked():\n    try:\n        return no_such_thing.driver()\n    finally:\n        pass\n"
+        "DEVICE, CHECKED = device(), checked()\n",
+    )
+    assert module.DEVICE == "cpu"
+    assert is_stand_in(module.CHECKED)
+    assert missing == ["no_such_thing"]
+
+
+def test_what_it_decorates_has_what_the_decorator_gives_it(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import no_such_thing\n"
+        "def tuned(f): return f.arg_names, f.params and f\n"
+        "@tuned\n@no_such_thing.jit\ndef f(x): return x + 1\n"
+        "def plain(x): return x\n",
+    )
+    assert is_stand_in(module.f[0])
+    assert not hasattr(module.plain, "arg_names")
+    with pytest.raises(AttributeError, match="arg_names"):
+        imported(tmp_path, "import no_such_thing\ndef plain(x): return x\nplain.arg_names\n", "other")
+
+
+REGISTRY = """
+import no_such_thing
+TABLE, NAMES = {}, set()
+
+def register(cls):
+    if cls.__name__ in TABLE:
+        raise KeyError(f"{cls.__name__} is already registered")
+    assert cls.__name__ not in NAMES, "a class has this name"
+    TABLE[cls.__name__] = cls
+    NAMES.add(cls.__name__)
+    return cls
+"""
+
+
+def test_what_an_import_that_is_made_again_has_registered_is_registered_anew(tmp_path):
+    (tmp_path / "registry.py").write_text(REGISTRY)
+    (tmp_path / "parts.py").write_text(
+        "import no_such_thing\nfrom registry import register\n"
+        "@register\nclass One: pass\n"
+        "@no_such_thing.jit\ndef f(x): return x\n"
+        "f.arg_names\n"
+    )
+    module, _ = imported(tmp_path, "import parts, registry\n")
+    assert {"One": module.parts.One} == module.registry.TABLE
+
+
+def test_what_two_definitions_of_a_module_are_called_is_its_mistake(tmp_path):
+    (tmp_path / "registry.py").write_text(REGISTRY)
+    (tmp_path / "parts.py").write_text(
+        "from registry import register\n@register\nclass One: pass\n"
+        "class Other: pass\nOther.__name__ = 'One'\nregister(Other)\n"
+    )
+    with pytest.raises(KeyError, match="One is already registered"):
+        imported(tmp_path, "import parts\n")
+
+
 def test_its_version_is_new_enough(tmp_path):
     text = "import importlib.metadata as m\nimport no_such_thing\nv = m.version('no-such-thing')\n"
     module, missing = imported(tmp_path, text)

@@ -142,6 +142,89 @@ class Net(nn.Module):
     assert "True" in net.code
 
 
+def test_nothing_is_compiled(worker, model):
+    text = """
+import os, subprocess, sys
+from torch import nn
+
+def told(*command):
+    try:
+        return subprocess.check_output(command, text=True).strip()
+    except OSError as error:
+        return str(error)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.compiled = [told(*each) for each in (
+            ["make", "-C", "csrc"],
+            ["/usr/bin/g++", "-shared", "op.cpp"],
+            ["ninja", "-v"],
+            [sys.executable, "setup.py", "build_ext", "--inplace"],
+        )]
+        self.shell = os.system("cd csrc && make"), os.system("true")
+        self.other = told("echo", "a make-up of op.cpp")
+
+    def forward(self, x):
+        refused = set(self.compiled) == {"fxls runs files without compiling extensions"}
+        return x + (refused and self.shell == (127 << 8, 0) and self.other == "a make-up of op.cpp")
+"""
+    net = of(worker.trace(model(text)), "Net")
+    assert "True" in net.code
+
+
+def test_extensions_that_would_be_compiled_are_stood_in_for(worker, tmp_path):
+    (tmp_path / "ops.py").write_text(
+        "from torch.utils.cpp_extension import load\n"
+        "fused = load(name='fused', sources=['fused.cpp', 'fused_kernel.cu'])\n"
+        "try:\n    fast = load(name='fast', sources=['fast.cu'])\nexcept Exception:\n    fast = None\n"
+    )
+    path = tmp_path / "net.py"
+    path.write_text("""
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+from ops import fast, fused
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3 if fast is None else 5)
+        self.own = load_inline(name="own", cpp_sources="int one() { return 1; }")
+
+    def forward(self, x):
+        return self.fc(x)
+
+class Other(nn.Module):
+    def forward(self, x):
+        return fused.act(x)
+""")
+    report = worker.trace(path)
+    (problem,) = report.problems
+    assert "'fused (an extension that would be compiled)'" in problem.message
+    net = of(report, "Net")
+    assert net.status == "complete"
+    assert not net.problems
+
+
+def test_torchs_compiler_finds_no_triton_where_one_is_stood_in_for(worker, model):
+    text = """
+import triton
+from torch import nn
+from torch._inductor.runtime import triton_compat
+from torch.utils._triton import has_triton_package
+
+@triton.jit
+def kernel(x):
+    return x
+
+class Net(nn.Module):
+    def forward(self, x):
+        return kernel(x) + (not triton_compat.HAS_TRITON and not has_triton_package())
+"""
+    net = of(worker.trace(model(text)), "Net")
+    assert "True" in net.code
+
+
 def test_what_fetches_weights_may_be_imported_on_the_way(monkeypatch):
     name = "huggingface_hub.file_download"
     monkeypatch.delitem(sys.modules, name, raising=False)
