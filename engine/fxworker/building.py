@@ -58,6 +58,9 @@ _STRANGE: Final = re.compile(r"module is not installed as a submodule")
 _HELD: Final = re.compile(r"SimpleNamespace\(.*(?:\bnn\.\w+\(|type\('Module')")
 """What a tracer says of a module that the root does not have, and a stand-in that hides one."""
 
+_NOTHING: Final = {"NoneType": None, "ellipsis": ...}
+"""Defaults that say that there is nothing yet, by what errors call them."""
+
 _SIZES: Final = re.compile(r"shape '.*' is invalid for input of size|must match the size|shapes cannot be multiplied")
 
 _SECONDS_OF_OTHERS: Final = 1.0
@@ -448,15 +451,16 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     """Whether a constructor that was called without arguments asked for some.
 
     It did so if it raised by `raise` or `assert`, a check of its own and no mistake, looked in vain into `**kwargs` or
-    handed them on to a constructor that needs some, or could not do with a default: with None, with nothing where there
-    must be something, with what leaves out every branch that makes a variable, or with the name of a file that is not
-    there.
+    handed them on to a constructor that needs some, or could not do with a default: with None or `...`, with nothing
+    where there must be something, with what leaves out every branch that makes a variable, or with the name of a file
+    that is not there.
     """
     if isinstance(error, UnboundLocalError) or (isinstance(error, TypeError) and " missing " in text_of(error)):
         return True
     defaults = [each.default for each in handed_parameters_of(cls).values()]
-    if isinstance(error, TypeError | AttributeError) and "NoneType" in text_of(error):
-        return None in defaults
+    told = text_of(error) if isinstance(error, TypeError | AttributeError) else ""
+    if nothing := [value for name, value in _NOTHING.items() if name in told]:
+        return any(each is value for each in defaults for value in nothing)
     if isinstance(error, FileNotFoundError):
         return error.filename in defaults
     if isinstance(error, IndexError):

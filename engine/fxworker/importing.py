@@ -57,6 +57,7 @@ class StandIns(Loader):
             if not ABSENCES.names:
                 leave_unscripted()
                 _leave_warnings()
+                _leave_dispatch()
             ABSENCES.names.add(fullname)
             ABSENCES.found.append(not_found(fullname).with_traceback(way))
         spec = ModuleSpec(fullname, self, is_package=True)
@@ -124,6 +125,29 @@ def _leave_warnings() -> None:
                 _original(*args, **kwargs)
 
         setattr(warnings, name, filtered)
+
+
+def _leave_dispatch() -> None:
+    """Let functions that do something of their own for each class leave out those for classes that are absent."""
+    original = functools.singledispatch
+
+    @functools.wraps(original)
+    def singledispatch(func: Callable[..., Any]) -> Any:
+        found: Any = original(func)
+        register = found.register
+
+        @functools.wraps(register)
+        def registered(cls: Any, func: Any = None) -> Any:
+            # Without a class it is said by the annotation of the first argument.
+            kinds = () if isinstance(cls, type) else getattr(cls, "__annotations__", {}).values()
+            if is_stand_in(cls) or any(map(is_stand_in, kinds)):
+                return func if func is not None else (lambda each: each) if is_stand_in(cls) else cls
+            return register(cls, func)
+
+        found.register = registered
+        return found
+
+    functools.singledispatch = singledispatch
 
 
 _STAND_INS: Final = StandIns()

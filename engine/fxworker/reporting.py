@@ -277,7 +277,7 @@ class Reporter:
     def _no_way(self, target: TraceTarget, unbuilt: Unbuilt) -> Problem:
         explanation = ""
         if unbuilt.tried and unbuilt.error is not None:
-            explanation = f"tried `{unbuilt.tried}`: {described(unbuilt.error)}"
+            explanation = f"tried `{unbuilt.tried}`: {one_line(described(unbuilt.error))}"
         names = ", ".join(unbuilt.missing)
         problem = self.problem(
             NoConstruction,

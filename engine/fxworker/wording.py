@@ -79,10 +79,11 @@ _MISSING: Final = re.compile(
     rf"(?:arguments?|parameters?|keywords?|options?|fields?|keys?) [`'\"]?(\w+)[`'\"]? {_IS} {_NEEDED}"
     rf"|[`'\"](\w+)[`'\"] {_IS} {_NEEDED}"
     r"|(?:missing|requires?|(?:provide|specify|pass|set|give|expected)(?: \w+)?) (?:an? |the )?"
-    r"(?:required |keyword |value for |argument |parameter |option |key )*[`'\"](\w+)[`'\"]",
-    re.IGNORECASE,
+    r"(?:required |keyword |value for |argument |parameter |option |key )*[`'\"](\w+)[`'\"]"
+    r"|^(\w+)\n\s+field required\b",
+    re.IGNORECASE | re.MULTILINE,
 )
-"""How code says in its own words that it wants an argument."""
+"""How code says in its own words that it wants an argument, and what checks fields says of each that is wanting."""
 
 
 _UNQUOTED: Final = re.compile(

@@ -229,6 +229,24 @@ def test_what_it_decorates_has_what_the_decorator_gives_it(tmp_path):
         imported(tmp_path, "import no_such_thing\ndef plain(x): return x\nplain.arg_names\n", "other")
 
 
+def test_functions_that_tell_classes_apart_leave_out_those_of_it(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import no_such_thing\nfrom functools import singledispatch, singledispatchmethod\n"
+        "@singledispatch\ndef encode(x): return 'any'\n"
+        "@encode.register(no_such_thing.Frame)\ndef _(x): return 'frame'\n"
+        "@encode.register\ndef series(x: no_such_thing.Series): return 'series'\n"
+        "encode.register(no_such_thing.Index, series)\n"
+        "@encode.register\ndef _(x: int): return 'int'\n"
+        "class Coder:\n"
+        "    @singledispatchmethod\n    def code(self, x): return 'any'\n"
+        "    @code.register(no_such_thing.Frame)\n    def _(self, x): return 'frame'\n"
+        "    @code.register(str)\n    def _(self, x): return 'text'\n",
+    )
+    assert [module.encode(1.0), module.encode(1), module.series(1)] == ["any", "int", "series"]
+    assert [module.Coder().code(1), module.Coder().code("")] == ["any", "text"]
+
+
 REGISTRY = """
 import no_such_thing
 TABLE, NAMES = {}, set()

@@ -21,6 +21,7 @@ from fxworker.conventions import usual_values
 from fxworker.patience import OutOfPatience
 from fxworker.usage import usage_of
 from fxworker.wording import missing_in, quoted
+from tests.worker.harness import of
 
 
 class Options(dict):
@@ -514,6 +515,10 @@ def test_a_number_of_parts_is_told_from_a_width():
         ("please provide the argument 'depth'", ("depth",)),
         ("missing the option 'depth'", ("depth",)),
         ("the parameter size should be given", ("size",)),
+        (
+            "2 errors for Net\nwidth\n  field required (type=value_error.missing)\ndepth\n  Field required [",
+            ("width", "depth"),
+        ),
         ("'auto' is not a known mode", ()),
     ],
 )
@@ -648,3 +653,37 @@ def test_lists_of_one_owner_get_another_length_together():
     _, root = search.run()
     assert len(root.layers) == 4
     assert search.trials <= 4
+
+
+def test_a_default_that_only_says_that_there_must_be_something_is_none(worker, model):
+    text = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width: int = 8, config=...):
+        super().__init__()
+        self.fc = nn.Linear(width, config.depth)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+    net = of(worker.trace(model(text)), "Net")
+    assert net.construct is not None
+    assert "config=SimpleNamespace(depth=" in net.construct.expression
+
+
+def test_what_was_tried_in_vain_is_told_in_one_line(worker, model):
+    text = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        raise ValueError("2 errors\\n  one\\n  two")
+
+    def forward(self, x):
+        return x
+"""
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    told = f"{problem.message} {problem.explanation}"
+    assert "ValueError: 2 errors one two" in told
