@@ -307,6 +307,25 @@ def test_names_of_speech_and_of_sizes():
     assert (sizes.shape, sizes.dtype) == ((2, 2), torch.int64)
 
 
+class WithoutActivation(nn.Module):
+    """One of the layers in a row was not given."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8))
+        self.layers.append(None)
+
+    def forward(self, x: Tensor):
+        return self.layers(x)
+
+
+def test_a_row_of_layers_that_lacks_one_ends_no_search():
+    inferred = infer_inputs(WithoutActivation())
+    assert not inferred.complete
+    assert inferred.args[0].shape[-1] == 8
+    assert "NoneType" in inferred.failures[0].error
+
+
 class Prompted(nn.Module):
     """Asks mappings for what they may have."""
 

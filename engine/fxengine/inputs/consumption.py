@@ -257,8 +257,10 @@ class _Reader:
             self.take(first, wish)
             return UNKNOWN
         if isinstance(module, nn.Sequential):
-            for part in module:
-                first = self.call_module(part, [first], {})
+            parts: list[nn.Module | None] = [*module]
+            for part in parts:
+                # One that was given None for a layer has it among its parts, and fails when it comes there.
+                first = self.call_module(part, [first], {}) if part is not None else UNKNOWN
             return first
         return self.call_function(module.forward, args, kwargs)
 
