@@ -38,6 +38,20 @@ def test_what_is_summed_over_named_axes_has_these():
     assert inferred.args[0].shape[-1] == 64
 
 
+class Nearest(nn.Module):
+    """Each head attends to what is most like its queries, and keys say what that is."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor):
+        likeness = torch.einsum("b h i d, b h j d -> b h i j", q, k)
+        nearest = likeness.argmax(-1)[..., None].expand(-1, -1, -1, v.shape[-1])
+        return v.gather(2, nearest)
+
+
+def test_what_is_gathered_from_has_the_dimensions_of_what_tells_where():
+    inferred = fed(Nearest())
+    assert {each.dim() for each in inferred.args} == {4}
+
+
 class SquaredLoss(nn.Module):
     """The mean square of the errors."""
 

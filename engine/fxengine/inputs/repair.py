@@ -207,6 +207,8 @@ def _select(moves: Moves, operation: Operation) -> Iterator[Change]:
     if len(operation.tensors) < 2 or not operation.tensors[0].dim():
         return
     given, index = operation.tensors[:2]
+    if operation.function not in _BY_VECTOR and given.dim() != index.dim():
+        yield from _like_its_index(moves, operation)
     known = [each for each in (*operation.args, *operation.kwargs.values()) if type(each) is int]
     dimension = known[0] if known and -given.dim() <= known[0] < given.dim() else 0
     for place, recipe in moves.among(operation.sources[1]):
@@ -216,6 +218,17 @@ def _select(moves: Moves, operation: Operation) -> Iterator[Change]:
             yield moves.put(place, replace(recipe, high=min(recipe.high, given.shape[dimension])), 0.1)
         else:
             yield moves.put(place, moves.as_integers(recipe, given.shape[dimension]), 0.1)
+
+
+def _like_its_index(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """Give what is gathered from the shape, or as many dimensions, of what the places to gather were computed from."""
+    given, index = operation.tensors[:2]
+    places, others = operation.sources[:2]
+    for place, _ in moves.among(places - others):
+        for shape in dict.fromkeys(recipe.shape for _, recipe in moves.among(others)):
+            if len(shape) == index.dim():
+                yield moves.reshape(place, shape, 0.05)
+    yield from moves.rerank(places - others, given.dim(), index.dim(), 0.1)
 
 
 def _attended(moves: Moves, operation: Operation) -> Iterator[Change]:
