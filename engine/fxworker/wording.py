@@ -33,6 +33,8 @@ WANTED: Final[tuple[tuple[str, Kind], ...]] = (
     (r"(Identity|Module|GELU)\.forward\(\) takes", "class"),
     (r"argument after \*\* must be a mapping, not (\w+)", "mapping"),
     (r"not supported between instances of 'Tensor' and '(list|tuple)'", "tensor"),
+    (r"unsupported operand type.* for @: 'Tensor' and '(\w+)'", "tensor"),
+    (r"unsupported operand type.* for @: '(\w+)' and 'Tensor'", "tensor"),
     (r"not supported between instances of '(list|tuple)' and 'Tensor'", "tensor"),
     (r"for \+: '(int|float|str)' and '(?:list|tuple)'|for \+: '(?:list|tuple)' and '(\w+)'", "sequence"),
     (r"can only concatenate (?:list|tuple) \(not \"(\w+)\"\)", "sequence"),

@@ -180,6 +180,19 @@ class Exported(nn.Module):
         return self.queries(x)
 """
 
+TIED = """from torch import nn
+
+
+class Tied(nn.Module):
+    def __init__(self, tensor, transpose=False):
+        super().__init__()
+        self.tensor = tensor
+        self.transpose = transpose
+
+    def forward(self, x):
+        return x @ (self.tensor.t() if self.transpose else self.tensor)
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "construct", "inputs"),
@@ -243,6 +256,12 @@ def test_what_is_taken_out_of_a_list_and_called_is_a_module(worker, model):
 def test_what_a_method_calls_that_forward_calls_is_a_module(worker, model):
     (target,) = worker.trace(model(EXPORTED)).targets
     assert "'queries': torch.nn.Identity()" in target.construct.expression
+    assert target.inputs is not None
+
+
+def test_what_a_tensor_is_multiplied_with_as_a_matrix_is_one(worker, model):
+    (target,) = worker.trace(model(TIED)).targets
+    assert "tensor=torch.ones(" in target.construct.expression
     assert target.inputs is not None
 
 
