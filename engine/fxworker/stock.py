@@ -16,6 +16,9 @@ STAND_INS: Final = frozenset(
 )
 """What stands in for a module of which nothing is known."""
 
+_LAYER: Final = "torch.nn.Identity()"
+"""What stands in for one where there may be several."""
+
 _ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.Identity,\), \{'forward': .*\}\)\(\)")
 
 PARAMETERS: Final = "lambda self: iter([torch.ones(1)])"
@@ -60,10 +63,12 @@ def giving(value: Value, results: int) -> Value:
 
 
 def to_call(now: Value, results: int) -> Iterator[str]:
-    """Yield what can be called with anything in place of what stands in for a module, or of numbers in a list."""
+    """Yield what can be called with anything in place of what stands in for one module or several, or of numbers."""
     stand_in = any_call(results)
     if now != stand_in and (now == "None" or is_stand_in(now) or fits("number", now)):
         yield stand_in
+    if isinstance(now, str) and now[:1] in {"(", "["} and _LAYER in now:
+        yield now.replace(_LAYER, stand_in)
     found = literal(now) if isinstance(now, str) else None
     if isinstance(found, list | tuple) and found and all(type(each) is int for each in found):
         yield f"[{', '.join([stand_in] * len(found))}]"

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from fxworker.patience import OutOfPatience, patience
+from fxworker.stock import any_call, to_call
 
 RESIDUAL = """import torch
 from torch import nn
@@ -257,6 +258,12 @@ def test_what_a_method_calls_that_forward_calls_is_a_module(worker, model):
     (target,) = worker.trace(model(EXPORTED)).targets
     assert "'queries': torch.nn.Identity()" in target.construct.expression
     assert target.inputs is not None
+
+
+def test_what_stands_in_for_several_modules_takes_what_they_are_called_with():
+    pairs = "[(torch.nn.Identity(), torch.nn.Identity())]"
+    assert list(to_call(pairs, 1)) == [f"[({any_call(1)}, {any_call(1)})]"]
+    assert not list(to_call(f"[({any_call(1)}, {any_call(1)})]", 1))
 
 
 def test_what_a_tensor_is_multiplied_with_as_a_matrix_is_one(worker, model):
