@@ -179,7 +179,22 @@ def _set_anew(weight):
     weight.data = weight.data * 0.5
 
 
-@pytest.mark.parametrize("make", [_Exchanged, lambda: _Halved(_in_place), lambda: _Halved(_set_anew)])
+class _Apart(nn.Module):
+    """Keeps its layers as plain objects from the first run on, so that only one of them is where it is needed."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+
+    def forward(self, x):
+        if isinstance(self.layers, nn.ModuleList):
+            layers = list(self.layers)
+            del self.layers
+            self.layers = layers
+        return self.layers[0](x).relu()
+
+
+@pytest.mark.parametrize("make", [_Exchanged, _Apart, lambda: _Halved(_in_place), lambda: _Halved(_set_anew)])
 def test_what_cannot_be_repeated_by_a_graph_is_done_once_by_the_models_own_code(make):
     net = make()
     found = fxengine.capture(net, X)

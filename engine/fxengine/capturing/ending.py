@@ -38,8 +38,10 @@ def end_with_rest(
     """
     graph = tracer.graph
     tracer._site = ModuleSite("", type(model), None, ())
-    finished = _Answers(tracer.recording.values, tracer.root, set(tracer.adopted)).among(tracer.finished)
-    changing = _changing(tracer)
+    finished, changing = list[Finished](), Counter[str]()
+    if not from_beginning:
+        finished = _Answers(tracer.recording.values, tracer.root, set(tracer.adopted)).among(tracer.finished)
+        changing = _changing(tracer)
     if from_beginning or not _all_among(changing, finished):
         finished = []
         for node in reversed([node for node in graph.nodes if node.op != "placeholder"]):

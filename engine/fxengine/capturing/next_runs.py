@@ -121,14 +121,20 @@ def difference(left: Left, tracer: CaptureTracer, initial: frozenset[int], captu
 
 
 def _called_otherwise(left: Left, tracer: CaptureTracer) -> Node | None:
-    """The first call of a leaf of which the code has changed a setting or a part: the graph calls it as it was."""
+    """The first call of a leaf that was moved, or has another setting or part: the graph calls it as it was."""
     set_otherwise = {each.module for each in left.changes if not isinstance(each.after, Tensor)}
     if not set_otherwise:
         return None
-    calls = [node for node in tracer.graph.nodes if node.op == "call_module"]
+
+    def is_otherwise(path: str) -> bool:
+        try:
+            module = tracer.root.get_submodule(path)
+        except AttributeError:  # What stood there is a list of modules by now.
+            return True
+        return not set_otherwise.isdisjoint(module.modules())
+
     return next(
-        (node for node in calls if not set_otherwise.isdisjoint(tracer.root.get_submodule(str(node.target)).modules())),
-        None,
+        (each for each in tracer.graph.nodes if each.op == "call_module" and is_otherwise(str(each.target))), None
     )
 
 
