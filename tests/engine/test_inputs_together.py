@@ -1,5 +1,7 @@
 """Inputs that belong together: what is joined, what comes in pairs or by keys, and what only a compiled run shows."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -231,3 +233,21 @@ def test_what_a_vector_is_multiplied_with_is_as_long():
     inferred = fed(Scored())
     assert inferred.args[0].shape == (2, 21, 5, 5)
     assert len(inferred.failures) < 3
+
+
+class OfBlocks(nn.Module):
+    """Each block gives the tokens of patches and the one of the class."""
+
+    def __init__(self):
+        super().__init__()
+        self.scores = nn.Linear(2 * 64, 10)
+
+    def forward(self, blocks: Any, targets: Any):
+        known = torch.cat([class_token for _, class_token in blocks[-2:]], dim=-1)
+        return {"scores": self.scores(known.float()), "targets": targets}
+
+
+def test_the_token_of_the_class_is_no_number_of_one():
+    blocks, targets = fed(OfBlocks(), budget_s=6.0).args
+    assert [class_token.is_floating_point() for _, class_token in blocks] == [True, True]
+    assert not targets.is_floating_point()

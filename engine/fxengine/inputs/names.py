@@ -282,6 +282,8 @@ NAME_RULES = tuple(
         (r"^(img|image|txt|text|latent|vid|video)_ids$", _axes),
         (r"(^|_)(indices|indexes|tags)$|^index$|(?<!edge)(?<!batch)_index$", _indices),
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
+        (r"(^|_)(cls|class)_?token$", _embedded),
+        (r"(^|_)(patch|register|mem|memory)_?tokens$", features),
         (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
         (r"(^|_)([a-z]{0,2}lens?|lengths?)$", _lengths),
         (r"^(img|image|video|audio|text)_(emb(ed(ding)?)?s?|feat(ure)?s?)$", _embedded),
