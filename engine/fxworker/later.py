@@ -21,8 +21,13 @@ _AXES: Final = frozenset({"dim", "axis"})
 _ALONG: Final = frozenset({"squeeze", "unsqueeze", "size", "softmax", "log_softmax", "cumsum", "unbind", "flip"})
 """Methods of tensors whose first argument says so."""
 
+_CONTEXT: Final = "torch.no_grad"
+"""What gives something that can be entered by `with`, and needs nothing for it."""
 
-def note_later(trees: Iterable[ast.FunctionDef], names: Bindings, around: Surroundings) -> None:
+
+def note_later(  # noqa: C901 - a table of expressions.
+    trees: Iterable[ast.FunctionDef], names: Bindings, around: Surroundings
+) -> None:
     """Note what methods say about attributes that hold parameters.
 
     Args:
@@ -43,6 +48,8 @@ def note_later(trees: Iterable[ast.FunctionDef], names: Bindings, around: Surrou
             case ast.Subscript(slice=ast.Constant(str(key))) if path := names.path(node.value):
                 names.use(path).note("mapping")
                 names.use(f"{path}.{key}")
+            case ast.With(items=items):
+                _entered(items, names)
             case ast.For() | ast.comprehension() if path := names.path(node.iter):
                 names.use(path).note("sequence")
             case ast.Assign(targets=[ast.Tuple(elts=variables)], value=ast.Call(func=called)) if (
@@ -57,6 +64,18 @@ def note_later(trees: Iterable[ast.FunctionDef], names: Bindings, around: Surrou
             case _:
                 pass
     names.paths = before
+
+
+def _entered(items: Iterable[ast.withitem], names: Bindings) -> None:
+    """Note that a value is entered by `with`, or what it gives when it is called."""
+    for item in items:
+        match item.context_expr:
+            case ast.Call(func=maker) if path := names.path(maker):
+                names.use(path).literals.append(_CONTEXT)
+            case whole if path := names.path(whole):
+                names.use(path).literals.append(f"{_CONTEXT}()")
+            case _:
+                pass
 
 
 def _called(call: ast.Call, names: Bindings, around: Surroundings) -> None:

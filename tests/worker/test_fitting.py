@@ -181,6 +181,20 @@ class Exported(nn.Module):
         return self.queries(x)
 """
 
+GUARDED = """from torch import nn
+
+
+class Guarded(nn.Module):
+    def __init__(self, width, autocast_ctx):
+        super().__init__()
+        self.scores = nn.Linear(width, 8)
+        self.autocast_ctx = autocast_ctx
+
+    def forward(self, x):
+        with self.autocast_ctx():
+            return self.scores(x)
+"""
+
 TIED = """from torch import nn
 
 
@@ -264,6 +278,13 @@ def test_what_stands_in_for_several_modules_takes_what_they_are_called_with():
     pairs = "[(torch.nn.Identity(), torch.nn.Identity())]"
     assert list(to_call(pairs, 1)) == [f"[({any_call(1)}, {any_call(1)})]"]
     assert not list(to_call(f"[({any_call(1)}, {any_call(1)})]", 1))
+
+
+def test_what_is_entered_by_with_is_a_context(worker, model):
+    (target,) = worker.trace(model(GUARDED)).targets
+    assert target.construct.expression == "Guarded(width=64, autocast_ctx=torch.no_grad)"
+    assert target.status == "complete"
+    assert not target.problems
 
 
 def test_what_a_tensor_is_multiplied_with_as_a_matrix_is_one(worker, model):
