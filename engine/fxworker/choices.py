@@ -86,8 +86,13 @@ def written(choice: Choice, path: str = "") -> str:
             entries = f"{{{', '.join(f'{keys.get(name, repr(name))}: {each}' for name, each in parts.items())}}}"
             return f"{value.head}({entries})" if value.head else entries
         case "module":
+            # Whoever asks such a module for its parameters is asked for them in turn: it has some.
+            base, given = "Identity", ""
+            if parts.pop("parameters", None) is not None:
+                base, given = "Linear", "1, 1"
+                parts.setdefault("forward", "torch.nn.Identity.forward")
             attributes = ", ".join(f"{name!r}: {each}" for name, each in parts.items())
-            return f"type('Module', (torch.nn.Identity,), {{{attributes}}})()"
+            return f"type('Module', (torch.nn.{base},), {{{attributes}}})({given})"
         case "function":
             return f"lambda *_, **__: {', '.join(parts.values()) or None}"
         case "list":

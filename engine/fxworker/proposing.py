@@ -39,7 +39,7 @@ from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.slots import Slot, as_used, is_other, is_section, may_hold, one_for_all, told_apart
-from fxworker.stock import OF_KIND, PARAMETERS, UNKNOWN, fits, giving
+from fxworker.stock import OF_KIND, UNKNOWN, fits, giving
 from fxworker.usage import usage_of
 
 _EMPTY: Final = frozenset({"''", "[]", "()", "{}", "set()"})
@@ -417,7 +417,7 @@ def _of_holder(owner: Value | None, slot: Slot) -> Iterator[Value]:
         # What an object may lack, or sets by itself, need not be made up.
         yield "None"
     if owner.style == "module" and slot.name == "parameters":
-        yield PARAMETERS
+        yield "True"  # Which says that it has some.
     if owner.style == "mapping" and owner.head and slot.kind == "object":
         # Such a mapping gives its items as attributes, and takes no others.
         yield Group("mapping")

@@ -21,9 +21,6 @@ _LAYER: Final = "torch.nn.Identity()"
 
 _ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.Identity,\), \{'forward': .*\}\)\(\)")
 
-PARAMETERS: Final = "lambda self: iter([torch.ones(1)])"
-"""A method `parameters` of a module that has one."""
-
 OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "number": ("64", "4", "2", "1", "8", "0.1"),
     "string": ("'relu'", "'default'", "'same'", "''"),

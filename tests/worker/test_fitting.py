@@ -348,6 +348,30 @@ def test_arguments_that_nobody_wrote_down_go_with_inputs_that_somebody_did(worke
     assert told == {"Head": [], "Scaled": ["FX003"], "Pair": ["FX201"]}
 
 
+FIRST = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, backbone):
+        super().__init__()
+        self.backbone = backbone
+        self.width = backbone.width
+
+    @property
+    def device(self):
+        return next(self.parameters()).device
+
+    def forward(self, x):
+        return self.backbone(x.to(self.device))
+"""
+
+
+def test_a_model_that_asks_for_its_first_parameter_has_one(worker, model):
+    (target,) = worker.trace(model(FIRST)).targets
+    assert target.inputs is not None
+    assert "torch.nn.Linear" in target.construct.expression
+
+
 def test_what_was_found_is_what_the_next_trace_begins_with(own_worker, model):
     path = model(RESIDUAL)
     first = own_worker.trace(path)

@@ -330,8 +330,8 @@ SCOPE = {**globals(), "SimpleNamespace": SimpleNamespace, "torch": torch}
         (
             Judging,
             (
-                "Judging(model=type('Module', (torch.nn.Identity,), "
-                "{'width': 64, 'parameters': lambda self: iter([torch.ones(1)])})())"
+                "Judging(model=type('Module', (torch.nn.Linear,), "
+                "{'width': 64, 'forward': torch.nn.Identity.forward})(1, 1))"
             ),
         ),
         (Held, "Held(backbone=torch.nn.Linear(64, 64))"),
