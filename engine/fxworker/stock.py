@@ -19,7 +19,7 @@ STAND_INS: Final = frozenset(
 _LAYER: Final = "torch.nn.Identity()"
 """What stands in for one where there may be several."""
 
-_ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.Identity,\), \{'forward': .*\}\)\(\)")
+_ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.(?:Identity|Linear),\), \{'forward': .*\}\)\((?:1, 1)?\)")
 
 OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
     "number": ("64", "4", "2", "1", "8", "0.1"),
@@ -66,6 +66,9 @@ def to_call(now: Value, results: int) -> Iterator[str]:
         yield stand_in
     if isinstance(now, str) and now[:1] in {"(", "["} and _LAYER in now:
         yield now.replace(_LAYER, stand_in)
+    if isinstance(now, str) and now.startswith("torch.nn.Linear("):
+        # It is there for its parameters.
+        yield f"type('Module', (torch.nn.Linear,), {{'forward': {takes_any(results)}}})(1, 1)"
     found = literal(now) if isinstance(now, str) else None
     if isinstance(found, list | tuple) and found and all(type(each) is int for each in found):
         yield f"[{', '.join([stand_in] * len(found))}]"

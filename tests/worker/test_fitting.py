@@ -372,6 +372,29 @@ def test_a_model_that_asks_for_its_first_parameter_has_one(worker, model):
     assert "torch.nn.Linear" in target.construct.expression
 
 
+MOVED = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder.to(dtype=torch.float32)
+        self.encoder.reset_parameters()
+        self.head = nn.Linear(8, 8)
+
+    def forward(self, x, box=None):
+        return self.head(self.encoder(x, box=box))
+"""
+
+
+def test_a_part_that_is_made_up_for_its_parameters_takes_what_it_is_called_with(worker, model):
+    (target,) = worker.trace(model(MOVED)).targets
+    assert target.inputs is not None
+    assert "torch.nn.Linear" in target.construct.expression
+    assert target.inputs.expression == "torch.randn(2, 8)"
+
+
 def test_what_was_found_is_what_the_next_trace_begins_with(own_worker, model):
     path = model(RESIDUAL)
     first = own_worker.trace(path)
