@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -67,6 +68,11 @@ class Model:
     scope: dict[str, Any]
     said: tuple[str, ...] = ()
     fit: "Callable[[InferredInputs], Fitting | None]" = lambda _found: None
+
+    @property
+    def size(self) -> int:
+        """How many parameters it has, without those of layers that get their sizes from the first inputs."""
+        return sum(each.numel() for each in self.root.parameters() if not is_lazy(each))
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ def outcome(options: Options, case: Case) -> Outcome | str:
         model = case.build()
     except BaseException as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
         return told(error)
-    real = not options.shapes and sum(each.numel() for each in model.root.parameters()) <= _REAL
+    real = not options.shapes and model.size <= _REAL
     root = case.build(real=True).root if real else model.root
     expression, make, reason, taken, case, model, root = fed(case, model, root, real=real)
     if make is None:
@@ -152,7 +152,7 @@ def outcome(options: Options, case: Case) -> Outcome | str:
     if real and taken > _LONGEST:
         real, root = False, model.root
     found = compared(root, make, expression, real=real)
-    if not isinstance(found, Outcome) and _UNCOMPARED in found.reason and not options.shapes and small_at_need(root):
+    if not isinstance(found, Outcome) and _UNCOMPARED in found.reason and not options.shapes and small_at_need(model):
         weighted = case.build(real=True).root
         if is_quick(weighted, make):
             real, root = True, weighted
@@ -197,9 +197,9 @@ def compared(root: nn.Module, make: Make, expression: str, *, real: bool) -> Com
     return Compared(captured, f"{reason}, captured up to there ({wrong or 'outputs equal'})", partial=not wrong)
 
 
-def small_at_need(root: nn.Module) -> bool:
+def small_at_need(model: Model) -> bool:
     """Whether a model is small enough for real data if there is no other way."""
-    return sum(each.numel() for each in root.parameters()) <= _REAL_AT_NEED
+    return model.size <= _REAL_AT_NEED
 
 
 def is_quick(root: nn.Module, make: Make) -> bool:
