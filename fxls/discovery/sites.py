@@ -44,6 +44,7 @@ _SELF_RETURNING: Final = frozenset({
 })  # fmt: skip
 _NO_MODEL: Final = ("Loss", "Parameter", "Buffer", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 _MAKERS: Final = ("torchvision.models.", "timm.create_model", "timm.models.", "segmentation_models_pytorch.")
+_PUBLISHED: Final = "from_pretrained"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _MOST: Final = 6
 """How many ways to build, and to feed, a target are kept."""
@@ -367,6 +368,11 @@ class _Walk:
 
     def _built(self, target: str, call: ast.Call, scope: Scope) -> None:
         expression = closed(call, scope)
+        if expression is None and isinstance(call.func, ast.Attribute) and call.func.attr == _PUBLISHED:
+            # What it fetches is made up: this one is a class method of the file's own.
+            arguments = closed(ast.Call(ast.Name(target, ast.Load()), call.args, call.keywords), scope)
+            if isinstance(arguments, ast.Call):
+                expression = ast.Call(call.func, arguments.args, arguments.keywords)
         known = self.sites.constructs.setdefault(target, [])
         if expression is None or len(known) >= _MOST:
             return

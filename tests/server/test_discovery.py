@@ -342,6 +342,53 @@ def other():
     assert inputs(text + "def main():\n    net_tiny()(torch.ones(2))\n") == [("call", "torch.ones(2)")]
 
 
+def test_class_methods_that_make_an_instance_build_their_class():
+    text = (
+        NET
+        + """    @classmethod
+    def large(cls, dim=64):
+        net = cls(dim)
+        return net.eval()
+    @classmethod
+    def tiny(cls) -> "Self":
+        return anything()
+    @classmethod
+    def named(cls, name):
+        return cls.large(len(name))
+    @classmethod
+    def from_pretrained(cls, name, **kwargs):
+        return cls.named(name)
+    @classmethod
+    def widths(cls):
+        return [cls.large()]
+    def copied(self):
+        return self
+
+class Other(Net):
+    @classmethod
+    def made(cls):
+        return Net()
+    def forward(self, x):
+        return x
+
+def main(path):
+    net = Net.from_pretrained("small")
+    net(torch.ones(2))
+    Net.from_pretrained(path)
+    Net.widths()
+    Other.from_pretrained("other")
+"""
+    )
+    assert constructs(text) == [
+        ("call", "Net.from_pretrained('small')"),
+        ("call", "Net()"),
+        ("factory", "Net.tiny()"),
+        ("factory", "Other.made()"),
+        ("factory", "Net.large()"),
+    ]
+    assert inputs(text) == [("call", "torch.ones(2)")]
+
+
 # Other targets.
 
 
