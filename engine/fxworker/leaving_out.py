@@ -21,6 +21,7 @@ from fxworker.callers import drops
 from fxworker.imported import file_of
 from fxworker.offline import NO_COMPILER, NO_NETWORK
 from fxworker.readings import is_of_project
+from fxworker.sandbox import kept_from
 
 _MOST: Final = 4
 """How many functions one model may do without."""
@@ -50,7 +51,9 @@ def with_calls_left_out(work: Callable[[], _Result]) -> _Result:
 
 
 def _is_for_want(error: BaseException | None) -> bool:
-    """Whether something failed for want of the network, a compiler, or a package that is stood in for."""
+    """Whether something failed for want of the network, a compiler, a place to write, or a package that is absent."""
+    if error is not None and kept_from(error):
+        return True
     seen = set[int]()
     while error is not None and id(error) not in seen:
         absent = isinstance(error, ModuleNotFoundError) and ABSENCES.leads_into(error.name or "")
@@ -79,8 +82,8 @@ def _called(caller: Moment) -> Iterator[tuple[Any, str, Any]]:
     match nodes_around(caller.path, caller.source.span)[-1:]:
         case [ast.Call(func=ast.Name(id=name))] if name in caller.frame.f_globals:
             yield caller.frame.f_globals, name, caller.frame.f_globals[name]
-        case [ast.Call(func=ast.Attribute(value=ast.Name(id=root), attr=name))]:
-            value = caller.value_of(root)
+        case [ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as owner, attr=name))]:
+            value = _value(owner, caller)
             for each in (value,) if isinstance(value, types.ModuleType) else type(value).__mro__:
                 home = each.__name__ if isinstance(each, types.ModuleType) else each.__module__
                 if name in vars(each) and is_of_project(file_of(home) or ""):
@@ -88,6 +91,18 @@ def _called(caller: Moment) -> Iterator[tuple[Any, str, Any]]:
                     return
         case _:
             return
+
+
+def _value(node: ast.expr, moment: Moment) -> Any:
+    """Return what a name, or a module in a module, stands for; None for another expression."""
+    match node:
+        case ast.Name(id=name):
+            return moment.value_of(name)
+        case ast.Attribute(value=ast.expr() as owner, attr=name):
+            around = _value(owner, moment)
+            return vars(around).get(name) if isinstance(around, types.ModuleType) else None
+        case _:
+            return None
 
 
 def _makes(code: types.CodeType) -> bool:

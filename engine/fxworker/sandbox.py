@@ -120,11 +120,16 @@ def denied() -> str:
 
 
 def forbade(error: BaseException) -> str:
-    """Return what the sandbox has kept an exception's code from, be it `files` or `network`; "" where it has not."""
-    found = next((what for each in chain(error) if isinstance(each, OSError) and (what := _forbidden(each))), "")
+    """Return what the sandbox has kept an exception's code from, as `kept_from` does, and remember it."""
+    found = kept_from(error)
     if found:
         _denied.append(found)
     return found
+
+
+def kept_from(error: BaseException) -> str:
+    """Return what the sandbox has kept an exception's code from, be it `files` or `network`; "" where it has not."""
+    return next((what for each in chain(error) if isinstance(each, OSError) and (what := _forbidden(each))), "")
 
 
 def temporary_folders(roots: Sequence[str], own: str) -> tuple[str, ...]:

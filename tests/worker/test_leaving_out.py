@@ -62,6 +62,41 @@ def fill(net, path):
 """
 
 
+PUBLISHED = """
+import os
+import torch
+from torch import nn
+import tools.web
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+        path = os.path.expanduser("~/.net/net.pt")
+        if not os.path.exists(path):
+            tools.web.download("https://example.org/net.pt", path)
+        self.fc.load_state_dict(torch.load(path))
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+WEB = """
+from urllib.request import urlopen
+
+def download(url, path):
+    data = urlopen(url).read()
+    open(path, "wb").write(data)
+"""
+
+
+def test_a_function_of_a_module_in_a_package_is_left_out(worker, model):
+    model("", "tools/__init__.py")
+    model(WEB, "tools/web.py")
+    (target,) = worker.trace(model(PUBLISHED)).targets
+    assert target.status == "complete"
+
+
 @pytest.fixture
 def report(worker, model):
     model(WEIGHTS, "weights.py")

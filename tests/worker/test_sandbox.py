@@ -110,6 +110,13 @@ def test_a_folder_for_later_is_not_made_and_the_model_goes_on(run, tmp_path, pla
         assert not (tmp_path / "runs").exists()
 
 
+def test_a_file_of_weights_that_cannot_be_written_is_done_without(run, tmp_path):
+    helper = f"def fetch(path):\n    open({str(tmp_path / 'elsewhere')!r} + path, 'wb').write(b'')\n"
+    report, _ = run(constructor="import helper; helper.fetch('net.pt')", helper=helper)
+    assert report.targets[0].status == "complete"
+    assert not report.denied
+
+
 def test_what_is_written_to_a_folder_that_was_not_made_is_refused_by_the_sandbox(run, tmp_path):
     folder = str(tmp_path / "runs")
     report, path = run(constructor=f"os.mkdir({folder!r}); open({folder!r} + '/log', 'w')")
