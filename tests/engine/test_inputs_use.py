@@ -1,5 +1,6 @@
 """Inputs that are more than one tensor, by what is done with them: lists of pictures, states of recurrent layers."""
 
+from collections import namedtuple
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -488,6 +489,26 @@ def test_an_object_is_of_the_class_that_the_code_knows():
     assert isinstance(sample, Sample)
     assert sample.weights is None
     assert isinstance(graph, Graph)
+
+
+EdgeInfo = namedtuple("EdgeInfo", ["tokens", "weights"])  # noqa: PYI024 — Its fields have no types.
+
+
+class OfNamed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(20, 4)
+
+    def forward(self, info: EdgeInfo):
+        if not isinstance(info, EdgeInfo):
+            raise TypeError("no edges")
+        tokens, weights = info
+        return self.table(tokens) * weights.mean()
+
+
+def test_a_tuple_whose_fields_have_names_alone_is_of_its_class():
+    (info,) = fed(OfNamed(), budget_s=2.0).args
+    assert isinstance(info, EdgeInfo)
 
 
 class Adversarial(nn.Module):

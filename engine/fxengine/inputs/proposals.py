@@ -446,7 +446,8 @@ class Proposer:
         kind: Callable[..., Any] = SimpleNamespace
         if dataclasses.is_dataclass(cls) or hasattr(cls, "_fields"):
             kind = cls if self._is_at_hand(cls) else SimpleNamespace
-            fields = {
+            # `collections.namedtuple` says of its fields how they are called, and nothing else.
+            fields = dict.fromkeys(getattr(cls, "_fields", ())) | {
                 name: hint
                 for base in reversed(cls.__mro__)
                 for name, hint in getattr(base, "__annotations__", {}).items()
