@@ -104,9 +104,9 @@ def keeping(source: Source, node: ast.expr, problem: Problem) -> Iterator[Propos
         case ast.Assign(), ast.Tuple(elts=[value]):
             edit = Edit(Location(source.path, span_of(node)), source.written(value))
             yield Proposal("Leave the comma out", (edit,))
-        case ast.Return(), ast.Attribute(value=ast.Name(id="self")):
+        case ast.Return() | ast.Assign(), ast.Attribute(value=ast.Name(id="self")):
             yield from _of_part(source, dotted(node))
-        case ast.Return(), ast.Attribute():
+        case ast.Return() | ast.Assign(), ast.Attribute():
             yield Proposal(f"Call it: `{source.written(node)}()`", (source.followed(node, "()"),))
         case _:
             pass

@@ -117,6 +117,7 @@ def test_a_class_that_is_called_as_a_part_is_made(code):
         ("«x == h + c»\n        return x", ["x = h + c\n        return x"]),
         ("x = «self.act(x),»\n        return x", ["x = self.act(x)\n        return x"]),
         ("return «x.mean»", ["return x.mean()"]),
+        ("x = «self.fc»\n        return x", ["x = self.fc(x)\n        return x"]),
         ("x = self.act(h)\n        return «self.act»", []),
         ("y = h + c\n        return «self.norm»", ["y = h + c\n        return self.norm(x)"]),
     ],

@@ -9,6 +9,7 @@ import ast
 import functools
 import inspect
 import operator
+from collections import defaultdict
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
@@ -119,7 +120,7 @@ class _Returned(NamedTuple):
     """What a function returns that may be no value.
 
     Attributes:
-        attributes: What has a dot, as `self.fc` and `x.mean`.
+        attributes: What has a dot, as `self.fc` and `x.mean`, be it given a name before.
         tuples: The variables that a comma makes a tuple of one, with it.
     """
 
@@ -133,19 +134,46 @@ def _returned(code: CodeType) -> _Returned:
     definition = definition_behind(code)
     if definition is None or isinstance(definition, ast.Lambda):
         return _Returned((), ())
-    values = [each.value for each in returns_of(definition)]
-    names = [each for each in ast.walk(definition) if isinstance(each, ast.Name)]
+    returned = dict.fromkeys(each.value for each in returns_of(definition))
+    nodes = list(ast.walk(definition))
+    alone = {*returned, *_of_one(nodes)}
+    named = defaultdict[str, list[ast.Name]](list)
+    for each in nodes:
+        if isinstance(each, ast.Name):
+            named[each.id].append(each)
+    attributes = [each for each in returned if isinstance(each, ast.Attribute)]
     tuples: list[tuple[str, ast.Tuple]] = []
-    for each in ast.walk(definition):
+    for each in nodes:
         match each:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple(elts=[ast.Call() as call]) as whole):
                 is_bare = (whole.lineno, whole.col_offset) == (call.lineno, call.col_offset)
-                later = [one for one in names if one.id == name and one.lineno > (whole.end_lineno or 0)]
-                if is_bare and later and all(one in values for one in later):
+                later = _behind(whole, named[name]) if is_bare else []
+                if later and alone.issuperset(later):
                     tuples.append((name, whole))
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() as value):
+                later = _behind(value, named[name])
+                if later and all(each in returned for each in later):
+                    attributes.append(value)
             case _:
                 pass
-    return _Returned(tuple(each for each in values if isinstance(each, ast.Attribute)), tuple(tuples))
+    return _Returned(tuple(attributes), tuple(tuples))
+
+
+def _behind(value: ast.expr, names: list[ast.Name]) -> list[ast.Name]:
+    """Return those of some names that stand behind a value."""
+    return [each for each in names if each.lineno > (value.end_lineno or 0)]
+
+
+def _of_one(nodes: list[ast.AST]) -> Iterator[ast.expr]:
+    """Yield the variables that are computed with as no tuple is: `x * 2`, and those that are assigned anew."""
+    for node in nodes:
+        match node:
+            case ast.BinOp(left=left, op=operation, right=right) if not isinstance(operation, ast.Add):
+                yield from (left, right)
+            case ast.Assign(targets=targets):
+                yield from targets
+            case _:
+                pass
 
 
 def _unmeant(code: CodeType, module: nn.Module) -> Iterator[tuple[ast.AST, str, str]]:
@@ -157,7 +185,7 @@ def _unmeant(code: CodeType, module: nn.Module) -> Iterator[tuple[ast.AST, str, 
             yield part, f"the part `{text}` itself is returned, not what it makes of a value", f"call it: `{text}(…)`"
     for name, whole in tuples:
         text = on_one_line(ast.unparse(whole.elts[0]))
-        yield whole, f"the comma behind `{text}` makes `{name}` a tuple, and that is returned", "leave it out"
+        yield whole, f"the comma behind `{text}` makes `{name}` a tuple, which it is nowhere used as", "leave it out"
 
 
 def _method_returned(scene: Scene) -> Iterator[TracingProblem]:
