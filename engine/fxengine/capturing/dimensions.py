@@ -215,9 +215,9 @@ def _reshaped(node: Node, root: nn.Module, value: Node, shape: tuple[int, ...]) 
 
 
 def asked_sizes(node: Node) -> Sequence[Any]:
-    """Return the sizes that a `view` or `reshape` asks for, one by one or in a list; none if they are another value."""
-    sizes: Any = node.args[1:] if len(node.args) > 2 else node.args[1] if len(node.args) == 2 else ()
-    return sizes if isinstance(sizes, tuple | list) else ()
+    """Return the sizes that a `view` or `reshape` asks for, one by one or in a list."""
+    sizes: Sequence[Any] = node.args[1:]
+    return sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
 
 
 def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
@@ -296,8 +296,7 @@ def _summed(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | Non
 
 def _is_written(node: Node, dim: int, size: int) -> bool:
     """Whether the code asks for a size with a number: `x.view(-1, 784)`."""
-    sizes: Any = node.args[1] if len(node.args) == 2 and isinstance(node.args[1], tuple | list) else node.args[1:]
-    frame = frame_of(node)
+    sizes, frame = asked_sizes(node), frame_of(node)
     asked = len(sizes) > dim and type(sizes[dim]) is int and sizes[dim] == size
     return asked and frame is not None and re.search(rf"\b{size}\b", frame.text) is not None
 

@@ -7,11 +7,10 @@ does its graph.
 
 import ast
 import functools
-import inspect
 import operator
 from collections import defaultdict
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -25,7 +24,7 @@ from fxengine.node import Node
 from fxengine.silent.mutation import changed_by
 from fxengine.silent.reading import definition_behind, dotted, frame_of
 from fxengine.silent.scene import Scene, shown
-from fxengine.source import Origin, OriginRecord, SourceFrame, is_user_file
+from fxengine.source import Origin, OriginRecord
 from fxengine.syntax import returns_of, span_of
 
 _EFFECTS: Final = frozenset({"item", "record_stream", "retain_grad"})
@@ -35,14 +34,11 @@ _EFFECTS: Final = frozenset({"item", "record_stream", "retain_grad"})
 def find(scene: Scene) -> Iterator[TracingProblem]:
     """What is computed and lost, in the user's code that ran."""
     yield from _unused(scene)
-    for path, module in scene.ran.modules.items():
-        found = inspect.getattr_static(type(module), "forward", None)
-        forward = inspect.unwrap(found) if isinstance(found, FunctionType) else None
-        if isinstance(forward, FunctionType) and is_user_file(forward.__code__.co_filename):
-            for node, headline, hint in _unmeant(forward.__code__, module):
-                frame = frame_of(forward.__code__, node)
-                if frame is not None:
-                    yield scene.problem(LostResult, Origin((frame,), path, type(module)), headline, (hint,))
+    for path, module, code in scene.ran.forwards():
+        for node, headline, hint in _unmeant(code, module):
+            frame = frame_of(code, node)
+            if frame is not None:
+                yield scene.problem(LostResult, Origin((frame,), path, type(module)), headline, (hint,))
     yield from _method_returned(scene)
 
 
@@ -58,7 +54,7 @@ def _unused(scene: Scene) -> Iterator[TracingProblem]:
             if origin is None or not isinstance(code, CodeType):
                 continue
             frame = origin.frames[-1]
-            statement = _statement_at(code, frame)
+            statement = _statements(code).get(frame.span)
             if statement is not None:
                 text = shown(frame)
                 headline = f"nothing uses the result of `{text}`, and it does nothing else"
@@ -88,10 +84,6 @@ def _statements(code: CodeType) -> dict[Any, ast.expr]:
     definition = definition_behind(code)
     nodes = ast.walk(definition) if definition is not None else ()
     return {span_of(each.value): each.value for each in nodes if isinstance(each, ast.Expr)}
-
-
-def _statement_at(code: CodeType, frame: SourceFrame) -> ast.expr | None:
-    return _statements(code).get(frame.span)
 
 
 def _first_name(statement: ast.expr) -> str:
@@ -191,10 +183,12 @@ def _unmeant(code: CodeType, module: nn.Module) -> Iterator[tuple[ast.AST, str, 
 def _method_returned(scene: Scene) -> Iterator[TracingProblem]:
     """A method of a tensor that the model returns in place of what it gives."""
     code, root = scene.ran.root_code, scene.observation.root
-    for output in scene.ran.nodes["output"] if code is not None else ():
+    if code is None:
+        return
+    for output in scene.ran.nodes["output"]:
         node = output.args[0]
         name = str(node.args[1]) if isinstance(node, Node) and node.target is getattr else ""
-        if code is None or not callable(getattr(torch.Tensor, name, None)):
+        if not callable(getattr(torch.Tensor, name, None)):
             continue
         for value in _returned(code).attributes:
             frame = frame_of(code, value) if value.attr == name else None

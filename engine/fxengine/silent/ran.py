@@ -77,6 +77,14 @@ class Ran:
                 found[path] = module
         return found
 
+    def forwards(self) -> Iterator[tuple[str, nn.Module, CodeType]]:
+        """The modules whose `forward` is the user's own, by path, with its code."""
+        for path, module in self.modules.items():
+            found = inspect.getattr_static(type(module), "forward", None)
+            forward = inspect.unwrap(found) if isinstance(found, FunctionType) else None
+            if isinstance(forward, FunctionType) and is_user_file(forward.__code__.co_filename):
+                yield path, module, forward.__code__
+
     @cached_property
     def root_code(self) -> CodeType | None:
         """The code of the function that was traced."""

@@ -25,12 +25,8 @@ _COMPUTING: Final = frozenset({"F", "functional", "self", "torch"})
 
 def lost(scene: Scene) -> Iterator[TracingProblem]:
     """The forwards that ran and whose results are lost."""
-    for path, module in scene.ran.modules.items():
-        found = inspect.getattr_static(type(module), "forward", None)
-        forward = inspect.unwrap(found) if isinstance(found, FunctionType) else None
-        if not isinstance(forward, FunctionType) or not is_user_file(forward.__code__.co_filename):
-            continue
-        for code in (forward.__code__, *_used_by(forward.__code__, type(module))):
+    for path, module, forward in scene.ran.forwards():
+        for code in (forward, *_used_by(forward, type(module))):
             last = _last_result(code)
             frame = frame_of(code, last) if last is not None else None
             if frame is not None:
