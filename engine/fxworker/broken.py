@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from fxworker.absences import ABSENCES
 from fxworker.absent import AbsentModule
+from fxworker.retrying import again
 
 _MOST: Final = 16
 """How many packages, or things in them, may be found wanting by one import."""
@@ -39,22 +40,21 @@ def without_broken(work: Callable[[], None]) -> None:
     Raises:
         BaseException: What it raises for another reason.
     """
-    for _ in range(_MOST):
-        try:
-            work()
-        except Exception as error:
-            if renamed := _renamed(error):
-                _supply(*renamed, error)
-            elif lacked := _lacked(error):
-                module, name = lacked
-                _supply(module, name, getattr(AbsentModule(module.__name__), name), error)
-            elif name := _failing(error):
-                _give_up(name, error)
-            else:
-                raise
-        else:
-            return
-    work()
+    again(work, _done_without, _MOST)
+
+
+def _done_without(error: Exception) -> bool:
+    """Whether what an exception is about is supplied, or given up, from now on."""
+    if renamed := _renamed(error):
+        _supply(*renamed, error)
+    elif lacked := _lacked(error):
+        module, name = lacked
+        _supply(module, name, getattr(AbsentModule(module.__name__), name), error)
+    elif name := _failing(error):
+        _give_up(name, error)
+    else:
+        return False
+    return True
 
 
 def are_still_broken() -> bool:

@@ -30,6 +30,7 @@ from fxworker.guarded import unguarded
 from fxworker.imported import attributes_of, file_of
 from fxworker.offline import without_weights
 from fxworker.registering import registered_anew
+from fxworker.retrying import again
 from fxworker.versions import NEWEST, REFUSING, place_of_raise, wanted
 
 _COMPILED: Final = re.compile(r"\.(_C|_ext|_cuda|\w+_(cuda|ext|cpp|kernels))$")
@@ -177,17 +178,17 @@ def _whole(work: Callable[[], object]) -> None:
 
 def _with_decorators(work: Callable[[], object]) -> None:
     """Import something, again where it asks functions for attributes that an absent package's decorators give them."""
-    for _ in range(_MOST_REFUSALS):
-        try:
-            work()
-        except AttributeError as error:
-            known = not isinstance(error.obj, types.FunctionType) or error.name in ABSENCES.of_decorated
-            if known or not ABSENCES.names:
-                raise
-            ABSENCES.of_decorated.add(str(error.name))
-        else:
-            return
-    work()
+    again(work, _is_of_decorated, _MOST_REFUSALS)
+
+
+def _is_of_decorated(error: Exception) -> bool:
+    """Whether a function was asked for an attribute, which such a decorator is taken to give from now on."""
+    if not isinstance(error, AttributeError) or not isinstance(error.obj, types.FunctionType):
+        return False
+    if error.name in ABSENCES.of_decorated or not ABSENCES.names:
+        return False
+    ABSENCES.of_decorated.add(str(error.name))
+    return True
 
 
 def _with_versions(work: Callable[[], object]) -> None:

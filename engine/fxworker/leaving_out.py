@@ -21,6 +21,7 @@ from fxworker.callers import drops
 from fxworker.imported import file_of
 from fxworker.offline import NO_COMPILER, NO_NETWORK
 from fxworker.readings import is_of_project
+from fxworker.retrying import again
 from fxworker.sandbox import kept_from
 
 _MOST: Final = 4
@@ -41,13 +42,7 @@ def with_calls_left_out(work: Callable[[], _Result]) -> _Result:
     Raises:
         BaseException: What it raises for another reason.
     """
-    for _ in range(_MOST):
-        try:
-            return work()
-        except Exception as error:
-            if not (_is_for_want(error) and _leave_out(error)):
-                raise
-    return work()
+    return again(work, lambda error: _is_for_want(error) and _leave_out(error), _MOST)
 
 
 def _is_for_want(error: BaseException | None) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from fxengine.classification import Moment, moments_of
 from fxengine.syntax import nodes_around
+from fxworker.retrying import again
 
 _MOST: Final = 24
 """How many names one import may want to give anew."""
@@ -22,15 +23,7 @@ def registered_anew(work: Callable[[], object]) -> None:
     Raises:
         BaseException: What it raises for another reason.
     """
-    for _ in range(_MOST):
-        try:
-            work()
-        except Exception as error:
-            if not _taken_out(error):
-                raise
-        else:
-            return
-    work()
+    again(work, _taken_out, _MOST)
 
 
 def _taken_out(error: Exception) -> bool:
