@@ -9,6 +9,7 @@ import ast
 import contextlib
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,6 +46,7 @@ from fxworker.packages import with_packages
 from fxworker.slicing import names_in
 from fxworker.wholes import part_of, scope_with_wholes
 from fxworker.wire import LOCALS, Construct, Provenance, TraceTarget
+from fxworker.wording import is_not_positive
 
 _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 
@@ -61,7 +63,10 @@ _HELD: Final = re.compile(r"SimpleNamespace\(.*(?:\bnn\.\w+\(|type\('Module')")
 _NOTHING: Final = {"NoneType": None, "ellipsis": ...}
 """Defaults that say that there is nothing yet, by what errors call them."""
 
-_SIZES: Final = re.compile(r"shape '.*' is invalid for input of size|must match the size|shapes cannot be multiplied")
+_SIZES: Final = re.compile(
+    r"shape '.*' is invalid for input of size|must match the size|shapes cannot be multiplied"
+    r"|negative dimension"
+)
 
 _SECONDS_OF_OTHERS: Final = 1.0
 """How long arguments are searched for of a subclass, or of a function that makes an instance."""
@@ -466,8 +471,9 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     if isinstance(error, IndexError):
         return () in defaults or [] in defaults
     if isinstance(error, RuntimeError) and _SIZES.search(text_of(error)):
-        # Its defaults do not go together.
-        return any(isinstance(each, int) and not isinstance(each, bool) for each in defaults)
+        # Its defaults do not go together, or one of them stands for a size that has to be given.
+        least = -1 if is_not_positive(text_of(error)) else sys.maxsize
+        return any(isinstance(each, int) and not isinstance(each, bool) and each <= least for each in defaults)
     if isinstance(error, KeyError | AttributeError):
         # Its defaults may leave out what it needs later.
         return bool(complaint_of(error).missing) or (isinstance(error, AttributeError) and unmade(error))

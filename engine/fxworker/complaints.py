@@ -14,6 +14,7 @@ from torch import nn
 
 from fxengine.classification import moments_of
 from fxengine.errors import text_of
+from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.choices import attribute_of, parameters_of, written_tuple
 from fxworker.evidence import MOVED, Kind, kind_of_attribute
@@ -48,6 +49,7 @@ from fxworker.patience import OutOfPatience
 from fxworker.wording import (
     MOST_VALUES,
     WANTED,
+    is_not_positive,
     is_read_as_number,
     is_small_picture,
     is_too_little,
@@ -103,6 +105,8 @@ class Complaint:
         kept: The texts that what lacked an attribute has, as expressions: it may have been made by one of them.
         small: Whether a picture has become too small.
         short: Whether more was taken away from a number than it is.
+        named: The name that a module has no member of.
+        members: The names of what the module has that can be called.
     """
 
     words: tuple[str, ...] = ()
@@ -124,6 +128,8 @@ class Complaint:
     short: bool = False
     place: str = ""
     reader: tuple[type, str] | None = None
+    named: str = ""
+    members: tuple[str, ...] = ()
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -177,8 +183,8 @@ def _about_value(
     if isinstance(error, StopIteration) and moments and "parameters()" in moments[0][2]:
         # A module was asked for its first one.
         return Complaint(words, got="Module", lacks="parameters", values=("torch.nn.Linear(64, 64)",))
-    if (small := is_small_picture(text)) or "negative dimension" in text:
-        return Complaint(words, small=small, short=not small)
+    if (small := is_small_picture(text)) or is_not_positive(text):
+        return Complaint(words, small=small, short=not small, values=values)
     if isinstance(error, OutOfPatience | ZeroDivisionError) or "Overflow" in text:
         # Something was too large, or too small for what it is divided by.
         return Complaint(words, values=("512", "1") if isinstance(error, ZeroDivisionError) else ("2", "1"))
@@ -287,17 +293,33 @@ def _conditions(error: BaseException) -> list[ast.expr]:
 def _words(error: BaseException, text: str, moments: Moments, tests: list[ast.expr]) -> Iterator[str]:
     """Yield the names in a message, then those in the lines on the way, then what these were made of.
 
-    What a condition is about comes first, as it is called where it was given.
+    What a condition is about that raised comes first, as it is called where it was given.
     """
     conditions = (word for test in tests for word in WORD.findall(ast.unparse(test)))
     lines = (word for *_, line in moments for word in WORD.findall(line))
-    sources = (word for name, frame, line in moments if name == "__init__" for word in _sources(frame, line))
+    sources = (word for _, frame, line in _of_construction(moments) for word in _sources(frame, line))
     handed = handed_from(moments_of(error.__traceback__), tests[0]) if tests else []
-    yield from dict.fromkeys([*handed, *WORD.findall(text), *conditions, *lines, *sources])
+    choices = (word for test in _choices(error, moments) for word in WORD.findall(ast.unparse(test)))
+    yield from dict.fromkeys([*handed, *WORD.findall(text), *conditions, *lines, *sources, *choices])
+
+
+def _choices(error: BaseException, moments: Moments) -> Iterator[ast.expr]:
+    """Yield the conditions under which code looked for something that is not on this machine, innermost first."""
+    is_of_environment = bool(moments) and moments[0][1].f_globals.get("__name__") == "os"
+    if is_of_environment or isinstance(error, OSError | ImportError):
+        for moment in reversed(moments_of(error.__traceback__)):
+            around = nodes_around(moment.path, moment.source.span) if is_user_file(moment.path) else []
+            yield from (node.test for node in reversed(around) if isinstance(node, ast.If))
+
+
+def _of_construction(moments: Moments) -> Moments:
+    """Return the constructors on the way, and the methods that the outermost one calls."""
+    outermost = max((at for at, (name, *_) in enumerate(moments) if name == "__init__"), default=-1)
+    return [each for each in moments[: outermost + 1] if each[0] == "__init__" or "self" in each[1].f_locals]
 
 
 def _sources(frame: FrameType, line: str) -> list[str]:
-    """Return the names that the variables in a line of a constructor were computed from, in the lines above it."""
+    """Return the names that the variables in a line of a function were computed from, in the lines above it."""
     path, first = frame.f_code.co_filename, frame.f_code.co_firstlineno
     if line.lstrip().startswith("raise"):
         line += linecache.getline(path, frame.f_lineno - 1)  # The condition.
@@ -359,7 +381,9 @@ def _about_absent(
         )
         return _placed(told, moments, table_asked(moments, key) if key else None)
     if isinstance(error.obj, ModuleType):
-        return Complaint(words, got="str", values=tuple(members_named(error.obj, moments)))
+        members = tuple(name for name, each in vars(error.obj).items() if callable(each))
+        values = tuple(members_named(error.obj, moments))
+        return Complaint(words, got="str", values=values, named=error.name or "", members=members)
     if unmade(error):
         return Complaint((*words_around(error), *words))
     got, name = lacked_by(error)

@@ -7,6 +7,7 @@ speaks of.
 import ast
 import re
 import sys
+import typing
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from fxworker.variations import (
     nested,
     of_length,
     of_length_throughout,
+    pieces,
     twin,
     type_name,
     with_items,
@@ -64,6 +66,8 @@ _CALLED: Final = re.compile(
     r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
 )
 """What is said of something that was called with what it does not take."""
+_PREFIX: Final = re.compile(r"(\w+?_)(?:kw|kwargs|args|arguments|opts?|options|params|parameters|cfg|config)")
+"""What a mapping is called of the arguments of one part."""
 _OF_TYPE: Final[dict[str, Kind]] = {"str": "string", "int": "number", "float": "number"}
 _IN_LIST: Final = re.compile(r"(.+?)\.\d+(|\..+)")
 
@@ -212,6 +216,12 @@ class Mending:
         numbers = [each for each in blamed if fits("number", choice.get(each, ""))] if complaint.short else []
         for rank, path in enumerate(numbers):
             yield from self._changed(choice, path, _PLENTY, 0.2 + 0.1 * rank)
+        # A size that is negative by default stands for one that has to be given.
+        unset = [each for each in blamed if complaint.short and each not in choice and self._is_unset(choice, each)]
+        for rank, path in enumerate(unset):
+            sizes = [each for each in self._proposed(choice, path) if _is_size(each)]
+            for step, value in enumerate(sizes[:2]):
+                yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + 0.1 * step)
         if not complaint.small:
             return
         optional = [joined("", each) for each in self._proposals.optional(self._root)]
@@ -221,6 +231,20 @@ class Mending:
             for step, value in enumerate(enlarged(now)):
                 yield from self._changed(choice, path, value, 0.3 + 0.1 * rank + 0.2 * step)
 
+    def _renamed(
+        self, choice: Choice, blamed: list[str], complaint: Complaint
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with other pieces of a name that a module has no member of."""
+        for rank, path in enumerate(blamed if complaint.named else ()):
+            now = choice.get(path) or repr(self._proposals.slot(choice, path).default)
+            for step, value in enumerate(pieces(now, complaint.named, complaint.members)):
+                yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + 0.1 * step)
+
+    def _is_unset(self, choice: Choice, path: str) -> bool:
+        """Whether the default of a parameter is a size that nothing has."""
+        default = self._proposals.slot(choice, path).default
+        return isinstance(default, int) and default < 0
+
     def _mended(
         self, choice: Choice, error: BaseException, complaint: Complaint
     ) -> Iterator[tuple[float, dict[str, Value]]]:
@@ -228,6 +252,7 @@ class Mending:
         if complaint.lacks:
             yield from self._with_field(choice, complaint)
         blamed = self._blamed(choice, complaint)
+        yield from self._renamed(choice, blamed, complaint)
         yield from self._enlarged(choice, blamed, complaint)
         yield from self._with_items(choice, blamed, complaint)
         is_counted = "len" in complaint.words and not complaint.length
@@ -301,6 +326,13 @@ class Mending:
             if complaint.unexpected:
                 changed = without(changed, joined(path, complaint.unexpected))
             yield 0.5 * rank, changed
+        # What is handed on as `**enc_kwargs` may be taken as `enc_dim`, for each part of a model its own.
+        for prefix in dict.fromkeys(found[1] for each in complaint.spread if (found := _PREFIX.fullmatch(each))):
+            changed = dict(choice)
+            for name in complaint.missing:
+                changed = self._with(changed, prefix + name, self._proposed(changed, name)[0])
+            if changed != choice:
+                yield 0.1, changed
 
     def _with_field(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with a field more, in the group that an error misses it in."""
@@ -468,6 +500,10 @@ class Mending:
         """Return the values for a place that an error asks for."""
         slot = self._proposals.slot(choice, path)
         now = choice.get(path)
+        if typing.get_origin(slot.hint) is typing.Literal:
+            # Nothing else will do.
+            allowed = map(repr, typing.get_args(slot.hint))
+            return [each for each in allowed if each not in {now, repr(slot.default)}]
         found: list[Value] = [*twin(now, complaint), *nested(now, complaint)]
         if now is None and complaint.got == "NoneType":
             # The default will not do: what the annotation says will.
@@ -496,6 +532,12 @@ def _is_called(group: Group, callee: str) -> bool:
     """Whether a call of a class comes to the constructor of a class of a name, its own or one that it inherits."""
     lineage = group.cls.__mro__ if isinstance(group.cls, type) else ()
     return callee == group.head or any(each.__name__ == callee for each in lineage)
+
+
+def _is_size(value: Value) -> bool:
+    """Whether an expression is a number of which there are several."""
+    found = literal(value) if isinstance(value, str) else None
+    return type(found) is int and found > 1
 
 
 def _length(value: Value | None) -> int:

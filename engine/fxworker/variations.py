@@ -4,6 +4,7 @@ What they are arguments of is not looked at here.
 """
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -28,6 +29,9 @@ _GIVING: Final[dict[Kind, str]] = {
 
 _MODULES: Final = ("torch.nn.Identity()", "torch.nn.Identity")
 """An instance and its class."""
+
+_MOST_PIECES: Final = 4
+"""How many pieces of names are thought of."""
 
 
 def with_sizes(now: Value, got: int, wanted: int) -> Iterator[str]:
@@ -172,6 +176,33 @@ def with_items(now: Value | None, item: str) -> list[Value]:
         return []
     items = [item] * len(found)
     return [written_tuple(items) if isinstance(found, tuple) else f"[{', '.join(items)}]"] * bool(items)
+
+
+def pieces(now: Value, name: str, members: Sequence[str]) -> list[str]:
+    """Return what may stand in place of a text or number, so that a name which it is a piece of is one that there is.
+
+    Of `Norm2d` for a text that is empty, `'Batch'` makes `BatchNorm2d`; of `Conv64d` for 64, `2` makes `Conv2d`.
+    """
+    piece = literal(now) if isinstance(now, str) else None
+    if isinstance(piece, bool) or not isinstance(piece, str | int) or piece == name:
+        return []
+    is_number, given = isinstance(piece, int), str(piece)
+    # Beside a number there may be another piece that is not right yet.
+    rest, around = ("[0-9]+", "[A-Za-z]*") if is_number else ("[A-Z][A-Za-z]*", "")
+    # An empty text is at one of the ends.
+    ends = [(0, 0), (len(name), len(name))]
+    places = [each.span() for each in re.finditer(re.escape(given), name, re.IGNORECASE)] if given else ends
+    found = list[str]()
+    for start, end in places:
+        pattern = re.compile(f"{around}{re.escape(name[:start])}({rest}){re.escape(name[end:])}{around}")
+        found += [match[1] for each in members if (match := pattern.fullmatch(each)) is not None]
+    if is_number:
+        # Pictures are likelier than anything else.
+        return sorted(dict.fromkeys(found), key=lambda each: (each != "2", int(each)))
+    found.sort(key=lambda each: (each.isupper(), len(each)))
+    # What was changed on the way, as by `capitalize`, may be changed again.
+    likely = [each.lower() if given not in name else each for each in found]
+    return [repr(each) for each in dict.fromkeys(likely)][:_MOST_PIECES]
 
 
 def with_key(now: str, keys: Sequence[str], key: str) -> str:

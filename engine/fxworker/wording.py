@@ -63,6 +63,10 @@ _TOO_LITTLE: Final = re.compile(
     r"too (short|small|few|low)|must be (larger|longer|greater|bigger)|not (long|large) enough"
 )
 
+_NOT_POSITIVE: Final = re.compile(
+    r"negative dimension|(must|should) be (a |an )?(positive|greater than (0|zero)|> ?0)", re.IGNORECASE
+)
+
 _SMALL_PICTURE: Final = re.compile(
     r"Kernel size can't be greater than actual input size|Output size is too small"
     r"|should be less than the corresponding input dimension"
@@ -118,6 +122,11 @@ def is_read_as_number(text: str) -> bool:
 def is_too_little(text: str) -> bool:
     """Whether a message says that there is not enough of something."""
     return _TOO_LITTLE.search(text) is not None
+
+
+def is_not_positive(text: str) -> bool:
+    """Whether a message says that a size is negative, or nothing."""
+    return _NOT_POSITIVE.search(text) is not None
 
 
 def is_small_picture(text: str) -> bool:

@@ -1,0 +1,107 @@
+"""Constructors with defaults that stand for what has to be given, and that put names together of their arguments."""
+
+import copy
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import pytest
+import torch
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+
+
+@dataclass
+class PartConfig:
+    width: int = -1
+    way: Literal["built", "plain"] = "built"
+
+
+@dataclass
+class StackConfig:
+    part: PartConfig | None = None
+    width: int = 16
+    length: int = -1
+
+    def __post_init__(self):
+        if self.part is not None:
+            self.part.width = self.width
+
+
+class Unset(nn.Module):
+    """Has a size by default that nothing has."""
+
+    def __init__(self, width: int = -1):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(width))
+
+
+class Stack(nn.Module):
+    def __init__(self, config: StackConfig):
+        super().__init__()
+        self.config = config
+        self.part = self.make()
+        self.mask = nn.Parameter(torch.zeros(config.length))
+
+    def make(self):
+        config = copy.copy(self.config.part)
+        return nn.Linear(config.width, config.width)
+
+
+class Kernelled(nn.Module):
+    """Takes another way than the default one where that cannot be gone."""
+
+    def __init__(self, config: PartConfig):
+        super().__init__()
+        if config.way == "built":
+            os.environ["NO_SUCH_COMPILER"]
+        self.fc = nn.Linear(4, 4)
+
+
+class Pooled(nn.Module):
+    def __init__(self, pooling: str, dimensions: int, normalization: str):
+        super().__init__()
+        self.pool = getattr(nn, f"{pooling.capitalize()}Pool{dimensions}d")(2)
+        self.norm = getattr(nn, f"{normalization}Norm{dimensions}d")(4)
+
+
+def _of_prefix(prefix, table):
+    return {key.removeprefix(prefix): value for key, value in table.items() if key.startswith(prefix)}
+
+
+class Prefixed(nn.Module):
+    """Hands on to each of its parts what is called after it."""
+
+    def __init__(self, dim, **kwargs):
+        super().__init__()
+        enc_kwargs, dec_kwargs = _of_prefix("enc_", kwargs), _of_prefix("dec_", kwargs)
+        self.enc = Half(dim=dim, **enc_kwargs)
+        self.dec = Half(dim=dim, **dec_kwargs)
+
+
+class Half(nn.Module):
+    def __init__(self, *, dim, num_tokens, depth):
+        super().__init__()
+        self.embedding = nn.Embedding(num_tokens, dim)
+        self.layers = nn.ModuleList(nn.Linear(dim, dim) for _ in range(depth))
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression", "trials"),
+    [
+        (Unset, "Unset(width=64)", 2),
+        (Stack, "Stack(config=StackConfig(part=PartConfig(), length=32))", 4),
+        (Kernelled, "Kernelled(config=PartConfig(way='plain'))", 2),
+        (Pooled, "Pooled(pooling='Avg', dimensions=2, normalization='Batch')", 5),
+        (Prefixed, "Prefixed(dim=64, enc_num_tokens=1000, enc_depth=2, dec_num_tokens=1000, dec_depth=2)", 5),
+    ],
+)
+def test_what_stands_for_something_that_has_to_be_given_is_given(cls, expression, trials):
+    search = Search(cls.__name__, cls, globals(), partial(attempt, real=False))
+    found = search.run()
+    assert found is not None, (search.tried, search.error)
+    assert found[0] == expression
+    assert search.trials <= trials
