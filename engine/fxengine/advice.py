@@ -26,6 +26,9 @@ from fxengine.provenance import METADATA_ATTRIBUTES, Kind, Step, operand
 
 _LONGEST_EXPRESSION: Final = 72
 
+_NO_CONTEXT: Final = "does not support the context manager protocol"
+"""What Python says of a value that `with` cannot enter."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -176,6 +179,8 @@ def _item_assignment(case: Case) -> str:
 
 
 def _foreign_call(case: Case) -> str:
+    if _NO_CONTEXT in text_of(case.error):
+        return f"`with {case.expression}` enters a symbolic value, which is no context"
     value = f"the symbolic value `{case.value}`" if case.value else "a symbolic value"
     return f"`{case.expression}` cannot take {value}"
 
