@@ -55,7 +55,7 @@ def _unused(scene: Scene) -> Iterator[TracingProblem]:
                 continue
             frame = origin.frames[-1]
             statement = _statements(code).get(frame.span)
-            if statement is not None:
+            if statement is not None and _is_made_by(statement, node):
                 text = shown(frame)
                 headline = f"nothing uses the result of `{text}`, and it does nothing else"
                 name = _first_name(statement)
@@ -84,6 +84,18 @@ def _statements(code: CodeType) -> dict[Any, ast.expr]:
     definition = definition_behind(code)
     nodes = ast.walk(definition) if definition is not None else ()
     return {span_of(each.value): each.value for each in nodes if isinstance(each, ast.Expr)}
+
+
+def _is_made_by(statement: ast.expr, node: Node) -> bool:
+    """Whether a statement is a node's operation itself, not the call of what does more than that in a library."""
+    match statement:
+        case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called) as function):
+            if node.op == "call_module":
+                is_named = called in str(node.target).split(".")
+                return is_named or isinstance(function, ast.Name)
+            return called == (node.target if node.op == "call_method" else getattr(node.target, "__name__", ""))
+        case _:
+            return True
 
 
 def _first_name(statement: ast.expr) -> str:
