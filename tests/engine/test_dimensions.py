@@ -56,6 +56,18 @@ class Net(nn.Module):
         return self.conv(x).view(-1, 16 * 8 * 8)
 
 
+class Appended(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = []
+        for size in (16, 32):
+            self.scales.append(nn.Sequential(nn.Conv2d(3, size, 1), nn.GroupNorm(4, 8)))
+        self.scales = nn.ModuleList(self.scales)
+
+    def forward(self, x):
+        return self.scales[0](x)
+
+
 FC1 = "`self.fc1 = nn.Sequential(nn.Linear(32, 64), nn.GELU())` (line 19)"
 
 
@@ -141,3 +153,22 @@ def test_nothing_is_said_where_it_is_not_known_which_sizes_do_not_fit():
     report = PartialShapeProp(traced).propagate_partial(torch.empty(2, 16, device="meta"))
 
     assert misfit(report.failures[0].node, net) == ()
+
+
+def test_a_norm_of_groups_that_is_given_no_batch_is_not_at_odds_with_what_comes_in():
+    net = nn.Sequential(nn.Conv2d(3, 8, 1), nn.AdaptiveAvgPool2d(1), nn.GroupNorm(4, 8))
+    report = PartialShapeProp(fxengine.symbolic_trace(net)).propagate_partial(torch.empty(3, 8, 8, device="meta"))
+
+    assert misfit(report.failures[0].node, net) == ()
+
+
+def test_a_layer_in_a_list_that_is_filled_later_is_where_it_is_put_into_that():
+    net = Appended()
+    traced = fxengine.symbolic_trace(net)
+    report = PartialShapeProp(traced).propagate_partial(torch.empty(2, 3, 8, 8, device="meta"))
+
+    put = "`self.scales.append(nn.Sequential(nn.Conv2d(3, size, 1), nn.GroupNorm(4, 8)))` (line 64)"
+    assert [str(each) for each in misfit(report.failures[0].node, net)] == [
+        f"16 is the output of {put}",
+        f"8 is num_channels of {put}",
+    ]

@@ -42,6 +42,7 @@ _OF_SEVERAL: Final = (nn.RNNBase, nn.LSTMCell, nn.MultiheadAttention)
 _FLATTENING: Final = frozenset({"flatten", "view", "reshape", "unflatten"})
 RESHAPING: Final = frozenset({"view", "reshape"})
 _JOINING: Final = frozenset({"cat", "concat", "concatenate"})
+_ADDING: Final = frozenset({"append", "extend", "insert", "add_module"})
 PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "linear", "__matmul__"})
 
 
@@ -139,7 +140,8 @@ def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, 
     value, shape = shapes[0]
     name, size, _ = wanted
     dim = _place(module, wanted[2], len(shape))
-    if not 0 <= dim < len(shape) or shape[dim] == size:
+    is_single = isinstance(module, nn.GroupNorm) and shape[0] == size  # What has no batch has its channels first.
+    if not 0 <= dim < len(shape) or shape[dim] == size or is_single:
         return ()
     meaning = f"{name} of `{_named(root, path)}`"
     flattened = isinstance(module, nn.Linear) and len(shape) > _ROWS and math.prod(shape[1:]) == size
@@ -377,7 +379,7 @@ def _named(root: nn.Module, path: str) -> str:
 
 
 def _definition(root: nn.Module, path: str) -> SourceFrame | None:
-    """Where the constructor of the module that holds it assigns what is at a path."""
+    """Where the constructor of the module that holds it assigns what is at a path, or fills the list that it is in."""
     owner, _, name = path.rpartition(".")
     parent = root.get_submodule(owner) if owner else root
     for cls in type(parent).__mro__:
@@ -386,8 +388,10 @@ def _definition(root: nn.Module, path: str) -> SourceFrame | None:
             continue
         definition = definition_of(code.co_filename, code.co_firstlineno, "__init__")
         for assignment in _assignments(definition):
-            span = span_of(assignment)
-            if _assigns(assignment, name) and span is not None:
+            if not _assigns(assignment, name):
+                continue
+            span = span_of(_filled(definition, assignment, name) or assignment)
+            if span is not None:
                 return SourceFrame(code.co_filename, code.co_qualname, *span)
     # One of a list or a sequence of modules: where that is made.
     return _definition(root, owner) if owner else None
@@ -402,3 +406,19 @@ def _assignments(definition: ast.AST | None) -> Iterator[ast.Assign | ast.AnnAss
 def _assigns(assignment: ast.Assign | ast.AnnAssign, name: str) -> bool:
     targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
     return any(isinstance(each, ast.Attribute) and each.attr == name for each in targets)
+
+
+def _filled(definition: ast.AST | None, assignment: ast.Assign | ast.AnnAssign, name: str) -> ast.Call | None:
+    """The one call that puts modules into a list which is empty when it is assigned, None where it is none such."""
+    calls: list[ast.Call] = []
+    for node in ast.walk(definition) if definition is not None else ():
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=filled), attr=adding)) if filled == name:
+                calls += [node] if adding in _ADDING else []
+            case _:
+                pass
+    match assignment.value:
+        case ast.List(elts=[]) | ast.Call(args=[], keywords=[]) if len(calls) == 1:
+            return calls[0]
+        case _:
+            return None
