@@ -30,6 +30,10 @@ _LEAVING: Final = (
     | ast.Delete
 )
 _LOOPS: Final = ast.For | ast.While | ast.AsyncFor
+_CHANGING: Final = frozenset({"add", "append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"})
+"""Methods by which lists, dictionaries and sets are changed."""
+
+_IN_PLACE: Final = re.compile(r"[^_]_$")
 _COMMENT: Final = re.compile(r"\s*#")
 
 
@@ -181,10 +185,14 @@ def _read_after(source: Source, function: FunctionNode, statement: ast.stmt) -> 
 
 
 def _changed_items(statement: ast.stmt) -> set[str]:
-    """Return the names whose items or attributes a statement assigns."""
+    """Return the names whose items or attributes a statement assigns, or which it changes by one of their methods."""
     names: set[str] = set()
     for each in ast.walk(statement):
-        if isinstance(each, ast.Subscript | ast.Attribute) and isinstance(each.ctx, ast.Store):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+            owner, method = each.func.value, each.func.attr
+            if isinstance(owner, ast.Name) and (method in _CHANGING or _IN_PLACE.search(method)):
+                names.add(owner.id)
+        elif isinstance(each, ast.Subscript | ast.Attribute) and isinstance(each.ctx, ast.Store):
             inner: ast.expr = each
             while isinstance(inner, ast.Subscript | ast.Attribute):
                 inner = inner.value
