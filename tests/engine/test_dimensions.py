@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import fxengine
-from fxengine.capturing.dimensions import misfit
+from fxengine.capturing.dimensions import misfit, of_other_layers
 from fxengine.passes.shape_prop import PartialShapeProp
 
 
@@ -66,6 +66,24 @@ class Appended(nn.Module):
 
     def forward(self, x):
         return self.scales[0](x)
+
+
+class Gated(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        if kind == "flat":
+            self.body = nn.Sequential(nn.Conv1d(4, 8, 1), nn.BatchNorm1d(4))
+        else:
+            self.body = nn.Sequential(nn.Conv2d(4, 8, 1), nn.BatchNorm2d(4))
+        self.inner = nn.Linear(4, 16)
+        self.outer = nn.Linear(16, 4)
+        self.kind = kind
+
+    def forward(self, x):
+        if self.kind != "gated":
+            return self.body(x)
+        x, gates = self.inner(x).chunk(2, dim=-1)
+        return self.outer(x * gates.sigmoid())
 
 
 FC1 = "`self.fc1 = nn.Sequential(nn.Linear(32, 64), nn.GELU())` (line 19)"
@@ -172,3 +190,28 @@ def test_a_layer_in_a_list_that_is_filled_later_is_where_it_is_put_into_that():
         f"16 is the output of {put}",
         f"8 is num_channels of {put}",
     ]
+
+
+def test_of_several_branches_that_is_shown_which_makes_such_a_layer():
+    net = Gated("square")
+    report = PartialShapeProp(fxengine.symbolic_trace(net)).propagate_partial(torch.empty(2, 4, 8, 8, device="meta"))
+
+    made = "`self.body = nn.Sequential(nn.Conv2d(4, 8, 1), nn.BatchNorm2d(4))` (line 77)"
+    assert [str(each) for each in misfit(report.failures[0].node, net)] == [
+        f"8 is the output of {made}",
+        f"4 is num_features of {made}",
+    ]
+
+
+def test_equal_parts_of_what_a_layer_makes_are_its_own():
+    net = Gated("gated")
+    report = PartialShapeProp(fxengine.symbolic_trace(net)).propagate_partial(torch.empty(2, 3, 4, device="meta"))
+
+    sizes = misfit(report.failures[0].node, net)
+
+    assert [str(each) for each in sizes] == [
+        "8 is one of 2 parts of 16, the output of `self.inner = nn.Linear(4, 16)` (line 78)",
+        "16 is in_features of `self.outer = nn.Linear(16, 4)` (line 79)",
+    ]
+    assert all(each.of_layer for each in sizes)
+    assert of_other_layers(sizes, net) == (8, 16)

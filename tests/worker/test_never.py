@@ -24,15 +24,22 @@ class Net(nn.Module):
 """
 
 
+OF_WIDTH = "import torch\n" + TEXT.replace("__init__(self)", "__init__(self, width)", 1).replace("128", "width")
+JOINED = OF_WIDTH.replace("self.first(x)", "torch.cat([self.first(x), self.first(x)], -1)")
+IN_PARTS = TEXT.replace("self.first(x)", "self.first(x).chunk(2, dim=-1)[0]")
+
+
 @pytest.mark.parametrize(
     "text",
     [
         TEXT,
         TEXT.replace("__init__(self)", "__init__(self, size)", 1).replace("32", "size"),
-        TEXT.replace("__init__(self)", "__init__(self, width)", 1).replace("128", "width").replace("256", "2 * width"),
+        OF_WIDTH.replace("256", "2 * width"),
         TEXT.replace("self.first(x)", "self.first(x).view(-1, 64)"),
+        JOINED.replace("256", "3 * width"),
+        IN_PARTS,
     ],
-    ids=["literals", "beside a number", "of a number", "as the code asks for it"],
+    ids=["literals", "beside a number", "of a number", "as the code asks for it", "joined", "in parts"],
 )
 def test_what_never_fits_is_told_where_it_is_each_time(text: str, worker: Worker, model: Callable[..., Path]) -> None:
     path = model(text)
@@ -46,6 +53,11 @@ def test_what_never_fits_is_told_where_it_is_each_time(text: str, worker: Worker
 def test_what_fits_with_another_number_is_not(size: str, worker: Worker, model: Callable[..., Path]) -> None:
     text = TEXT.replace("__init__(self)", "__init__(self, size)", 1).replace("128", size)
     assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
+
+
+@pytest.mark.parametrize("text", [JOINED.replace("256", "2 * width"), IN_PARTS.replace("256", "64")])
+def test_what_fits_as_it_is_joined_or_taken_apart_is_not(text: str, worker: Worker, model: Callable[..., Path]) -> None:
+    assert not of(worker.trace(model(text)), "Net").problems
 
 
 ATTENTION = """from torch import nn

@@ -9,7 +9,7 @@ import math
 import operator
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from torch import nn
@@ -55,12 +55,14 @@ class LayerSize:
         argument: How its constructor calls the size; "" if it follows from several arguments.
         index: The dimension in which the layer looks for it in what comes in; None where it is a size that it makes.
         flattened: Whether all dimensions behind the batch of what comes in have as many together.
+        share: Into how many equal parts it is taken apart, each of which has the size.
     """
 
     layer: str
     argument: str
     index: int | None = None
     flattened: bool = False
+    share: int = 1
 
     @property
     def is_taken(self) -> bool:
@@ -78,6 +80,7 @@ class Dimension:
         frame: Where that was decided, None where no source is known.
         of_layer: Whether a layer is built with it, or the code asks for it, so that no input could change it.
         built: What it is of that layer; None if it is of none.
+        parts: The sizes that it is the sum of.
     """
 
     size: int
@@ -85,6 +88,7 @@ class Dimension:
     frame: SourceFrame | None
     of_layer: bool = False
     built: LayerSize | None = None
+    parts: tuple["Dimension", ...] = ()
 
     def __str__(self) -> str:
         line = f" (line {self.frame.line})" if self.frame is not None else ""
@@ -121,13 +125,16 @@ def of_other_layers(sizes: tuple[Dimension, ...], root: nn.Module) -> tuple[int,
     modules = dict(root.named_modules())
     for each in sizes:
         if each.built is None:
-            found.append(each.size)
+            parts = of_other_layers(each.parts, root)
+            if len(parts) < len(each.parts):
+                return ()
+            found.append(sum(parts) if parts else each.size)
             continue
         module = modules.get(each.built.layer)
         there = None if module is None else _wanted(module) if each.built.is_taken else _made(module)
         if there is None:
             return ()
-        found.append(there[1])
+        found.append(there[1] // each.built.share)
     return tuple(found)
 
 
@@ -263,8 +270,8 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
             return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", _definition(root, path))
         return None
     name = getattr(node.target, "__name__", path)
-    if name in _JOINING:
-        return _summed(node, dim, size, root)
+    if name in _JOINING or node.target is operator.getitem:
+        return _summed(node, dim, size, root) if name in _JOINING else _part(node.args[0], dim, size, root)
     source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
     if name in _FLATTENING and source is not None and size not in source:
         written = name in RESHAPING and _is_written(node, dim, size)
@@ -289,11 +296,26 @@ def _summed(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | Non
     rank = len(_shape(node) or ())
     if any(len(shape) != rank for shape in shapes) or sum(shape[dim] for shape in shapes) != size or len(shapes) < 2:
         return None
-    parts = [_origin(each, dim, root) for each in node.all_input_nodes]
-    sizes = " + ".join(str(each.size) for each in parts)
-    return Dimension(
-        size, f"{sizes}, what `{_expression(node)}` makes", frame_of(node), all(each.of_layer for each in parts)
-    )
+    parts = tuple(_origin(each, dim, root) for each in node.all_input_nodes)
+    meaning = f"{' + '.join(str(each.size) for each in parts)}, what `{_expression(node)}` makes"
+    return Dimension(size, meaning, frame_of(node), all(each.of_layer for each in parts), parts=parts)
+
+
+def _part(parts: Any, dim: int, size: int, root: nn.Module) -> Dimension | None:
+    """What a size is of equal parts that a value was taken apart into by `chunk`, if the value has it of a layer."""
+    whole = parts.args[0] if isinstance(parts, Node) and parts.args else None
+    if not isinstance(whole, Node) or getattr(parts.target, "__name__", parts.target) != "chunk":
+        return None
+    count: Any = parts.args[1] if len(parts.args) > 1 else parts.kwargs.get("chunks")
+    shape = _shape(whole) or ()
+    if type(count) is not int or dim >= len(shape) or shape[dim] != count * size:
+        return None
+    origin = _origin(whole, dim, root)
+    if origin.built is None or origin.built.is_taken:
+        return None
+    built = replace(origin.built, share=count * origin.built.share)
+    meaning = f"one of {count} parts of {origin.size}, {origin.meaning}"
+    return replace(origin, size=size, meaning=meaning, built=built)
 
 
 def _is_written(node: Node, dim: int, size: int) -> bool:
@@ -379,22 +401,26 @@ def _named(root: nn.Module, path: str) -> str:
 
 
 def _definition(root: nn.Module, path: str) -> SourceFrame | None:
-    """Where the constructor of the module that holds it assigns what is at a path, or fills the list that it is in."""
-    owner, _, name = path.rpartition(".")
-    parent = root.get_submodule(owner) if owner else root
-    for cls in type(parent).__mro__:
-        code = getattr(cls.__dict__.get("__init__"), "__code__", None)
-        if code is None or not is_user_file(code.co_filename):
-            continue
-        definition = definition_of(code.co_filename, code.co_firstlineno, "__init__")
-        for assignment in _assignments(definition):
-            if not _assigns(assignment, name):
+    """Where the constructor of the module that holds it assigns what is at a path, or fills the list that it is in.
+
+    Of several such places, in branches, it is the first that speaks of a class as that of the module.
+    """
+    kind = type(dict(root.named_modules()).get(path)).__name__
+    while path:
+        path, _, name = path.rpartition(".")
+        for cls in type(root.get_submodule(path)).__mro__:
+            code = getattr(cls.__dict__.get("__init__"), "__code__", None)
+            if code is None or not is_user_file(code.co_filename):
                 continue
-            span = span_of(_filled(definition, assignment, name) or assignment)
+            definition = definition_of(code.co_filename, code.co_firstlineno, "__init__")
+            assigned = (each for each in _assignments(definition) if _assigns(each, name))
+            found = [_filled(definition, each, name) or each for each in assigned]
+            chosen = next((each for each in found if _mentions(each, kind)), next(iter(found), None))
+            span = span_of(chosen) if chosen is not None else None
             if span is not None:
                 return SourceFrame(code.co_filename, code.co_qualname, *span)
-    # One of a list or a sequence of modules: where that is made.
-    return _definition(root, owner) if owner else None
+        # One of a list or a sequence of modules: where that is made.
+    return None
 
 
 def _assignments(definition: ast.AST | None) -> Iterator[ast.Assign | ast.AnnAssign]:
@@ -422,3 +448,9 @@ def _filled(definition: ast.AST | None, assignment: ast.Assign | ast.AnnAssign, 
             return calls[0]
         case _:
             return None
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    """Whether a name, or the last part of a dotted one, stands in an expression or a statement."""
+    names = (each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in ast.walk(node))
+    return name in names
