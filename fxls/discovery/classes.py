@@ -144,13 +144,9 @@ def _takes_context(function: ast.FunctionDef) -> bool:
 
 
 def _left_to_subclasses(function: ast.FunctionDef) -> bool:
-    """Whether a function does nothing but raise NotImplementedError."""
+    """Whether a function does nothing but raise, as one that is only there to be overridden, or never to be called."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
-    match body:
-        case [ast.Raise(exc=ast.Name("NotImplementedError") | ast.Call(func=ast.Name("NotImplementedError")))]:
-            return True
-        case _:
-            return False
+    return len(body) == 1 and isinstance(body[0], ast.Raise)
 
 
 def _judge(qualname: str, candidates: dict[str, _Candidate], modules: dict[str, bool], names: Names) -> bool:

@@ -116,6 +116,7 @@ def test_aliases_are_seen_through():
         'class A(nn.Module):\n    def forward(self, x):\n        """Not here."""\n        raise NotImplementedError\n',
         "class A(nn.Module):\n    def forward(self, x): raise NotImplementedError\n",
         "class A(nn.Module):\n    def forward(self, x): raise NotImplementedError('x')\n",
+        "class A(nn.Module):\n    def forward(self, x): raise RuntimeError(f'{self.name} is only a placeholder')\n",
         "def make():\n    class Net:\n        def forward(self, x): return x\n",
         "class A(A):\n    def forward(self, x): return x\n",
     ],
