@@ -2,10 +2,13 @@
 
 import ast
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from fxls.discovery.syntax import FunctionNode
 from fxls.fixes.source import Proposal, Source
 from fxworker.wire import Problem
+
+_Plain: TypeAlias = ast.List | ast.ListComp | ast.Dict | ast.DictComp
 
 
 def registered(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
@@ -17,27 +20,41 @@ def registered(source: Source, node: ast.expr, problem: Problem) -> Iterator[Pro
         return
     used = {each.attr for each in ast.walk(function) if isinstance(each, ast.Attribute) and _is_of_self(each)}
     held = "Parameter" if "uses a parameter" in problem.message else "Module"
-    for assigned in _assigned(owner):
-        attribute, value = assigned.targets[0], assigned.value
-        if not isinstance(attribute, ast.Attribute) or attribute.attr not in used:
+    for attribute, value, container in _assigned(owner):
+        if attribute.attr not in used:
             continue
-        kind = "Dict" if isinstance(value, ast.Dict | ast.DictComp) else "List"
+        kind = "Dict" if isinstance(container, ast.Dict | ast.DictComp) else "List"
         edit = source.replaced(value, f"{nn}.{held}{kind}({_inside(source, value)})")
         if edit is not None:
             yield Proposal(f"Make `self.{attribute.attr}` an `{nn}.{held}{kind}`", (edit,))
 
 
-def _assigned(owner: ast.ClassDef) -> Iterator[ast.Assign]:
-    """Yield the assignments of plain containers to an attribute in a class's `__init__`."""
+def _assigned(owner: ast.ClassDef) -> Iterator[tuple[ast.Attribute, ast.expr, _Plain]]:
+    """Yield the attributes that get plain containers in a class's `__init__`: the value, and the container that it is.
+
+    The value may be a variable that got the container before.
+    """
     for method in owner.body:
-        if isinstance(method, FunctionNode) and method.name == "__init__":
-            for each in ast.walk(method):
-                match each:
-                    case ast.Assign(targets=[target], value=ast.List() | ast.ListComp() | ast.Dict() | ast.DictComp()):
-                        if _is_of_self(target):
-                            yield each
-                    case _:
-                        pass
+        if not (isinstance(method, FunctionNode) and method.name == "__init__"):
+            continue
+        variables: dict[str, _Plain] = {}
+        for each in ast.walk(method):
+            match each:
+                case ast.Assign(
+                    targets=[ast.Name(id=name)],
+                    value=ast.List() | ast.ListComp() | ast.Dict() | ast.DictComp() as value,
+                ):
+                    variables[name] = value
+                case ast.Assign(
+                    targets=[ast.Attribute() as target],
+                    value=ast.List() | ast.ListComp() | ast.Dict() | ast.DictComp() as value,
+                ) if _is_of_self(target):
+                    yield target, value, value
+                case ast.Assign(targets=[ast.Attribute() as target], value=ast.Name(id=name) as value):
+                    if _is_of_self(target) and name in variables:
+                        yield target, value, variables[name]
+                case _:
+                    pass
 
 
 def _is_of_self(node: ast.AST) -> bool:

@@ -206,6 +206,13 @@ def test_a_statement_moves_into_a_leaf_with_what_it_reads_and_leaves():
     assert moved(body) == [MOVED]
 
 
+@pytest.mark.parametrize("change", ["rows.append(y[i])", "rows.update({i: y})", "rows.clamp_(i)"])
+def test_what_a_method_changes_is_given_back(change):
+    (text,) = moved(f"rows = []\nfor i in «range(x)»:\n    {change}\nreturn torch.stack(rows)", "FX004")
+    assert "rows = next_rows(rows, x" in text
+    assert f"        {change}\n    return rows\n" in text
+
+
 def test_a_loop_leaves_what_its_next_round_reads():
     (text,) = moved(
         "for _ in range(3):\n    z = x if y.sum() > 0 else y\n    if «x.max() > 1»:\n        y = x\nreturn z"
@@ -342,6 +349,16 @@ def test_what_a_model_does_not_see_is_put_where_it_does():
             f'self.heads = nn.{kind}Dict({{"a": nn.Linear(8, 8)}})',
             f"self.late = nn.{kind}List()",
         ]
+
+
+def test_what_a_model_does_not_see_may_have_a_name_before():
+    text = UNSEEN.replace("self.layers = [", "layers = [").replace(
+        "self.heads =", "self.layers = layers\n        self.heads ="
+    )
+    source = Source.of(PATH, text)
+    problem = Problem("FX007", "error", "`layer(x)` uses a module that is", Location(PATH, Span(16, 16, 16, 24)))
+    (found,) = (each for each in proposals(source, problem) if each.title == "Make `self.layers` an `nn.ModuleList`")
+    assert changed(source.mapper, found)[0].splitlines()[8].strip() == "self.layers = nn.ModuleList(layers)"
 
 
 # Trying out.
