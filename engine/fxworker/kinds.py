@@ -47,6 +47,7 @@ _RETURNED: Final[tuple[tuple[_Layers, str], ...]] = (
 
 _GIVEN_A_PART: Final = "`{}` is given the part `{}` itself, and not what it makes of a value: call it"
 _NOT_TENSOR: Final = re.compile(r"must be Tensor, not (?:immutable_)?(?:tuple|list)\b")
+_NOT_CALLABLE: Final = "'list' object is not callable"
 _KIND_OF_SEVERAL: Final = re.compile(r"\b(?:tuple|list|sequence)\b")
 _OF_FUNCTIONS: Final = "values and indices"
 _SEVERAL: Final = "several values"
@@ -105,6 +106,13 @@ def mistaken_operand(error: BaseException, moment: Moment) -> Mistaken | None:
         return None
     text = text_of(error)
     shown = on_one_line(moment.source.text)
+    held = _called_list(around[0], moment) if text == _NOT_CALLABLE else ""
+    if held:
+        said = "whose parameters the model does not have either"
+        message = (
+            f"`{held}` is a list of modules, which computes nothing itself, and {said}: make it an `nn.Sequential`"
+        )
+        return Mistaken(message, kind="container", name=held)
     for each in _operands(around[0]):
         value, name = _value(each, moment), ast.unparse(each)
         if isinstance(value, nn.Module) and re.search(rf"\b{re.escape(type(value).__name__)}\b", text):
@@ -114,6 +122,18 @@ def mistaken_operand(error: BaseException, moment: Moment) -> Mistaken | None:
             said = f"`{name}` is a {type(value).__name__} of {len(several)}, and `{shown}` takes it for one value"
             return Mistaken(f"{said}: say which of its values", _assigned(name, moment), kind="several")
     return None
+
+
+def _called_list(node: ast.AST, moment: Moment) -> str:
+    """Return the attribute of a module that is called and is a list of modules; "" where it is none such."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)):
+            module = moment.value_of(owner)
+            held: Any = vars(module).get(name) if isinstance(module, nn.Module) else None
+            is_list = type(held) is list and bool(held) and all(isinstance(each, nn.Module) for each in held)
+            return f"{owner}.{name}" if is_list else ""
+        case _:
+            return ""
 
 
 def _operands(node: ast.AST) -> Iterator[ast.Name | ast.Attribute]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fxls.discovery.syntax import dotted, span_of
+from fxls.fixes.registering import name_of_nn
 from fxls.fixes.source import Proposal, Source
 from fxworker.wire import Edit, Location, Problem
 
@@ -64,16 +65,28 @@ def calling(source: Source, node: ast.expr, problem: Problem) -> Iterator[Propos
 def going_through(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
     """Yield a container that calls its parts one after the other, in place of one that only holds them."""
     del node
-    name = _name(problem)
+    name, nn = _name(problem), name_of_nn(source)
     for each in ast.walk(source.tree) if _kind(problem) == "container" else ():
         match each:
-            case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute() as made, args=[parts], keywords=[])):
-                if dotted(target) == name and made.attr == "ModuleList":
-                    kind = Edit(Location(source.path, span_of(made)), f"{source.written(made.value)}.Sequential")
-                    edit = Edit(Location(source.path, span_of(parts)), f"*{source.written(parts)}")
-                    yield Proposal(f"Make `{name}` an `nn.Sequential`", (kind, edit))
+            case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=value):
+                edits = _in_sequence(source, value, nn) if dotted(target) == name else ()
+                if edits:
+                    yield Proposal(f"Make `{name}` an `nn.Sequential`", edits)
             case _:
                 pass
+
+
+def _in_sequence(source: Source, value: ast.expr | None, nn: str) -> tuple[Edit, ...]:
+    """Return what makes a sequence of a list of modules; nothing where it is none."""
+    match value:
+        case ast.Call(func=ast.Attribute(attr="ModuleList") as made, args=[parts], keywords=[]):
+            kind = Edit(Location(source.path, span_of(made)), f"{source.written(made.value)}.Sequential")
+            return (kind, Edit(Location(source.path, span_of(parts)), f"*{source.written(parts)}"))
+        case ast.List() | ast.ListComp() if nn:
+            edit = source.replaced(value, f"{nn}.Sequential(*{source.written(value)})")
+            return () if edit is None else (edit,)
+        case _:
+            return ()
 
 
 def making(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:

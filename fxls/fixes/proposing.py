@@ -53,7 +53,7 @@ _OF_EXPRESSIONS: Final[Mapping[str, tuple[_Proposer, ...]]] = {
     **{code: (kinds.making, way) for code, way in _STOPPING.items()},
     UNREGISTERED: (registered,),
     UNSUPPORTED: (kinds.making,),
-    **dict.fromkeys((RAISED, UNBUILT), (kinds.calling, kinds.making)),
+    **dict.fromkeys((RAISED, UNBUILT), (kinds.calling, kinds.making, kinds.going_through)),
     LOST: (kinds.keeping,),
     UNFIT: (
         shapes.layout,

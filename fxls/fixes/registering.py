@@ -15,7 +15,7 @@ def registered(source: Source, node: ast.expr, problem: Problem) -> Iterator[Pro
     """Yield containers of torch's in place of the lists and dictionaries of which a function uses something."""
     function = source.function(node)
     owner = source.parent(function) if function is not None else None
-    nn = _name_of_nn(source)
+    nn = name_of_nn(source)
     if function is None or not isinstance(owner, ast.ClassDef) or not nn:
         return
     used = {each.attr for each in ast.walk(function) if isinstance(each, ast.Attribute) and _is_of_self(each)}
@@ -67,7 +67,7 @@ def _inside(source: Source, value: ast.expr) -> str:
     return "" if is_empty else source.written(value)
 
 
-def _name_of_nn(source: Source) -> str:
+def name_of_nn(source: Source) -> str:
     """Return what the module calls `torch.nn`; "" where it has no name for it."""
     for node in source.tree.body:
         match node:

@@ -102,6 +102,12 @@ def test_a_list_that_is_called_becomes_a_sequence():
     assert "self.parts = nn.Sequential(*[nn.ReLU()])" in found
 
 
+def test_a_plain_list_that_is_called_becomes_a_sequence():
+    body = "return «self.rows(x)»\n\n    def build(self):\n        self.rows = [nn.ReLU() for _ in range(2)]"
+    (found,) = proposed(body, "container", "self.rows", code="FX009")
+    assert "self.rows = nn.Sequential(*[nn.ReLU() for _ in range(2)])" in found
+
+
 @pytest.mark.parametrize("code", ["FX001", "FX006", "FX008", "FX009", "FX102"])
 def test_a_class_that_is_called_as_a_part_is_made(code):
     (found,) = proposed("return «self.act(x)»", None, code=code)[:1]

@@ -151,6 +151,7 @@ class Net(nn.Module):
         super().__init__()
         self.down = Down()
         self.fc = nn.Linear(8, 4)
+        self.parts = [nn.Linear(8, 8), nn.ReLU()]
 
     def forward(self, x):
         BODY
@@ -171,6 +172,12 @@ class Net(nn.Module):
             "FX009",
             "torch.cat([x, y], dim=1)",
             "`y` is a tuple of 2, and `torch.cat([x, y], dim=1)` takes it for one value: say which of its values",
+        ),
+        (
+            "return self.fc(self.parts(x))",
+            "FX009",
+            "self.parts(x)",
+            "`self.parts` is a list of modules, which computes nothing itself",
         ),
         ("y = self.down(x)\n        return 0.5 * y", "FX009", "0.5 * y", "`y` is a tuple of 2, and `0.5 * y` takes it"),
         (
