@@ -114,6 +114,10 @@ def keeping(source: Source, node: ast.expr, problem: Problem) -> Iterator[Propos
             for name in _names_in(node):
                 text = f"{name} = {source.written(node)}"
                 yield Proposal(f"Write `{text}`", (Edit(Location(source.path, span_of(statement)), text),))
+        case ast.Return() as statement, ast.Call(func=ast.Name(id="print"), args=[value, *_]):
+            text = f"{source.written(node)}\n{' ' * statement.col_offset}return {source.written(value)}"
+            edit = Edit(Location(source.path, span_of(statement)), text)
+            yield Proposal(f"Return `{source.written(value)}` behind it", (edit,))
         case ast.Assign(), ast.Tuple(elts=[value]):
             edit = Edit(Location(source.path, span_of(node)), source.written(value))
             yield Proposal("Leave the comma out", (edit,))

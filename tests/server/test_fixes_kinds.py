@@ -123,6 +123,7 @@ def test_a_class_that_is_called_as_a_part_is_made(code):
         ("«x == h + c»\n        return x", ["x = h + c\n        return x"]),
         ("x = «self.act(x),»\n        return x", ["x = self.act(x)\n        return x"]),
         ("return «x.mean»", ["return x.mean()"]),
+        ("return «print(x, h)»", ["print(x, h)\n        return x"]),
         ("x = «self.fc»\n        return x", ["x = self.fc(x)\n        return x"]),
         ("x = self.act(h)\n        return «self.act»", []),
         ("y = h + c\n        return «self.norm»", ["y = h + c\n        return self.norm(x)"]),

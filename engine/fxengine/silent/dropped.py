@@ -126,10 +126,12 @@ class _Returned(NamedTuple):
     Attributes:
         attributes: What has a dot, as `self.fc` and `x.mean`, be it given a name before.
         tuples: The variables that a comma makes a tuple of one, with it.
+        prints: The calls of `print`, which gives None.
     """
 
     attributes: tuple[ast.Attribute, ...]
     tuples: tuple[tuple[str, ast.Tuple], ...]
+    prints: tuple[ast.Call, ...] = ()
 
 
 @functools.lru_cache(maxsize=1024)
@@ -160,7 +162,8 @@ def _returned(code: CodeType) -> _Returned:
                     attributes.append(value)
             case _:
                 pass
-    return _Returned(tuple(attributes), tuple(tuples))
+    prints = [each for each in returned if isinstance(each, ast.Call) and dotted(each.func) == "print" and each.args]
+    return _Returned(tuple(attributes), tuple(tuples), tuple(prints))
 
 
 def _behind(value: ast.expr, names: list[ast.Name]) -> list[ast.Name]:
@@ -182,7 +185,14 @@ def _of_one(nodes: list[ast.AST]) -> Iterator[ast.expr]:
 
 def _unmeant(code: CodeType, module: nn.Module) -> Iterator[tuple[ast.AST, str, str]]:
     """What a module's function returns that is a part of it, or holds a value: where, what is told, what mends it."""
-    attributes, tuples = _returned(code)
+    attributes, tuples, prints = _returned(code)
+    for call in prints:
+        value = on_one_line(ast.unparse(call.args[0]))
+        yield (
+            call,
+            f"`{on_one_line(ast.unparse(call))}` gives None, and that is returned",
+            f"return `{value}` behind it",
+        )
     for part in attributes:
         text = dotted(part)
         if text.startswith("self.") and isinstance(module._modules.get(text.removeprefix("self.")), nn.Module):
