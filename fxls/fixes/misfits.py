@@ -1,17 +1,18 @@
-"""Sizes that do not fit a layer or a product: a dimension is moved, or the layer is built for what comes in."""
+"""Sizes that do not fit a layer, a product or a join: a dimension is moved, or the layer is built for what comes in."""
 
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeGuard
 
 from fxls.discovery.syntax import dotted, span_of
 from fxls.fixes.source import Proposal, Source
-from fxworker.wire import Edit, Location, Problem
+from fxworker.wire import Edit, Location, Problem, Span
 
 _SECOND: Final = ("num_channels", "out_features", "out_channels", "embedding_dim", "hidden_size")
 """The sizes that layers take as their second argument; all others are the first."""
 
+_JOINS: Final = ("cat", "concat", "concatenate")
 _PRODUCTS: Final = ("matmul", "mm", "bmm")
 _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
     ast.Add: int.__add__,
@@ -43,6 +44,65 @@ def moving(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposa
             yield Proposal(f"Bring dimension {other}, of {wanted.value}, {place}", edits)
         case _:
             pass
+
+
+def rejoining(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
+    """Yield the join of several values along the one dimension in which they differ, or a layer wants them all."""
+    misfit, shapes = problem.misfit, _shapes(problem)
+    if misfit is None or not shapes:
+        return
+    if _is_join(node):
+        alike = len({*map(len, shapes)}) == 1
+        differing = [index for index, sizes in enumerate(zip(*shapes, strict=False)) if len({*sizes}) > 1]
+        index, calls = (differing[0] if alike and len(differing) == 1 else None), [node]
+    else:
+        wanted = misfit.sizes[1] if misfit.at_layer else None
+        index = wanted.index if wanted is not None else None
+        calls = _joined_in(source, node) if wanted is not None and _is_several(shapes[0], index, wanted.value) else []
+    for call in calls:
+        edit = _along(source, call, index) if index is not None else None
+        if edit is not None:
+            yield Proposal(f"Join along dimension {index}", (edit,))
+
+
+def _is_several(shape: tuple[int, ...], index: int | None, wanted: int) -> bool:
+    """Whether a layer wants several times as much of a dimension as it is given."""
+    return index is not None and shape[index] > 0 and wanted > shape[index] and wanted % shape[index] == 0
+
+
+def _is_join(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether an expression joins values: `torch.cat([x, y], dim=1)`."""
+    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _JOINS and bool(node.args)
+
+
+def _joined_in(source: Source, node: ast.expr) -> list[ast.Call]:
+    """Return the joins that are handed to a call, in its own text or by a variable that got one last."""
+    given = [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
+    found = [call for each in given for call in ast.walk(each) if _is_join(call)]
+    function = source.function(node)
+    nodes = list(ast.walk(function)) if function is not None else []
+    for name in [each.id for each in given if isinstance(each, ast.Name)]:
+        made = [
+            each.value
+            for each in nodes
+            if isinstance(each, ast.Assign) and each.lineno < node.lineno
+            if any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
+        ]
+        found += [each for each in made[-1:] if _is_join(each)]
+    return found
+
+
+def _along(source: Source, call: ast.Call, index: int) -> Edit | None:
+    """Return the edit by which values are joined along another dimension; None where it is not said by a number."""
+    said = [*call.args[1:], *(each.value for each in call.keywords if each.arg in {"dim", "axis"})]
+    if not said:
+        span = span_of(call.args[0])
+        end = Span(span.end_line, span.end_column, span.end_line, span.end_column)
+        return Edit(Location(source.path, end), f", dim={index}")
+    (dim, *_) = said
+    number = dim.operand if isinstance(dim, ast.UnaryOp) else dim
+    is_other = isinstance(number, ast.Constant) and source.written(dim) != str(index)
+    return Edit(Location(source.path, span_of(dim)), str(index)) if is_other else None
 
 
 def transposing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:

@@ -59,6 +59,7 @@ _OF_EXPRESSIONS: Final[Mapping[str, tuple[_Proposer, ...]]] = {
         shapes.layout,
         shapes.flattening,
         misfits.moving,
+        misfits.rejoining,
         misfits.transposing,
         misfits.resizing,
         misfits.reshaping,

@@ -540,6 +540,29 @@ def test_a_dimension_is_moved_to_where_a_layer_looks_for_it(before, misfit, afte
     assert texts == ([after] if after is not None else [])
 
 
+HALF = of_layer(((2, 8, 10, 5),), 16, 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "misfit", "after"),
+    [
+        ("«torch.cat((x, y), dim=1)»", Misfit(((2, 5, 3), (2, 5, 8))), "torch.cat((x, y), dim=2)"),
+        ("«torch.cat([x, y])»", Misfit(((2, 5, 3), (2, 5, 8))), "torch.cat([x, y], dim=2)"),
+        ("«torch.cat([x, y], -2)»", Misfit(((2, 5, 3), (2, 5, 8))), "torch.cat([x, y], 2)"),
+        ("«torch.cat([x, y], 1)»", Misfit(((2, 5, 3), (2, 6, 8))), None),
+        ("«torch.cat([x, y], 1)»", Misfit(((2, 5, 3), (2, 5))), None),
+        ("z = torch.cat([x, y], dim=2)\nz = «self.it(z)»", HALF, "z = torch.cat([x, y], dim=1)\nz = self.it(z)"),
+        ("«self.it(torch.cat([x, y], dim=2))»", HALF, "self.it(torch.cat([x, y], dim=1))"),
+        ("«self.it(torch.cat([x, y], dim=2))»", of_layer(((2, 8, 10, 5),), 12, 1), None),
+        ("z = torch.cat([x, y], dim=d)\n«self.it(z)»", HALF, None),
+        ("z = torch.cat([x, y], dim=1)\nz = z.relu()\n«self.it(z)»", HALF, None),
+    ],
+)
+def test_values_are_joined_where_they_differ_or_a_layer_wants_them_all(before, misfit, after):
+    texts = [body_of(each) for _, each in proposed(before, "FX201", misfit=misfit)]
+    assert texts == ([after] if after is not None else [])
+
+
 @pytest.mark.parametrize(
     ("before", "shapes", "after"),
     [
