@@ -67,7 +67,8 @@ def _is_computed(node: Node, root: Any) -> bool:
     """Whether a node is an operation of torch's whose result is all that it is there for."""
     if node.op == "call_method":
         name = str(node.target)
-        return name not in _EFFECTS and hasattr(torch.Tensor, name) and hasattr(torch.ops.aten, name)
+        is_effect = name in _EFFECTS or name.endswith("_")
+        return not is_effect and hasattr(torch.Tensor, name) and hasattr(torch.ops.aten, name)
     if node.op == "call_module":
         module = root.get_submodule(str(node.target)) if isinstance(root, nn.Module) else None
         own = type(module).__module__.startswith("torch.nn.modules.")
