@@ -7,7 +7,6 @@ expressions, so that what was found can be written into the file as a directive.
 import heapq
 import itertools
 import sys
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
@@ -19,7 +18,7 @@ from fxworker.choices import Group, Value, written
 from fxworker.complaints import depth_of, is_evaluated, is_raising, parts_made
 from fxworker.mending import Mending, Misfit
 from fxworker.packages import with_packages
-from fxworker.patience import patience
+from fxworker.patience import patience, worked
 from fxworker.proposing import Proposals
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.stock import is_stand_in
@@ -84,23 +83,23 @@ class Search:
 
         Args:
             judge: Is asked about what was built, which has to be right; without it all is.
-            seconds: The processor time after which nothing more is tried.
+            seconds: The processor time, that of programs which are started among it, after which nothing more is tried.
         """
         first = self._mending.first()
         queue: list[tuple[float, int, float, dict[str, Value]]] = [(0.0, 0, 0.0, first)]
-        deadline = time.process_time() + seconds
+        deadline = worked() + seconds
         serial = itertools.count(1)
         seen = {written(first)}
         while queue and self.trials < _TRIALS:
-            if time.process_time() > deadline:
+            if worked() > deadline:
                 return None
             _, _, cost, choice = heapq.heappop(queue)
             expression = written(choice)
-            modules, begun = len(sys.modules), time.process_time()
+            modules, begun = len(sys.modules), worked()
             root, error = self._try(expression)
             if len(sys.modules) > modules:
                 # What is imported on the way is imported once, and is no fault of the arguments.
-                deadline += time.process_time() - begun
+                deadline += worked() - begun
             misfit = judge(expression, root) if root is not None and judge is not None else None
             if root is not None and misfit is None:
                 return expression, root

@@ -4,6 +4,7 @@ It works by a signal that raises in the main thread, so it cannot end C code tha
 limit of the whole request ends that.
 """
 
+import os
 import signal
 import time
 from collections.abc import Generator
@@ -18,6 +19,12 @@ _LATER: Final = 0.05
 
 _AT_MOST: Final = 2.0
 """How much longer on the clock than on the processor a guess may take."""
+
+
+def worked() -> float:
+    """Return the seconds that the processor has worked for this process, and for programs that it started and ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
 
 
 class OutOfPatience(BaseException):

@@ -8,6 +8,7 @@ from fxengine.names import dtype_abbreviation
 from fxengine.node import Node, TensorFacts
 from fxengine.passes.shape_prop import TensorMetadata
 from fxengine.proxy import Proxy
+from fxworker.patience import OutOfPatience
 from fxworker.wire import TensorInfo
 
 _LONGEST_VALUE: Final = 200
@@ -19,6 +20,8 @@ def described(error: BaseException) -> str:
     name = type(error).__name__
     if isinstance(error, SystemExit):
         return f"the program ended itself: SystemExit({error.code!r})"
+    if isinstance(error, OutOfPatience):
+        return "it took too long"
     if isinstance(error, SyntaxError):
         return f"{name}: {error.msg}"
     text = text_of(error)

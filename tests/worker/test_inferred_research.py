@@ -2,6 +2,7 @@
 
 import importlib
 import operator
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -603,6 +604,19 @@ def test_the_time_of_imports_is_not_that_of_the_search(tmp_path, monkeypatch):
     sys.modules.pop("slow_to_import")
 
 
+class Starting(nn.Module):
+    def __init__(self, width, depth, heads, mode):
+        super().__init__()
+        subprocess.run([sys.executable, "-S", "-c", SLOW], check=True)
+        raise ValueError("no accelerator")
+
+
+def test_the_time_of_programs_that_are_started_is_that_of_the_search():
+    search = searched(Starting)
+    assert search.run(seconds=0.3) is None
+    assert search.trials == 1
+
+
 GIVEN = []
 
 
@@ -687,3 +701,20 @@ class Net(nn.Module):
     (problem,) = of(worker.trace(model(text)), "Net").problems
     told = f"{problem.message} {problem.explanation}"
     assert "ValueError: 2 errors one two" in told
+
+
+def test_that_something_took_too_long_is_told_in_words(worker, model):
+    text = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        while id(width):
+            pass
+
+    def forward(self, x):
+        return x
+"""
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert problem.explanation == "tried `Net(width=64)`: it took too long"
