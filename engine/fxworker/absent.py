@@ -297,6 +297,12 @@ class _Absent:
     __xor__, __lshift__, __rshift__ = map(_computed, (operator.xor, operator.lshift, operator.rshift))
     __neg__, __invert__, __abs__ = map(_computed, (operator.neg, operator.invert, operator.abs))
 
+    def __eq__(self, other: object) -> Any:
+        # Of a column each row is compared, so there is more to what comes out than that it is not true.
+        return True if other is self else self if ABSENCES.permissive else NotImplemented
+
+    __hash__ = object.__hash__
+
     def __ge__(self, other: object) -> bool:
         return _compared(self, other) >= 0
 

@@ -33,6 +33,25 @@ _RENAMED: Final = re.compile(
 )
 """What numpy says of a name that it has no longer, and of what to use instead: a builtin, or something of its own."""
 
+_GONE: Final = {
+    "bool8": "bool_",
+    "int0": "intp",
+    "uint0": "uintp",
+    "object0": "object_",
+    "str0": "str_",
+    "bytes0": "bytes_",
+    "void0": "void",
+    "product": "prod",
+    "cumproduct": "cumprod",
+    "sometrue": "any",
+    "alltrue": "all",
+    "in1d": "isin",
+    "trapz": "trapezoid",
+    "row_stack": "vstack",
+    "round_": "round",
+}
+"""What numpy has no longer and says nothing of, with what to use instead."""
+
 
 def without_broken(work: Callable[[], None]) -> None:
     """Import something, without the packages that turn out on the way not to be importable.
@@ -88,9 +107,7 @@ def _importing(way: TracebackType | None) -> list[str]:
 
 def _lacked(error: Exception) -> tuple[ModuleType, str] | None:
     """Return the module of another package, and the name of what it has not, that something wanted of it; else None."""
-    way = error.__traceback__
-    while way is not None and way.tb_next is not None:
-        way = way.tb_next
+    way = _asking(error)
     module = _read_by(way, error) or _imported_from_by(way, error)
     if way is None or module is None or isinstance(module[0], AbsentModule):
         return None
@@ -99,19 +116,34 @@ def _lacked(error: Exception) -> tuple[ModuleType, str] | None:
     return module if asking != package and package not in _NEEDED and is_installed(package) else None
 
 
+def _asking(error: Exception) -> TracebackType | None:
+    """Return where something was asked for that is not there, not where a module looked it up that makes names late."""
+    way, module = error.__traceback__, error.obj if isinstance(error, AttributeError) else None
+    while way is not None and way.tb_next is not None:
+        inner = way.tb_next.tb_frame
+        is_looking = inner.f_code.co_name == "__getattr__" and isinstance(module, ModuleType)
+        if is_looking and (inner.f_locals.get("self") is module or inner.f_globals is vars(module)):
+            break
+        way = way.tb_next
+    return way
+
+
 def _renamed(error: Exception) -> tuple[ModuleType, str, Any] | None:
     """Return the module, the name that another module reads of it while it is imported, and what that is called now.
 
-    It is None where the module does not say so itself: "`np.float_` was removed. Use `np.float64` instead."
+    It is None where nobody says so, be it the module: "`np.float_` was removed. Use `np.float64` instead."
     """
     frames = _frames(error.__traceback__) if type(error) is AttributeError else []
-    told = _RENAMED.match(str(error))
     is_asked = [each.f_code.co_name for each in frames[-2:]] == ["<module>", "__getattr__"] and _is_imported(frames)
-    module = sys.modules.get(str(frames[-1].f_globals.get("__name__"))) if told is not None and is_asked else None
-    if told is None or module is None:
+    module = sys.modules.get(str(frames[-1].f_globals.get("__name__"))) if is_asked else None
+    if module is None:
         return None
-    name, builtin, other = told.groups()
-    return module, name, getattr(builtins, builtin) if builtin else getattr(module, other, None)
+    if told := _RENAMED.match(str(error)):
+        name, builtin, other = told.groups()
+        return module, name, getattr(builtins, builtin) if builtin else getattr(module, other, None)
+    gone = str(getattr(error, "name", None))
+    now = _GONE.get(gone) if module.__name__ == "numpy" else None
+    return (module, gone, getattr(module, now)) if now is not None and hasattr(module, now) else None
 
 
 def _frames(way: TracebackType | None) -> list[FrameType]:

@@ -7,6 +7,7 @@ import sys
 import warnings
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -350,6 +351,19 @@ def test_what_a_package_says_to_have_by_another_name_is_that_to_what_is_imported
         imported(tmp_path, "import odd\n", name="of_odd")
 
 
+def test_what_numpy_has_no_longer_is_what_took_its_place_to_what_is_imported(tmp_path, monkeypatch):
+    for name in ("bool8", "product"):
+        monkeypatch.setattr(np, name, None, raising=False)  # So that they are gone again afterwards.
+        delattr(np, name)
+    (tmp_path / "kinds.py").write_text("import numpy as np\nKINDS = {np.bool8: np.product}\n")
+    module, missing = imported(tmp_path, "from kinds import KINDS\n")
+    assert (module.KINDS, missing) == ({np.bool_: np.prod}, ["numpy.bool8", "numpy.product"])
+    for name in ("prodct", "bool8"):
+        monkeypatch.delattr(np, "bool8", raising=False)
+        with pytest.raises(AttributeError, match=name):
+            importing(lambda name=name: exec(f"import numpy as np\nnp.{name}", {"__name__": "project_file"}))
+
+
 @pytest.mark.parametrize("text", ["from torn.inner import lost", "import torn.lost"])
 def test_what_a_package_has_not_that_it_asks_itself_for_makes_it_a_broken_one(tmp_path, text):
     installed(tmp_path, "torn", f"{text}\n")
@@ -399,6 +413,8 @@ def test_it_can_be_computed_with_while_something_is_imported(tmp_path):
         "import no_such_thing\nimport os\n"
         "flag = no_such_thing.A + 'b' | 1.0 * no_such_thing.B\n"
         "scale = 2.0\nscale *= no_such_thing.C\n"
+        "rows = no_such_thing.table[(no_such_thing.table['kind'] == 'b').values].values\n"
+        "A = no_such_thing.A\nsame = bool(A == 'a'), A == A, [1, A, 2].index(A)\n"
         "new = no_such_thing.parse('2') >= no_such_thing.parse('1')\n"
         "old = no_such_thing.parse('2') < (1, 2)\n"
         "place = os.path.join(no_such_thing.data, 'x')\nsize = int(no_such_thing.size)\n"
@@ -407,6 +423,8 @@ def test_it_can_be_computed_with_while_something_is_imported(tmp_path):
     assert is_stand_in(module.rate) or float(module.rate) == 1.0
     assert is_stand_in(module.flag)
     assert is_stand_in(module.scale)
+    assert is_stand_in(module.rows)
+    assert module.same == (False, True, 1)
     assert (module.new, module.old, module.size) == (True, False, 0)
     with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
         module.no_such_thing.A + 1
@@ -785,6 +803,26 @@ def test_what_a_package_of_another_version_has_not_is_stood_in_for(tmp_path):
         module.FLAT(3)
     with pytest.raises(AttributeError, match="humming"):
         importing(lambda: exec("import signals\nHUMMING = signals.humming", {"__name__": "project_file"}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def __getattr__(name):\n    raise AttributeError(f'nothing is called {name}')\n",
+        """
+import sys
+class Lazy(type(sys)):
+    def __getattr__(self, name): return self.found(name)
+    def found(self, name): raise AttributeError(f"nothing is called {name}")
+sys.modules[__name__].__class__ = Lazy
+""",
+    ],
+)
+def test_so_is_what_it_has_not_that_makes_its_names_when_it_is_asked(tmp_path, text):
+    installed(tmp_path, "signals", text)
+    (tmp_path / "older.py").write_text("import signals\nclass Late(signals.Window): width = 3\n")
+    module, missing = imported(tmp_path, "from older import Late\n")
+    assert (module.Late.width, missing) == (3, ["signals.Window"])
 
 
 @pytest.mark.parametrize("text", ["raise KeyError('axes')\n", "import plots\nplots.draw(None)\n"])
