@@ -37,6 +37,29 @@ def note_test(test: ast.expr, names: Bindings) -> None:
             names.use(path).note("flag")
 
 
+def note_chosen(node: ast.If, names: Bindings) -> None:
+    """Note that a text alone chooses what has its name then: `if block == "basic": block = Basic`, `else: raise`."""
+    match node.test:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(str())]) if names.path(_in_words(left)):
+            subject = _in_words(left)
+        case _:
+            return
+    assigned = [target for each in node.body if isinstance(each, ast.Assign) for target in each.targets]
+    if ast.unparse(subject) in map(ast.unparse, assigned) and _ends_in_raise(node.orelse):
+        names.use(names.path(subject)).textual = True
+
+
+def _ends_in_raise(otherwise: list[ast.stmt]) -> bool:
+    """Whether all that is left where no condition is met is to raise."""
+    match otherwise:
+        case [ast.If(orelse=inner)]:
+            return _ends_in_raise(inner)
+        case [*_, ast.Raise()]:
+            return True
+        case _:
+            return False
+
+
 def note_asked(test: ast.expr, names: Bindings, *, raises: bool = False, otherwise: bool = False) -> None:
     """Note which keys and attributes a value is asked for whether it has them: `"width" in config`.
 

@@ -9,8 +9,9 @@ import re
 import sys
 import typing
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from string import ascii_lowercase
 from typing import Final
 
 from torch import Tensor
@@ -69,7 +70,6 @@ _CALLED: Final = re.compile(
 _PREFIX: Final = re.compile(r"(\w+?_)(?:kw|kwargs|args|arguments|opts?|options|params|parameters|cfg|config)")
 """What a mapping is called of the arguments of one part."""
 _OF_TYPE: Final[dict[str, Kind]] = {"str": "string", "int": "number", "float": "number"}
-_IN_LIST: Final = re.compile(r"(.+?)\.\d+(|\..+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -608,9 +608,25 @@ def _types_in(expression: str) -> list[str]:
 
 
 def _alike(choice: Choice, path: str) -> list[str]:
-    """Return the paths of a place in every item of the list that it is in; its own where it is in none."""
-    found = _IN_LIST.fullmatch(path)
-    group = choice.get(found[1]) if found is not None else None
-    if found is None or not (isinstance(group, Group) and group.style == "list") or isinstance(group.cls, tuple):
-        return [path]
-    return [f"{found[1]}.{each}{found[2]}" for each in fields_in(choice, found[1])]
+    """Return the paths of a place in every item of the list, or of the table with any keys, that it is in; or its own.
+
+    What each item is of its own class for is in none.
+    """
+    steps = path.split(".")
+    for at in range(1, len(steps)):
+        around, name = ".".join(steps[:at]), steps[at]
+        group = choice.get(around)
+        if (
+            isinstance(group, Group)
+            and group.size
+            and group.style in {"list", "mapping"}
+            and (not isinstance(group.cls, tuple) and name in _items_of(group))
+        ):
+            rest = "".join(f".{each}" for each in steps[at + 1 :])
+            return [f"{around}.{each}{rest}" for each in fields_in(choice, around) if each in _items_of(group)]
+    return [path]
+
+
+def _items_of(group: Group) -> Sequence[str]:
+    """Return what the items of a list are called, or those of a table with any keys."""
+    return ascii_lowercase[: group.size] if group.style == "mapping" else [str(each) for each in range(group.size)]

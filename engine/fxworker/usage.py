@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fxworker.bindings import Bindings
 from fxworker.called_by_name import note_named
 from fxworker.choices import FIRST_KEY, attribute_of, every_parameter_of, parameters_of, required_parameters
-from fxworker.conditions import note_asked, note_attribute, note_cases, note_comparison, note_test
+from fxworker.conditions import note_asked, note_attribute, note_cases, note_chosen, note_comparison, note_test
 from fxworker.conventions import is_table_called, is_text_called
 from fxworker.documented import note_documented
 from fxworker.evidence import GIVEN, METHODS, MOVED, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
@@ -378,6 +378,7 @@ class _Reader(ast.NodeVisitor):
     def visit_If(self, node: ast.If) -> None:
         """`if flag:` is the least that one can say of something; a name may be given one thing or another."""
         note_test(node.test, self._names)
+        note_chosen(node, self._names)
         note_asked(node.test, self._names, raises=any(isinstance(each, ast.Raise) for each in node.body))
         self.visit(node.test)
         before = dict(self._names.paths)

@@ -114,6 +114,55 @@ class Looked(nn.Module):
         self.weight = nn.Parameter(torch.ones(table[options["user_field"]]))
 
 
+class Plain(nn.Module):
+    expansion = 2
+
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+
+class Picking(nn.Module):
+    def __init__(self, block, layers):
+        super().__init__()
+        if block == "Plain":
+            block = Plain
+        else:
+            raise NotImplementedError(f"{block} is not implemented.")
+        self.width = 8 * block.expansion
+        self.layers = nn.Sequential(*[block(self.width) for _ in range(layers)])
+
+
+class Embedder(nn.Module):
+    def forward(self, x):
+        raise NotImplementedError
+
+
+class AsRead(Embedder):
+    def __init__(self, path="somewhere"):
+        super().__init__()
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    def forward(self, x):
+        return x
+
+
+class Made(Embedder):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Embedding(nn.Module):
+    def __init__(self, embedders: dict[str, Embedder]):
+        super().__init__()
+        self.embedders = nn.ModuleDict(embedders)
+        assert all(isinstance(each, Embedder) for each in embedders.values())
+
+
 @pytest.mark.parametrize(
     ("cls", "expression"),
     [
@@ -129,6 +178,8 @@ class Looked(nn.Module):
         (Evaluated, "Evaluated(kind='Wide', options={'head': 'Narrow'})"),
         (Rest, "Rest(total=512, used=64, kept=64)"),
         (Seen, "Seen(seen=64)"),
+        (Picking, "Picking(block='Plain', layers=2)"),
+        (Embedding, "Embedding(embedders={'a': Made(width=64), 'b': Made(width=64)})"),
     ],
 )
 def test_they_are_found(cls, expression):
