@@ -34,11 +34,12 @@ from fxworker.callers import (
     undecorated,
     wanted_by,
 )
+from fxworker.choices import parameters_of
 from fxworker.conventions import is_configuration
 from fxworker.guarded import is_prepared
 from fxworker.having import is_assigned
 from fxworker.imported import file_of
-from fxworker.namesakes import HandingOn, namesake
+from fxworker.namesakes import HandingOn, layer_in, namesake
 from fxworker.parts import Part, PartNumber, part
 from fxworker.records import CALLED, Options, arguments_of, contained, converted, is_record, number_of, recorded
 from fxworker.versions import compared
@@ -137,8 +138,11 @@ class _AbsentModel(nn.Module):
 
     What the class calls of the base for nothing that is kept, as `self.save_hyperparameters()`, does nothing, and what
     it reads that is called as a configuration has the arguments of the constructor, as its variables were by then. What
-    the constructor reads, and nothing assigns, is the number that is usual for its name.
+    the base was given by a name it has by that, and what it is made of as one of torch's layers, if it is called one.
+    What else the constructor reads, and nothing assigns, is the number that is usual for its name.
     """
+
+    _absent = ""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         # Some bases spare their classes `super().__init__()`.
@@ -147,11 +151,25 @@ class _AbsentModel(nn.Module):
         made.__dict__["_given"] = arguments_of(cls, args, kwargs)
         return made
 
-    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "_modules" not in self.__dict__:
             super().__init__()
+        self.__dict__["_handed"] = kwargs
+        layer = layer_in(self._absent)
+        if layer is not None:
+            self._take_from(layer, args, kwargs)
+
+    def _take_from(self, layer: type[nn.Module], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Take over what one of torch's layers is made of; arguments that it does not know are those of another."""
+        known = parameters_of(layer)
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):
+            made = vars(layer(*args, **{name: each for name, each in kwargs.items() if name in known}))
+            own = vars(self)
+            own.update({**made, **own, "_parameters": {**made["_parameters"], **own["_parameters"]}})
 
     def __getattr__(self, name: str) -> Any:
+        if name in self.__dict__.get("_handed", ()):
+            return self.__dict__["_handed"][name]
         if name in _called_for_nothing(type(self)) and name not in self.__dict__.get("_modules", ()):
             return self._keep_arguments
         if is_configuration(name) and "_given" in self.__dict__ and not calls_attribute(sys._getframe(1)):

@@ -27,6 +27,11 @@ _LISTY: Final = re.compile(r"_?is_?(listy|list(_?like)?|list_or_tuple|tuple(_or_
 _CAMEL: Final = re.compile(r"(snake_?(2|to)_?|to_)camel(_?case)?")
 """What gives a name in another form."""
 
+_LAYERS: Final = re.compile(
+    r"(?:Conv(?:Transpose)?[123]d|(?:Batch|Instance)Norm[123]d|(?:Layer|Group)Norm|Linear|Embedding)$"
+)
+"""How layers are called that keep what they are made of by the names of torch's."""
+
 _NAMED_TUPLES: Final = {"single": 1, "pair": 2, "to_pair": 2, "triple": 3, "quadruple": 4}
 
 
@@ -50,6 +55,12 @@ def namesake(name: str) -> Callable[..., Any] | None:
     layer = getattr(nn, _FASTER.sub("", name), None)
     is_layer = isinstance(layer, type) and issubclass(layer, nn.Module) and layer is not nn.Module
     return layer if is_layer else None
+
+
+def layer_in(name: str) -> type[nn.Module] | None:
+    """Return torch's layer that a base is one of by the end of its name, as `DeformConv2d` is; None for another."""
+    found = _LAYERS.search(name)
+    return getattr(nn, found[0], None) if found is not None else None
 
 
 class HandingOn(nn.Module):

@@ -604,6 +604,27 @@ def test_a_base_may_spare_its_classes_the_call_of_the_constructor_and_keep_the_a
     assert (net(torch.ones(3, 4)).shape, net.depth) == ((3, 10), 7)
 
 
+def test_a_base_that_is_called_a_layer_keeps_what_it_is_made_of(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import ModulatedDeformConv2d, Head\n"
+        "class Pack(ModulatedDeformConv2d):\n"
+        "    def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)\n"
+        "        wide, high = self.kernel_size\n"
+        "        self.offset = torch.nn.Conv2d(self.in_channels, self.deform_groups * 3 * wide * high, wide)\n"
+        "    def forward(self, x): return self.offset(x) + self.weight.sum() * self.deform_groups\n"
+        "class Own(Head):\n"
+        "    def __init__(self, width):\n        super().__init__(classes=width + 1, kind='wide')\n"
+        "        self.fc = torch.nn.Linear(width, self.classes)\n        self.kind = self.kind.upper()\n"
+        "    def forward(self, x): return self.fc(x)\n",
+    )
+    pack, own = module.Pack(8, 4, 3, deform_groups=2), module.Own(4)
+    assert (pack.weight.shape, pack.offset.weight.shape) == ((4, 8, 3, 3), (54, 8, 3, 3))
+    assert own.fc.out_features == 5
+    with pytest.raises(AttributeError, match="groups_of"):
+        _ = pack.groups_of
+
+
 def test_a_base_in_another_file_may_call_what_keeps_the_arguments(tmp_path):
     (tmp_path / "bases.py").write_text(
         "from no_such_thing import LightningModule\n"
