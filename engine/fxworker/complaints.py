@@ -363,9 +363,8 @@ def _about_absent(
     if isinstance(error, FileNotFoundError):
         name = str(error.filename)
         asking = [each for _, frame, _ in moments for each, value in frame.f_locals.items() if value is error.filename]
-        return Complaint(
-            (*asking, *words), values=tuple(dict.fromkeys(files_named(name, moments, asking)))[:MOST_VALUES]
-        )
+        values = tuple(dict.fromkeys(files_named(name, moments, asking)))[:MOST_VALUES]
+        return Complaint((*asking, *words), values=values, within=tuple(constructed(moments)))
     if isinstance(error, KeyError):
         tables = [key for _, frame, line in moments for key in keys_of_tables(frame, line)]
         key = error.args[0] if error.args and isinstance(error.args[0], str) else ""

@@ -9,9 +9,8 @@ import re
 import sys
 import typing
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from string import ascii_lowercase
 from typing import Final
 
 from torch import Tensor
@@ -21,6 +20,7 @@ from fxworker.complaints import Complaint, complaint_of
 from fxworker.conventions import FILE
 from fxworker.evidence import GIVEN, Kind
 from fxworker.having import has_field
+from fxworker.likeness import all_alike, twins_of
 from fxworker.proposing import Proposals
 from fxworker.stock import fits, takes_any, to_call
 from fxworker.variations import (
@@ -49,6 +49,8 @@ _MANY: Final = 32
 """How many items of a list at most a number may ask for."""
 _AS_MANY: Final = 0.7
 """What it costs to give lists as many items as a number says."""
+_READING: Final = 0.3
+"""What it costs to make something else where a file was not there."""
 _ALONE: Final = 0.5
 """What it costs to give a list one object alone."""
 _PLENTY: Final = "512"
@@ -263,10 +265,14 @@ class Mending:
             yield from self._of_one_item(choice)
         others = [each for each in choice if each and each not in blamed]
         for rank, path in enumerate([*blamed, *others]):
-            if _alike(choice, path)[0] != path:
+            if all_alike(choice, path)[0] != path:
                 continue  # What stands there is changed with the first item.
             # What gave an object that lacks something is to blame for sure.
             unasked = 0.2 if choice.get(path) in complaint.kept else 1.0 if path in blamed else 3.0
+            if isinstance(error, FileNotFoundError) and any(
+                _makes(choice.get(path, ""), cls) for cls in complaint.within
+            ):
+                unasked = _READING  # Another class may read no file.
             asked = self._asked(choice, path, complaint) if path in blamed else []
             for step, value in enumerate(asked):
                 yield from self._changed(choice, path, value, 0.6 + 0.1 * rank + 0.2 * step)
@@ -286,7 +292,7 @@ class Mending:
         # Of what has hardly any items hardly anything is built.
         cost += _DEGENERATE * (path in choice and _length(value) < min(_ITEMS, _length(choice[path])))
         changed = self._everywhere(choice, path, value)
-        twins = _twins(choice, path)
+        twins = twins_of(choice, path)
         if twins:
             together = changed
             for each in twins:
@@ -298,7 +304,7 @@ class Mending:
     def _everywhere(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
         """Return a choice with another value in a place, and in the same place of the other items of its list."""
         changed = dict(choice)
-        for each in _alike(choice, path):
+        for each in all_alike(choice, path):
             changed = self._with(changed, each, value)
         return changed
 
@@ -357,8 +363,8 @@ class Mending:
             inner = joined(path, complaint.lacks)
             if inner not in choice:
                 changed = dict(choice)
-                for alike in _alike(choice, path):
-                    added = joined(alike, complaint.lacks)
+                for each in all_alike(choice, path):
+                    added = joined(each, complaint.lacks)
                     changed[added] = "None"
                     changed = self._with(changed, added, self._proposed(changed, added)[0])
                 yield 0.0, changed
@@ -561,16 +567,6 @@ def _may_be(value: Value, got: str) -> bool:
     return type_name(value) == got or (isinstance(value, str) and value == f"torch.nn.{got}")
 
 
-def _twins(choice: Choice, path: str) -> list[str]:
-    """Return the paths of the same field in other calls of the class that a field belongs to."""
-    around, name = owner_of(path)
-    group = choice.get(around)
-    if not around or not isinstance(group, Group) or group.style != "call":
-        return []
-    others = [each for each, value in choice.items() if each not in {"", around} and value == group]
-    return [joined(each, name) for each in others if joined(each, name) not in _alike(choice, path)]
-
-
 def _names(choice: Choice, path: str, callee: str) -> bool:
     """Whether a mapping has the name of a class in it."""
     return any(choice.get(joined(path, each)) == repr(callee) for each in fields_in(choice, path))
@@ -605,28 +601,3 @@ def _types_in(expression: str) -> list[str]:
     tree = ast.parse(expression, mode="eval").body
     items = tree.elts if isinstance(tree, ast.List | ast.Tuple) else []
     return [type_name(ast.unparse(each)) for each in items]
-
-
-def _alike(choice: Choice, path: str) -> list[str]:
-    """Return the paths of a place in every item of the list, or of the table with any keys, that it is in; or its own.
-
-    What each item is of its own class for is in none.
-    """
-    steps = path.split(".")
-    for at in range(1, len(steps)):
-        around, name = ".".join(steps[:at]), steps[at]
-        group = choice.get(around)
-        if (
-            isinstance(group, Group)
-            and group.size
-            and group.style in {"list", "mapping"}
-            and (not isinstance(group.cls, tuple) and name in _items_of(group))
-        ):
-            rest = "".join(f".{each}" for each in steps[at + 1 :])
-            return [f"{around}.{each}{rest}" for each in fields_in(choice, around) if each in _items_of(group)]
-    return [path]
-
-
-def _items_of(group: Group) -> Sequence[str]:
-    """Return what the items of a list are called, or those of a table with any keys."""
-    return ascii_lowercase[: group.size] if group.style == "mapping" else [str(each) for each in range(group.size)]

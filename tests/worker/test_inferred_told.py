@@ -138,9 +138,13 @@ class Embedder(nn.Module):
         raise NotImplementedError
 
 
+COUNTED = []
+
+
 class AsRead(Embedder):
-    def __init__(self, path="somewhere"):
+    def __init__(self, path="somewhere", other="elsewhere", a=1, b=2, c=3, d=4):
         super().__init__()
+        COUNTED.append(path)
         raise FileNotFoundError(2, "No such file or directory", path)
 
     def forward(self, x):
@@ -187,6 +191,12 @@ def test_they_are_found(cls, expression):
     found = search.run()
     assert found is not None, (search.tried, search.error)
     assert found[0] == expression
+
+
+def test_another_class_is_tried_at_once_where_one_reads_a_file_that_is_not_there():
+    COUNTED.clear()
+    assert Search("Embedding", Embedding, globals(), partial(attempt, real=False)).run() is not None
+    assert len(COUNTED) <= 3
 
 
 def test_a_table_with_any_keys_gets_those_that_are_asked_for():
