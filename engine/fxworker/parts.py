@@ -228,4 +228,12 @@ def _unpacked(frame: types.FrameType, make: Callable[[], Part]) -> Iterator[Any]
             targets += each.argval if isinstance(each.argval, tuple) else [each.argval]
     for each in targets[:count]:
         named = _NAME.fullmatch(str(each))
-        yield (named[1].removesuffix("_name") if named is not None else make())
+        yield _free_name(named[1].removesuffix("_name"), frame) if named is not None else make()
+
+
+def _free_name(name: str, frame: types.FrameType) -> str:
+    """Return a name for a part of what a frame constructs, another one where its class has something of that name.
+
+    That may be a property which looks for the part by its name: `getattr(self, self.norm1_name)`.
+    """
+    return f"{name}_layer" if hasattr(type(frame.f_locals.get("self")), name) else name

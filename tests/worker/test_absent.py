@@ -542,6 +542,21 @@ def test_a_number_of_a_part_may_be_a_part_as_well(tmp_path):
     assert (net.out.in_features, net.out.out_features) == (256, 128)
 
 
+def test_a_property_may_look_for_a_part_by_its_name(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import build_norm_layer\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.norm1_name, norm1 = build_norm_layer({'type': 'BN'}, 4, postfix=1)\n"
+        "        self.add_module(self.norm1_name, norm1)\n"
+        "    @property\n    def norm1(self): return getattr(self, self.norm1_name)\n"
+        "    def forward(self, x): return self.norm1(x)\n",
+    )
+    net = attempt(module.Net)
+    assert net.norm1 is net.norm1_layer
+
+
 def test_a_constructor_may_import_it(tmp_path):
     module, _ = imported(
         tmp_path,
