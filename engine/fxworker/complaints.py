@@ -72,7 +72,7 @@ _FURTHEST: Final = 100
 """How many lines above one are read for what its variables were computed from."""
 
 _LONGEST: Final = 32
-"""How many lines of a call are read."""
+"""How many lines of a call are read, and how many items of a list may be wanted."""
 
 _LARGE: Final = ("512", "4096")
 """Numbers for what is too little."""
@@ -190,7 +190,7 @@ def _about_value(
         return Complaint(words, values=("512", "1") if isinstance(error, ZeroDivisionError) else ("2", "1"))
     if isinstance(error, TypeError | ValueError | IndexError):
         return _about_kind(error, text, words, values, moments, tests)
-    return Complaint(words, said_kind(text), length=_length_in(tests), values=values)
+    return Complaint(words, said_kind(text), length=_length_in(tests, moments), values=values)
 
 
 def _item_wanted(error: ValueError) -> str:
@@ -433,7 +433,7 @@ def _about_kind(
             return Complaint(words, kind, got, values=values, classes=classes)
     named = re.search(r"<class '([\w.]+)'>", text)
     got = named[1].rpartition(".")[2] if named is not None else ""
-    return Complaint(words, said_kind(text), got, length=_length_in(tests), values=values)
+    return Complaint(words, said_kind(text), got, length=_length_in(tests, moments), values=values)
 
 
 def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
@@ -465,22 +465,23 @@ def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:
     return list(dict.fromkeys([*found, *numbers]))[:MOST_VALUES]
 
 
-def _length_in(tests: list[ast.expr]) -> int:
+def _length_in(tests: list[ast.expr], moments: Moments) -> int:
     """Return how many items something should have had by the conditions under which code raised, 0 if they do not say.
 
     What raises says what it is with `assert`, and what it is not with `if`.
     """
-    for test in tests[:1]:
-        match test:
-            case ast.Compare(
+    match tests[:1]:
+        case [
+            ast.Compare(
                 left=ast.Call(func=ast.Name(id="len")),
                 ops=[ast.Eq() | ast.NotEq()],
-                comparators=[ast.Constant(int(count))],
-            ) if count > 0:
-                return count
-            case _:
-                pass
-    return 0
+                comparators=[ast.Constant() | ast.BinOp() as wanted],
+            )
+        ] if moments:
+            count = value_in(wanted, moments[0][1])
+            return count if type(count) is int and 0 < count <= _LONGEST else 0
+        case _:
+            return 0
 
 
 def _constant(node: ast.expr, frame: FrameType) -> str:

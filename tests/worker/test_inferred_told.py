@@ -114,6 +114,15 @@ class Looked(nn.Module):
         self.weight = nn.Parameter(torch.ones(table[options["user_field"]]))
 
 
+class Staged(nn.Module):
+    def __init__(self, *, stages=2, units=3, levels=()):
+        super().__init__()
+        self.stages = stages
+        if len(levels) != self.stages * units:
+            raise ValueError(f"{len(levels)} are not as many as there are stages and units")
+        self.fc = nn.Linear(4, len(levels))
+
+
 class Plain(nn.Module):
     expansion = 2
 
@@ -182,6 +191,7 @@ class Embedding(nn.Module):
         (Evaluated, "Evaluated(kind='Wide', options={'head': 'Narrow'})"),
         (Rest, "Rest(total=512, used=64, kept=64)"),
         (Seen, "Seen(seen=64)"),
+        (Staged, "Staged(levels=[64, 64, 64, 64, 64, 64])"),
         (Picking, "Picking(block='Plain', layers=2)"),
         (Embedding, "Embedding(embedders={'a': Made(width=64), 'b': Made(width=64)})"),
     ],
