@@ -253,3 +253,42 @@ class Upwards(nn.Module):
 def test_pictures_are_as_large_as_what_layers_that_pad_otherwise_make_of_others():
     (maps,) = fed(Upwards()).args
     assert maps[0].shape[2] < maps[2].shape[2] < maps[3].shape[2]
+
+
+class TopDown(nn.Module):
+    """Makes pictures of features twice as large to add them to those of the level before."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.ModuleList([nn.Conv2d(channels, 16, 1) for channels in (20, 12, 8)])
+
+    def forward(self, xs: list[Tensor]):
+        last = len(self.inner) - 1
+        assert len(xs) == len(self.inner)
+        found = self.inner[0](xs[last])
+        for index in range(last - 1, -1, -1):
+            found = self.inner[last - index](xs[index]) + F.interpolate(found, scale_factor=2.0)
+        return found
+
+
+def test_pictures_that_are_enlarged_level_by_level_are_half_as_large_in_each():
+    levels = fed(TopDown(), budget_s=10.0).args[0]
+    assert [level.shape for level in levels] == [(2, 8, 64, 64), (2, 12, 32, 32), (2, 20, 16, 16)]
+
+
+class Reversed(nn.Module):
+    """Goes over a copy of a list from its end."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 6)
+
+    def forward(self, trends):
+        coarse, *finer = trends.copy()[::-1]
+        for trend in finer:
+            coarse = trend + self.head(coarse)
+        return coarse
+
+
+def test_what_is_copied_is_a_list():
+    assert isinstance(fed(Reversed()).args[0], list)

@@ -153,3 +153,47 @@ def test_what_has_a_weight_has_that_of_a_layer():
     layer = fed(Tied()).args[1]
     assert layer.weight.shape == (8, 8)
     assert layer.bias.shape == (8,)
+
+
+class OfSteps(nn.Module):
+    """Goes over as many steps of a table as it is made for, each of which has numbers that may be missing."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = 3
+        self.cell = nn.GRUCell(10, 8)
+        self.past = nn.Linear(8, 5)
+
+    def forward(self, inputs: dict):
+        x, mask, deltas = inputs["X"], inputs["missing_mask"], inputs["deltas"]
+        state = x.new_zeros(x.shape[0], 8)
+        found = []
+        for step in range(self.steps):
+            known = mask[:, step] * x[:, step] + (1 - mask[:, step]) * self.past(state) * deltas[:, step]
+            state = self.cell(torch.cat([known, mask[:, step]], 1), state)
+            found.append(known)
+        return torch.stack(found, 1) * mask - x
+
+
+def test_what_says_which_numbers_were_measured_has_one_for_each():
+    inputs = fed(OfSteps(), budget_s=10.0).args[0]
+    assert {each.shape for each in inputs.values()} == {(2, 3, 5)}
+
+
+class Smoothed(nn.Module):
+    """Needs more steps than there are."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(5, 5)
+
+    def forward(self, inputs: dict):
+        x = self.head(inputs["x"]) * inputs["observed_mask"]
+        assert x.shape[1] > 0
+        return nn.functional.avg_pool1d(x.transpose(1, 2), 100)
+
+
+def test_entries_of_one_shape_become_longer_together():
+    inputs = fed(Smoothed(), budget_s=10.0).args[0]
+    assert inputs["x"].shape == inputs["observed_mask"].shape
+    assert inputs["x"].shape[1] >= 100

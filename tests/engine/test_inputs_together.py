@@ -251,3 +251,20 @@ def test_the_token_of_the_class_is_no_number_of_one():
     blocks, targets = fed(OfBlocks(), budget_s=6.0).args
     assert [class_token.is_floating_point() for _, class_token in blocks] == [True, True]
     assert not targets.is_floating_point()
+
+
+class Filling(nn.Module):
+    """As models that fill in what a mask has taken out of a picture."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.Sequential(nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 3, 3, padding=1))
+
+    def forward(self, image: Tensor, hidden: Tensor):
+        filled = self.steps(torch.cat([image * (1 - hidden), hidden], 1))
+        return hidden * filled + (1 - hidden) * image
+
+
+def test_what_is_joined_to_a_picture_has_one_channel():
+    inferred = fed(Filling())
+    assert [each.shape[1] for each in inferred.args] == [3, 1]

@@ -169,12 +169,23 @@ class Moves:
                     {place: recipe.with_shape(_with(recipe.shape, dimension, wanted, got)) for place, recipe in found},
                     0.2 * cost,
                 )
+            if sum(sizes) == got and len(found) == 2 and wanted > 1 and dimension % len(found[1][1].shape):
+                parts = zip(found, (wanted - 1, 1), strict=True)  # The second is a mask, as wide as one channel.
+                yield self.change(
+                    {
+                        place: recipe.with_shape(_with(recipe.shape, dimension, size, recipe.shape[dimension]))
+                        for (place, recipe), size in parts
+                    },
+                    0.3 * cost,
+                )
         made_of = sum(
             recipe.shape[dimension] for _, recipe in found if -len(recipe.shape) <= dimension < len(recipe.shape)
         )
         unit = got // made_of if made_of and got and got % made_of == 0 and wanted % (got // made_of) == 0 else 1
         if len(found) == 1:  # What the rest is comes from the model.
             unit = 1
+        if 0 < made_of == got:  # They are all that was joined.
+            cost *= 0.2
         for place, recipe in found if 0 < made_of < got or len(found) > 1 else ():
             index = dimension % len(recipe.shape) if -len(recipe.shape) <= dimension < len(recipe.shape) else 0
             size = recipe.shape[index] + (wanted - got) // unit if index else 0
@@ -307,6 +318,8 @@ class Moves:
             is_signal = len(recipe.shape) == 2 and recipe.dtype.is_floating_point
             if (is_signal or len(recipe.shape) == 3) and recipe.shape[-1] < _LONGEST:
                 yield self.reshape(place, (*recipe.shape[:-1], 8 * recipe.shape[-1]), cost + 0.1)
+            if len(recipe.shape) == 3 and recipe.shape[1] < _LONGEST:  # Steps that come before what each has.
+                yield self.reshape(place, (recipe.shape[0], 8 * recipe.shape[1], recipe.shape[2]), cost + 0.2)
             if len(recipe.shape) >= 3 and max(recipe.shape[2:]) < _MAX_SIDE:
                 yield self.reshape(place, (*recipe.shape[:2], *(2 * size for size in recipe.shape[2:])), cost)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -9,13 +10,16 @@ import torch
 from fxengine.inputs.clues import BATCH, NODES, Clues
 from fxengine.inputs.recipes import Constant, Recipe, TensorRecipe, Verbatim
 
-__all__ = ["MAPS", "NAME_RULES", "features", "image", "is_of_graph", "of_layer"]
+__all__ = ["MAPS", "NAME_RULES", "OF_MEASUREMENTS", "features", "image", "is_of_graph", "of_layer"]
 
 _Maker: TypeAlias = Callable[[Clues], list[Recipe]]
 
 MAPS = re.compile(r"^(res_)?hidden(_states?)?(_(lists?|tuple|input))?$|^feat(ure)?(_?maps?)?s?$")
 _MAP = 32
 """What is called so may be pictures of features; the side of these."""
+
+OF_MEASUREMENTS = re.compile(r"(^|_)(missing|observed|observations?|indicating|imput(ed|ation)|nan)_?masks?$")
+"""What is called so says of each number that was measured whether it is there."""
 
 _EDGES = 32
 """Edges of a graph."""
@@ -111,6 +115,11 @@ def _mask(clues: Clues) -> list[Recipe]:
         TensorRecipe((BATCH, length), "ones"),
         TensorRecipe((length, length), "ones", torch.bool),
     ]
+
+
+def _measured(clues: Clues) -> list[Recipe]:
+    """A one for each number of a batch of features."""
+    return [replace(each, fill="ones") for each in features(clues) if isinstance(each, TensorRecipe)]
 
 
 def _times(_clues: Clues) -> list[Recipe]:
@@ -265,6 +274,7 @@ def _dtype(_clues: Clues) -> list[Recipe]:
 NAME_RULES = tuple(
     _NameRule(re.compile(pattern), make)
     for pattern, make in (
+        (OF_MEASUREMENTS.pattern, _measured),
         (r"mask(_\d+)?$|^mask|padding_mask|is_causal_mask|mask_matrix|^is_", _mask),
         (r"^device$", _device),
         (r"(^|_)(sample|sampling)_?rate$|^(sr|fs|orig_sr)$", _sample_rate),

@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from fxengine.inputs.annotations import holds_tensors, name_of, of_one, plain, resolved, singular
 from fxengine.inputs.clues import BATCH, NODES, Clues, LayerWish
-from fxengine.inputs.names import MAPS, NAME_RULES, features, image, is_of_graph, of_layer
+from fxengine.inputs.names import MAPS, NAME_RULES, OF_MEASUREMENTS, features, image, is_of_graph, of_layer
 from fxengine.inputs.recipes import (
     Arguments,
     Constant,
@@ -203,7 +203,7 @@ class Proposer:
         inner.of_graph = self.of_graph or is_of_graph((*names, *beside))
         inner.wishes = _below(owner, self.wishes)
         inner.attributes, inner.keys = _below(owner, self.attributes), _below(owner, self.keys)
-        return tuple((name, inner.named(name)[0]) for name in names)
+        return _as_measured(tuple((name, inner.named(name)[0]) for name in names))
 
     def _whole(self, name: str) -> Structure | Record | Listing | None:
         """Return an object or a dictionary with what is read of a parameter, or several such, None where nothing is."""
@@ -511,6 +511,18 @@ def _below(owner: str, table: Mapping[str, _T]) -> dict[str, _T]:
     """Return what a table has of the parts of a parameter, by what these are called in it."""
     start = f"{owner}."
     return {path.removeprefix(start): value for path, value in table.items() if path.startswith(start)}
+
+
+def _as_measured(parts: tuple[tuple[str, Recipe], ...]) -> tuple[tuple[str, Recipe], ...]:
+    """Return the parts of a dictionary, those that say what was measured with the shape of the first numbers beside."""
+    numbers = (part for name, part in parts if not OF_MEASUREMENTS.search(name) and isinstance(part, TensorRecipe))
+    like = next((each for each in numbers if each.dtype.is_floating_point and len(each.shape) > 1), None)
+    return tuple(
+        (name, part.with_shape(like.shape))
+        if like is not None and isinstance(part, TensorRecipe) and OF_MEASUREMENTS.search(name)
+        else (name, part)
+        for name, part in parts
+    )
 
 
 def _like_named(wishes: list[TensorRecipe], by_name: list[Recipe]) -> list[TensorRecipe]:

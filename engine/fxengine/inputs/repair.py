@@ -21,13 +21,27 @@ from fxengine.inputs.complaints import by_message
 from fxengine.inputs.moves import Assignment, Change, Moves
 from fxengine.inputs.probe import Outcome
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Listing, Place, Recipe, TensorRecipe
+from fxengine.inputs.recipes import (
+    Listing,
+    Place,
+    Recipe,
+    Record,
+    TensorRecipe,
+    leaves,
+    with_part,
+)
 from fxengine.inputs.scenes import by_scene
 
 __all__ = ["Change", "repairs"]
 
 _ALONE = 0.3
 """What it costs to change one item of a list alone whose items were equal."""
+
+_LARGEST_LEVEL, _SMALLEST_LEVEL = 64, 4
+"""The sides of the first of several pictures of features, and of the last where there are many."""
+
+_TIMES = ({2.0}, {4.0}, {8.0})
+"""How many times as large pictures of features are as those of other levels."""
 
 _AS_BATCH = 0.6
 _RAISED = 0.3
@@ -73,12 +87,13 @@ def repairs(recipes: Assignment, outcome: Outcome, clues: Clues, proposer: Propo
 
 
 def _with_siblings(moves: Moves, changes: Iterator[Change], *, of_pictures: bool = True) -> Iterator[Change]:
-    """Yield changes, before one of an item of a list, or of a picture, the same of all that are equal to it."""
+    """Yield changes, before one of a part the same of all that are like it: items of a list, entries, pictures."""
     listed = {name for name, recipe in moves.recipes.items() if isinstance(recipe, Listing) and len(recipe.items) > 1}
     for change in changes:
         whole = dict(change.recipes)
         if of_pictures:
             whole = {name: _like_its_equal(moves, change.recipes, name) for name in change.recipes}
+        whole = {name: _as_beside(moves.recipes.get(name), recipe, name) for name, recipe in whole.items()}
         for name in listed & whole.keys():
             recipe, changed = moves.recipes[name], whole[name]
             if isinstance(recipe, Listing) and isinstance(changed, Listing) and recipe.is_of_equals:
@@ -89,6 +104,21 @@ def _with_siblings(moves: Moves, changes: Iterator[Change], *, of_pictures: bool
             yield Change(whole, change.cost)
             change = replace(change, cost=change.cost + _ALONE)  # noqa: PLW2901 - the same, later.
         yield change
+
+
+def _as_beside(old: Recipe | None, new: Recipe, name: str) -> Recipe:
+    """Return a changed dictionary, with all entries in the shape of the changed one that had the same as it."""
+    if not isinstance(old, Record) or not isinstance(new, Record) or old == new:
+        return new
+    before, after = dict(leaves(old, (name,))), dict(leaves(new, (name,)))
+    changed = [place for place, part in before.items() if after.get(place) != part]
+    one, other = (each.get(changed[0]) for each in (before, after)) if len(changed) == 1 else (None, None)
+    if not isinstance(one, TensorRecipe) or not isinstance(other, TensorRecipe) or one.shape == other.shape:
+        return new
+    for place, part in before.items():
+        if isinstance(part, TensorRecipe) and part.shape == one.shape and len(part.shape) > 1 and place != changed[0]:
+            new = with_part(new, place[1:], part.with_shape(other.shape, other.because))
+    return new
 
 
 def _like_its_equal(moves: Moves, changed: Assignment, name: str) -> Recipe:
@@ -315,6 +345,7 @@ def _alike(moves: Moves, operation: Operation) -> Iterator[Change]:
 def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
     """Two tensors that should broadcast, or be joined: bring the input's one to the size of the other."""
     for (first, first_places), (second, second_places) in _pairs(operation.tensors, operation.sources):
+        yield from _levelled(moves, first, second)
         for back, (a, b) in enumerate(zip(reversed(first.shape), reversed(second.shape), strict=False), 1):
             if a == b or 1 in {a, b} or first_places == second_places:
                 continue
@@ -340,6 +371,32 @@ def _disagreement(moves: Moves, operation: Operation) -> Iterator[Change]:
             yield from moves.rerank(first_places - second_places, first.dim(), second.dim())
             yield from moves.rerank(second_places - first_places, second.dim(), first.dim())
         yield from _same_shape(moves, first_places, second_places)
+
+
+def _levelled(moves: Moves, first: Tensor, second: Tensor) -> Iterator[Change]:
+    """Several pictures of features: each with sides half as long as those of the one before, or twice as long.
+
+    So it is where the one picture that met another was exactly so many times as large.
+    """
+    ratios = {max(pair) / max(1, min(pair)) for pair in zip(first.shape[-2:], second.shape[-2:], strict=False)}
+    for name in moves.recipes if min(first.dim(), second.dim()) > 2 and ratios - {1.0} in _TIMES else ():
+        parts = {place: part for place, part in moves.parts.items() if place[0] == name and len(place) > 1}
+        levels = {place: part for place, part in parts.items() if isinstance(part, TensorRecipe) and _is_picture(part)}
+        if len(levels) < max(2, len(parts)):
+            continue
+        largest = max(_LARGEST_LEVEL, _SMALLEST_LEVEL << (len(levels) - 1))
+        sides = [largest >> index for index in range(len(levels))]
+        for cost, order in enumerate((sides, sides[::-1])):
+            smaller: dict[Place, Recipe] = {
+                place: part.with_shape((BATCH, part.shape[-3], side, side))
+                for (place, part), side in zip(levels.items(), order, strict=True)
+            }
+            yield moves.change(smaller, 0.05 + 0.2 * cost)
+
+
+def _is_picture(part: TensorRecipe) -> bool:
+    """Whether a tensor may be a picture of features, or a batch of such."""
+    return len(part.shape) in {3, 4} and part.dtype.is_floating_point
 
 
 def _evened(moves: Moves) -> Iterator[Change]:

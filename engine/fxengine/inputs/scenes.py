@@ -40,7 +40,7 @@ _FRAMES: Final = 6
 """How many frames are looked at, from the innermost outwards."""
 
 _MAPPING: Final = frozenset({"get", "items", "keys", "values", "update", "pop", "setdefault"})
-_SEQUENCE: Final = frozenset({"append", "extend", "insert"})
+_SEQUENCE: Final = frozenset({"append", "copy", "extend", "insert", "reverse"})
 _OF_TEXTS: Final = frozenset(vars(str)) - frozenset(dir(Tensor)) - frozenset(vars(list)) - frozenset(vars(dict))
 _OF_DISTRIBUTIONS: Final = frozenset({"log_prob", "rsample", "cdf", "icdf", "entropy", "perplexity"})
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -167,6 +167,7 @@ class _Scene:
         elif name in _SEQUENCE and isinstance(whole, TensorRecipe):
             yield self.moves.put(place, Listing((whole,)), self.cost + 0.1)
             yield self.moves.put(place, Listing(()), self.cost + 0.2)
+            yield self.moves.put(place, Listing((whole, whole)), self.cost + 0.3)
         elif isinstance(whole, Listing) and whole.items and hasattr(Tensor, name):
             yield self.moves.put(place, whole.items[0], self.cost + 0.2)
         elif isinstance(whole, Constant | Verbatim | Record) and hasattr(Tensor, name):
