@@ -495,3 +495,25 @@ def test_sound_that_is_too_short_is_made_longer():
     place = ("x",)
     moves = Moves({"x": TensorRecipe((2, 512))}, Outcome(1), Clues(nn.Identity()))
     assert (2, 4096) in {change.recipes["x"].shape for change in moves.grow(frozenset({place}))}
+
+
+class Unmade(nn.Module):
+    """Computes with an attribute that no constructor gives it, after some checks."""
+
+    def __init__(self):
+        super().__init__()
+        self.see = nn.Conv2d(3, 8, 1)
+
+    def forward(self, x: Tensor, y: Tensor):
+        COUNTED.append(x.shape)
+        return self.see(x) * y.mean() + self.sea(x)
+
+
+COUNTED: list[torch.Size] = []
+
+
+def test_a_fault_of_the_code_ends_a_search_soon():
+    inferred = infer_inputs(Unmade(), budget_s=5.0)
+    assert inferred.usable
+    assert not inferred.complete
+    assert len(COUNTED) < 20

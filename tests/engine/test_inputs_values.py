@@ -288,3 +288,21 @@ def test_tensors_that_a_model_keeps_as_they_are_do_not_stop_a_run_for_values():
     assert inferred.complete
     assert inferred.args[0].shape[-1] == 8
     assert model.table.is_meta
+
+
+class NeverFitting(nn.Module):
+    """Fails with all inputs, behind a look at their values, of which there are too many where they are pictures."""
+
+    def __init__(self):
+        super().__init__()
+        self.see = nn.Conv2d(64, 8, 1)
+        self.table = nn.Linear(3000, 3000)
+
+    def forward(self, x):  # x: (B, L, 64)
+        if torch.isnan(x).any():
+            raise ValueError("numbers are missing")
+        return x.new_zeros(7) + x.new_zeros(5)
+
+
+def test_what_is_too_large_to_be_looked_at_fits_no_better_than_what_was_looked_at():
+    assert not infer_inputs(NeverFitting().to("meta"), budget_s=5.0).complete

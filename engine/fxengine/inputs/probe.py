@@ -31,6 +31,7 @@ from fxengine.shapes_only import ShapesOnly, needs_data
 from fxengine.source import is_user_file
 
 __all__ = [
+    "REAL_LIMIT",
     "SPATIAL",
     "TRANSPOSED",
     "OutOfTime",
@@ -43,7 +44,7 @@ __all__ = [
     "probe",
 ]
 
-_REAL_LIMIT = 1 << 20
+REAL_LIMIT = 1 << 20
 """The most elements of a tensor that is kept real where inputs have values: those of a few pictures."""
 
 _META = torch.device("meta")
@@ -155,7 +156,7 @@ class _Probe(ShapesOnly):
     """Runs for shapes and keeps account of which parameters each tensor was computed from."""
 
     def __init__(self, module: nn.Module | None, *, real: bool) -> None:
-        super().__init__(module, *((_REAL_LIMIT,) if real else ()))
+        super().__init__(module, *((REAL_LIMIT,) if real else ()))
         self.elements = 0
         self.largest = 0
         self.products = 0

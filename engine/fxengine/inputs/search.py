@@ -34,7 +34,7 @@ from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_
 from fxengine.inputs.repair import repairs
 from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_keys, takes_names, without_none
 from fxengine.inputs.tuning import Tuning
-from fxengine.inputs.values import are_small, is_never_viewed, is_small, run_for_values
+from fxengine.inputs.values import are_kept, are_small, is_never_viewed, is_small, run_for_values
 
 __all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
 
@@ -58,6 +58,9 @@ before, and at most; what it costs to do without something that a flag asks for.
 
 _HOPELESS = 40
 """Trials that all end with one and the same complaint, after which there are no more unless somebody says otherwise."""
+
+_MORE_HOPELESS = 4
+"""As how many of them one counts that ends in a fault of the code itself."""
 
 _KEPT_ATTEMPTS = 5
 _SHORTEST_TRIAL = 0.5
@@ -233,6 +236,7 @@ class _Search:
         self.complaints = Counter[str]()
         self.fallback: tuple[dict[str, Recipe], Outcome, Outcome] | None = None
         self.of_weights = 0
+        self.faults = 0
 
     def run(self) -> InferredInputs:
         """Try candidates until one fits or the time is over."""
@@ -249,7 +253,7 @@ class _Search:
             if len(sys.modules) > loaded:  # What torch loads for its first message is no time of the search.
                 self.deadline += time.process_time() - begun
             if outcome.accepted:
-                if self.fallback is not None and outcome.error is not None and not are_small(candidate.recipes):
+                if self.fallback is not None and outcome.error is not None and not self._is_seen(candidate.recipes):
                     continue  # Nobody can look at these, and such as were looked at do not fit.
                 error = self._of_values(candidate.recipes, outcome, limit)
                 if error is None:
@@ -258,6 +262,7 @@ class _Search:
                     self.fallback = candidate.recipes, outcome, error
                 outcome = error
             self.attempts.append((outcome, candidate.recipes))
+            self.faults += is_fault(outcome.error)
             if time.process_time() > self.deadline or self._is_hopeless():
                 break
             self._push_repairs(candidate, outcome)
@@ -297,6 +302,10 @@ class _Search:
             found = probe(self.root, recipes, positional, limit, real=True, compiling=True)
         return None if found.accepted else found
 
+    def _is_seen(self, recipes: dict[str, Recipe]) -> bool:
+        """Whether code that looks at the values of inputs finds some: on real data, or in a run without."""
+        return are_kept(recipes) or is_small(self.root, recipes)
+
     def _larger(self, recipes: dict[str, Recipe]) -> tuple[dict[str, Recipe], Outcome] | None:
         """Return inputs that fit but for a view of what cannot be viewed so, where others fit by sizes of one alone."""
         for outcome, tried in self.attempts:
@@ -330,9 +339,9 @@ class _Search:
         return outcome if outcome.accepted and self._of_values(recipes, outcome, self.deadline) is None else None
 
     def _is_hopeless(self) -> bool:
-        """Whether nothing that was tried has changed anything about what the model says, or what its weights make."""
+        """Whether nothing that was tried has changed what the model says, what its weights make, or a fault of it."""
         same = self.complaints.total() if len(self.complaints) == 1 else 0
-        return max(same, self.of_weights) >= self.hopeless
+        return max(same, self.of_weights, _MORE_HOPELESS * self.faults) >= self.hopeless
 
     def _is_of_weights(self, error: Outcome) -> bool:
         """Whether a run on data ended where the one did that is kept, in what may be the fault of weights."""

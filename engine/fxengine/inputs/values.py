@@ -14,11 +14,19 @@ from torch.overrides import TorchFunctionMode
 
 from fxengine.inputs.accounts import Accounts
 from fxengine.inputs.faults import is_of_layout
-from fxengine.inputs.probe import Outcome, OutOfTime, UntilDeadline, module_of, moments_outside, preserved_state
+from fxengine.inputs.probe import (
+    REAL_LIMIT,
+    Outcome,
+    OutOfTime,
+    UntilDeadline,
+    module_of,
+    moments_outside,
+    preserved_state,
+)
 from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments, leaves
 from fxengine.shapes_only import needs_data
 
-__all__ = ["are_small", "is_never_viewed", "is_small", "run_for_values"]
+__all__ = ["are_kept", "are_small", "is_never_viewed", "is_small", "run_for_values"]
 
 _FEW_NUMBERS = 1 << 23
 """The most parameters, and elements of inputs, of a model that is run on real data to see whether values fit."""
@@ -50,6 +58,12 @@ def are_small(recipes: Mapping[str, Recipe], most: int = _FEW_NUMBERS) -> bool:
     """Whether inputs have so few elements that making them costs little."""
     parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
     return sum(part.elements for part in parts if isinstance(part, TensorRecipe)) <= most
+
+
+def are_kept(recipes: Mapping[str, Recipe]) -> bool:
+    """Whether each input is so small that a run without data keeps the values of it, so that they can be read."""
+    parts = [part for name, recipe in recipes.items() for _, part in leaves(recipe, (name,))]
+    return all(part.elements <= REAL_LIMIT for part in parts if isinstance(part, TensorRecipe))
 
 
 @dataclass(frozen=True, slots=True)
