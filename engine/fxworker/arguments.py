@@ -97,10 +97,10 @@ class Search:
             expression = written(choice)
             modules, begun = len(sys.modules), worked()
             root, error = self._try(expression)
+            misfit = judge(expression, root) if root is not None and judge is not None else None
             if len(sys.modules) > modules:
                 # What is imported on the way is imported once, and is no fault of the arguments.
                 deadline += worked() - begun
-            misfit = judge(expression, root) if root is not None and judge is not None else None
             if root is not None and misfit is None:
                 return expression, root
             if misfit is None and self._is_in_vain(error, expression):

@@ -452,3 +452,35 @@ def test_the_shorter_patience_counts():
     with pytest.raises(OutOfPatience), patience(0.1), patience(5.0):
         time.sleep(5.0)
     assert time.monotonic() - begun < 3.0
+
+
+BURNING = """import time
+
+begun = time.process_time()
+while time.process_time() < begun + 2.0:
+    pass
+"""
+
+LATE = """from torch import nn
+
+
+class Late(nn.Module):
+    def __init__(self, inner, outer):
+        super().__init__()
+        self.inner = inner
+        self.outer = outer
+
+    def forward(self, x):
+        x = self.inner(x, mask=None)
+        import burning
+
+        return self.outer(x, scale=burning.begun)
+"""
+
+
+def test_what_is_imported_meanwhile_is_no_time_of_a_search_for_other_arguments(worker, model, tmp_path):
+    path = model(LATE)
+    (tmp_path / "burning.py").write_text(BURNING)
+    (target,) = worker.trace(path).targets
+    assert target.inputs is not None
+    assert target.construct.expression.count("'forward': ") == 2
