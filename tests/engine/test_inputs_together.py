@@ -268,3 +268,27 @@ class Filling(nn.Module):
 def test_what_is_joined_to_a_picture_has_one_channel():
     inferred = fed(Filling())
     assert [each.shape[1] for each in inferred.args] == [3, 1]
+
+
+class Detecting(nn.Module):
+    """As those that look for objects: a picture of features and what says where each is are put in order alike."""
+
+    def __init__(self):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(16, 2)
+
+    def forward(self, src: Tensor, mask: Tensor, queries: Tensor, pos_embed: Tensor):
+        count, channels, height, width = src.shape
+        src = src.flatten(2).permute(2, 0, 1)
+        pos_embed = pos_embed.flatten(2).permute(2, 0, 1)
+        queries = queries.unsqueeze(1).repeat(1, count, 1)
+        found, _ = self.attend(queries, src + pos_embed, src, key_padding_mask=mask.flatten(1))
+        return found, src.permute(1, 2, 0).view(count, channels, height, width)
+
+
+def test_what_is_put_in_order_alike_has_the_same_sizes():
+    inferred = fed(Detecting())
+    src, mask, queries, pos = inferred.args
+    assert src.shape == pos.shape
+    assert src.shape[1] == queries.shape[-1] == 16
+    assert mask.flatten(1).shape == (src.shape[0], src.shape[2] * src.shape[3])

@@ -301,10 +301,11 @@ class Clues:
         """Return a batch of sequences of integers below ``high``."""
         return [TensorRecipe((BATCH, self.lengths[0]), "integers", torch.int64, high)]
 
-    def ends_in_features(self, pattern: str) -> bool:
-        """Whether the last axis of a pattern is that of feature vectors."""
-        *others, last = pattern.split() or [""]
-        return bool(others) and last.lower() in _FEATURES - {"k"}
+    def is_of_features(self, pattern: str) -> bool:
+        """Whether the last axis of a pattern is that of feature vectors, or one is that of a picture's channels."""
+        *others, last = pattern.lower().split() or [""]
+        is_picture = len(others) >= _RANK_OF_SOUND and not _CHANNELS.isdisjoint(others)
+        return is_picture or (bool(others) and last in _FEATURES - {"k"})
 
     def shape_of_pattern(self, left: str, features: int | None = None) -> tuple[int, ...]:
         """Return sizes for a list of axis names as ``b c (h p1) (w p2)``; groups stand for the whole they divide.

@@ -395,7 +395,10 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_off, (r"should be a (\d)D \w* ?\w* ?tensor, but got (\d)D",)),
         (_unequal, (r"Shape mismatch, (\d+) != (\d+)", r"equal to batch_size, but got (\d+) \(batch_size=(\d+)\)")),
         (_of_tables, (r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",)),
-        (_at_dimension, (r"at dimension (\d+): expected (\d+), got (\d+)",)),
+        (
+            _at_dimension,
+            (r"at dimension (\d+): expected (\d+), got (\d+)", r"shape\[(\d)\] to be (\d+),? but got (\d+)"),
+        ),
         (_too_late, (r"start \(\d+\) \+ length \(\d+\) exceeds dimension size",)),
         (_unflattened, (r"Provided sizes \[([^\]]*)\] don't multiply up to the size of dim \d+ \((\d+)\)",)),
         (_split, (r"split_sizes to sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]",)),

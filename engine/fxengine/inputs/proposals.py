@@ -294,7 +294,7 @@ class Proposer:
                 yield replace(wanted, shape=whole, because=because)
             elif wanted is not None and len(wanted.shape) == len(shape):
                 yield replace(wanted, because=because)
-            elif like is not None and not like.dtype.is_floating_point and not self.clues.ends_in_features(pattern):
+            elif like is not None and not like.dtype.is_floating_point and not self.clues.is_of_features(pattern):
                 yield replace(like, shape=shape, because=because)
             elif like is not None and len(like.shape) == len(shape) and like.shape[-1] <= _COORDINATES_OF_ONE:
                 yield like  # The last size is told by the name, and only called something by the source.

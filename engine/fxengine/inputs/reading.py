@@ -75,7 +75,26 @@ def patterns_said(root: nn.Module | Callable[..., Any], names: list[str]) -> dic
         known = found.setdefault(name, [])
         if pattern not in known and len(known) < _MOST:
             known.append(pattern)
+    for group in _permuted_alike(definition, names):
+        told = next((found[name] for name in group if name in found), [])
+        found.update({name: [*told] for name in group if told and name not in found})
     return found
+
+
+def _permuted_alike(definition: ast.AST, names: Collection[str]) -> list[list[str]]:
+    """Return the parameters whose dimensions are put into another order by the same calls, so that they have as many.
+
+    Such are `src` and `pos` in `src.flatten(2).permute(2, 0, 1)` and `pos.flatten(2).permute(2, 0, 1)`.
+    """
+    groups: dict[str, list[str]] = {}
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "permute":
+            inner: ast.expr = node
+            while isinstance(inner, ast.Call | ast.Attribute):
+                inner = inner.func if isinstance(inner, ast.Call) else inner.value
+            if isinstance(inner, ast.Name) and inner.id in names:
+                groups.setdefault(ast.unparse(node).removeprefix(inner.id), []).append(inner.id)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def counted(root: nn.Module | Callable[..., Any]) -> frozenset[str]:
