@@ -282,6 +282,8 @@ class Detecting(nn.Module):
         src = src.flatten(2).permute(2, 0, 1)
         pos_embed = pos_embed.flatten(2).permute(2, 0, 1)
         queries = queries.unsqueeze(1).repeat(1, count, 1)
+        placed = src + pos_embed
+        src, _ = self.attend(placed, placed, src, key_padding_mask=mask.flatten(1))
         found, _ = self.attend(queries, src + pos_embed, src, key_padding_mask=mask.flatten(1))
         return found, src.permute(1, 2, 0).view(count, channels, height, width)
 
@@ -292,3 +294,4 @@ def test_what_is_put_in_order_alike_has_the_same_sizes():
     assert src.shape == pos.shape
     assert src.shape[1] == queries.shape[-1] == 16
     assert mask.flatten(1).shape == (src.shape[0], src.shape[2] * src.shape[3])
+    assert mask.shape[1] <= 56 * 56  # Each pixel attends to each other.

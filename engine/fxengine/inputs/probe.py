@@ -79,6 +79,7 @@ SPATIAL = {
 
 _MULTIPLIED = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.bmm, Tensor.mm})
 _ATTENDED = F.scaled_dot_product_attention
+_ATTENDED_BY_HEADS: Callable[..., Any] = F.multi_head_attention_forward
 
 _uncompiled = torch.jit.optimized_execution  # pyright: ignore[reportPrivateImportUsage] - torch documents it there.
 
@@ -192,8 +193,9 @@ class _Probe(ShapesOnly):
         except Exception as error:  # The user's code may do anything to a tensor; it goes on to that code.
             self.accounts.note_failure(error, func, args, kwargs)
             raise
-        if isinstance(result, Tensor) and not is_lazy(result):
-            self._weigh(func, args, result.numel())
+        made = result[0] if func is _ATTENDED_BY_HEADS else result
+        if isinstance(made, Tensor) and not is_lazy(made):
+            self._weigh(func, args, made.numel())
         self.looks_up |= func in _LOOKUPS or (func is Tensor.__getitem__ and _is_lookup(args))
         self.accounts.note_result(result, args, kwargs)
         return result
@@ -212,6 +214,10 @@ class _Probe(ShapesOnly):
             elif func is _ATTENDED:
                 made = max(elements, elements // max(1, first.shape[-1]) * second.shape[-2])
                 self.products += 2 * elements * second.shape[-2]
+            elif func is _ATTENDED_BY_HEADS:  # Steps come first, and each head has a weight for each two of them.
+                heads = args[4] if len(args) > 4 else 1
+                made = max(elements, elements // max(1, first.shape[-1]) * second.shape[0] * heads)
+                self.products += 2 * elements * second.shape[0]
         self.largest = max(self.largest, made)
 
     def _look_up(self, indices: Any, table: Any) -> None:

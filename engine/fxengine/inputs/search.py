@@ -70,7 +70,8 @@ _DRAWS = 4
 """How often other numbers are drawn where it may be chance that they fit."""
 
 _MOST_PRODUCTS = 1 << 35
-"""Products of numbers that are a run on real data that nobody waits for."""
+_LARGEST = 1 << 28
+"""Products of numbers that are a run on real data that nobody waits for, and the most elements of a tensor in one."""
 
 _MANY_CALLS = 4000
 """The most torch functions that a model calls which is run once more only to see whether other batches fit."""
@@ -290,7 +291,7 @@ class _Search:
             return None
         positional = self._positional(recipes)
         has_numbers = any(part.dtype.is_floating_point for part in tensors)
-        if is_small(self.root, recipes) and outcome.products <= _MOST_PRODUCTS:
+        if is_small(self.root, recipes) and outcome.products <= _MOST_PRODUCTS and outcome.largest <= _LARGEST:
             # What reads values may take another way with others; of numbers only some are places in a table.
             draws = 2 if outcome.error is not None else _DRAWS if outcome.looks_up and has_numbers else 1
             return run_for_values(self.root, recipes, positional, outcome, draws=draws)

@@ -4,6 +4,7 @@ Whether others fit too is for the search to say; what fits is kept where they do
 """
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -209,14 +210,26 @@ def _with_levels(whole: Recipe, levels: list[TensorRecipe]) -> Recipe:
 
 
 def _by_factor(tensors: _Tensors, factor: int) -> dict[Place, TensorRecipe]:
-    """Return the pictures among inputs with shorter sides, as far as they have so long ones."""
+    """Return the pictures among inputs with shorter sides, as far as they have so long ones.
+
+    What has a number for each pixel of one has as many fewer: a mask of what a picture is flattened to.
+    """
     sides = {part.shape[-2:] for _, part in tensors if len(part.shape) >= 4}
-    return {
+    found = {
         place: part.with_shape(shape)
         for place, part in tensors
         if len(part.shape) >= 4 or part.shape[-2:] in sides  # A single picture, beside a batch of them.
         if (shape := _smaller_picture(part.shape, factor)) is not None
     }
+    pixels = {
+        math.prod(part.shape[2:]): math.prod(found[place].shape[2:])
+        for place, part in tensors
+        if place in found and len(part.shape) >= 4
+    }
+    for place, part in tensors:
+        if place not in found and not pixels.keys().isdisjoint(part.shape[1:]):
+            found[place] = part.with_shape((part.shape[0], *(pixels.get(size, size) for size in part.shape[1:])))
+    return found
 
 
 def _of_levels(tensors: _Tensors) -> dict[Place, TensorRecipe]:
