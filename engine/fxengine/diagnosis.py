@@ -101,6 +101,7 @@ class Diagnosis:
         stand_ins: The nodes of the graph that stand for calls which could not be traced.
         foreign: The functions whose calls could not be traced; told beforehand, they save the next diagnosis runs.
         handed: What modules that were traced through have returned that is no single value.
+        completed: The paths of the modules whose calls some run came to the end of.
     """
 
     graph: Graph
@@ -114,6 +115,7 @@ class Diagnosis:
     stand_ins: frozenset[Node] = frozenset()
     foreign: tuple[ForeignFunction, ...] = ()
     handed: tuple[Handed, ...] = ()
+    completed: frozenset[str] = frozenset()
 
     @property
     def complete(self) -> bool:

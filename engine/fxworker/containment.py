@@ -34,7 +34,7 @@ def outermost_first(targets: tuple[TraceTarget, ...], mentions: Mapping[str, fro
 
 def parts_of(root: nn.Module, diagnosis: Diagnosis) -> dict[type, str]:
     """Return the classes whose instances were traced as a part of a model, each with the path of the first."""
-    reached = set[str]()
+    reached = set(diagnosis.completed)  # What only calls its own parts has no node of its own.
     if not diagnosis.complete:
         origins = (node.origin for node in diagnosis.graph.nodes)
         reached.update(origin.module_path for origin in origins if origin is not None)

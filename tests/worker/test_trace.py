@@ -119,6 +119,48 @@ class Inner(nn.Module):
     assert of(report, "Outer").enclosed_by == ""
 
 
+def test_a_class_that_only_calls_its_part_is_inside_a_model_that_torch_fx_cannot_trace(worker, model):
+    text = (
+        NET
+        + """
+
+class Outer(nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.head, self.unused = Head(Inner()), Unused(width)
+
+    def forward(self, x):
+        if x.sum() > 0:
+            x = -x
+        return self.head(x)
+
+
+class Head(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+
+    def forward(self, x):
+        return self.part(x)
+
+
+class Inner(nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+class Unused(Head):
+    def forward(self, x):
+        return x
+"""
+    )
+    report = worker.trace(model(text))
+    assert of(report, "Outer").status == "partial"
+    head = of(report, "Head")
+    assert (head.enclosed_by, head.module_path) == ("Outer", "head")
+    assert of(report, "Unused").enclosed_by == ""
+
+
 def test_the_ways_to_build_are_tried_in_order(worker, model):
     text = NET.replace("dim=8", "dim")
     request = worker.request(model(text))

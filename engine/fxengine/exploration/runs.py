@@ -186,6 +186,7 @@ class _Exploration:
             stand_ins=best.stand_ins,
             foreign=self._knowledge.leaves.names,
             handed=tuple(best.tracer.get("_handed", ())),
+            completed=frozenset(findings.completed),
         )
         with self._deadline.paused():
             yield explored
