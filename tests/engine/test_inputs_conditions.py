@@ -1,11 +1,14 @@
 """Inputs that a search finds by what the user's code asks of numbers: those computed from sizes, and those in lists."""
 
+import ast
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from fxengine.classification import moments_of
+from fxengine.inputs.conditions import conditions
 from tests.support.feeding import fed
 
 if TYPE_CHECKING:
@@ -343,3 +346,24 @@ def test_what_is_looked_at_place_by_place_is_long_enough_soon():
     inferred = fed(FrameByFrame())
     assert inferred.args[0].shape[:3] == (2, 3, 64)
     assert len(inferred.failures) < 10
+
+
+class OfRanks(nn.Module):
+    """As what is made for videos, and takes sequences, too."""
+
+    def forward(self, x: Tensor):
+        if x.dim() == 5:
+            dims = (2, 3, 4)
+        elif x.dim() == 3:
+            dims = (2,)
+        else:
+            raise ValueError("of another rank")
+        return x.mean(dims)
+
+
+def test_the_first_of_several_ways_is_the_usual_one():
+    with pytest.raises(ValueError, match="of another rank") as raised:
+        OfRanks()(torch.ones(2, 2))
+    (*_, moment) = moments_of(raised.value.__traceback__)
+    assert [ast.unparse(test) for test, _ in conditions(moment)] == ["x.dim() == 5", "x.dim() == 3"]
+    assert fed(OfRanks()).args[0].dim() == 5

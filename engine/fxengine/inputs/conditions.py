@@ -51,24 +51,37 @@ _MOST_STEPS: Final = 6
 
 
 def conditions(moment: Moment) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield the conditions under which a frame raised, the nearest first, each with what it should have been."""
+    """Yield the conditions under which a frame raised, the nearest first, each with what it should have been.
+
+    Of a chain of `if` and `elif` whose `else` raised, the first comes first: it is the usual one.
+    """
     around = nodes_around(moment.path, moment.source.span)[::-1]
     raised: ast.AST | None = None
+    chain: list[tuple[ast.expr, bool]] = []
+    latest: ast.AST | None = None
     for node in around:
         match node:
             case ast.Assert(test=test):
                 yield test, True
             case ast.Raise():
                 raised = node
-            case ast.If(test=test, body=body) if raised is not None:
-                yield test, not any(raised is each or raised in ast.walk(each) for each in body)
+            case ast.If(test=test, body=body, orelse=others) if raised is not None:
+                is_other = not any(raised is each or raised in ast.walk(each) for each in body)
+                if is_other and others == [latest]:
+                    chain.insert(0, (test, True))
+                else:
+                    yield from chain
+                    chain = [(test, is_other)]
+                latest = node
             case ast.FunctionDef(body=body):
+                yield from chain
                 yield from ((test, True) for test in _ways_out(body, raised))
                 return
             case ast.Lambda():
-                return
+                break
             case _:
                 pass
+    yield from chain
 
 
 def _ways_out(body: list[ast.stmt], raised: ast.AST | None) -> Iterator[ast.expr]:
