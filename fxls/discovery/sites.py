@@ -122,7 +122,8 @@ class _Walk:
         self._path = source.path
         self._names = source.names
         short = (each.rpartition(LOCALS)[2] for each in classes)
-        self._mentions = _Mentions(source.text, (*short, *factories, "symbolic_trace"))
+        self._aliases = _aliases(source.tree, classes)
+        self._mentions = _Mentions(source.text, (*short, *factories, *self._aliases, "symbolic_trace"))
         self._local = source.local
         self._classes = classes
         self._factories = factories
@@ -322,6 +323,7 @@ class _Walk:
         bound = scope.lookup(name) if self._local else None
         if bound is not None and bound.defines:
             return bound.defines
+        name = self._aliases.get(name, name)
         return name if name in self._classes else ""
 
     def _model_of(self, expression: ast.expr, scope: Scope) -> str:
@@ -411,6 +413,18 @@ class _Walk:
         span = span_of(node)
         # The columns of an example are not those of the file: its line is named from the beginning.
         return Location(self._path, Span(span.line, 0, span.line, 0) if self._in_example else span)
+
+
+def _aliases(tree: ast.Module, classes: frozenset[str]) -> dict[str, str]:
+    """Return the other names that a file gives its classes, as in `KAN = MultKAN`, each with the class."""
+    found: dict[str, str] = {}
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=cls)) if cls in classes:
+                found[name] = cls
+            case _:
+                pass
+    return found
 
 
 def _line(node: ast.stmt) -> int:

@@ -622,3 +622,12 @@ def test_a_dictionary_that_names_a_class_describes_an_instance():
     described = "Net(dim=3, part={'type': 'Part', 'width': 4})"
     assert constructs(text) == [("call", "Net(1)"), ("call", described), ("call", "Net(dim=5)")]
     assert constructs(text, "Part") == [("call", "Part(width=4)")]
+
+
+def test_another_name_of_a_class_builds_and_feeds_it():
+    text = (
+        NET
+        + "Short = Net\nOther = 3\n\ndef test():\n    net = Short(dim=5)\n    net(torch.ones(2))\n    Other(dim=7)\n"
+    )
+    assert constructs(text) == [("call", "Net(dim=5)")]
+    assert inputs(text) == [("call", "torch.ones(2)")]
