@@ -9,7 +9,6 @@ import ast
 import contextlib
 import inspect
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -472,8 +471,8 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
         return () in defaults or [] in defaults
     if isinstance(error, RuntimeError) and _SIZES.search(text_of(error)):
         # Its defaults do not go together, or one of them stands for a size that has to be given.
-        least = -1 if is_not_positive(text_of(error)) else sys.maxsize
-        return any(isinstance(each, int) and not isinstance(each, bool) and each <= least for each in defaults)
+        sizes = [each for each in defaults if isinstance(each, int) and not isinstance(each, bool)]
+        return any(each < 0 for each in sizes) if is_not_positive(text_of(error)) else bool(sizes)
     if isinstance(error, KeyError | AttributeError):
         # Its defaults may leave out what it needs later.
         return bool(complaint_of(error).missing) or (isinstance(error, AttributeError) and unmade(error))
