@@ -146,7 +146,9 @@ def _is_constructor(frame: types.FrameType) -> bool:
     code, values = frame.f_code, frame.f_locals
     if code.co_name == "__init__":
         return isinstance(values.get("self"), nn.Module)
-    if not any(getattr(values.get(each), "__name__", "") == "__init__" for each in code.co_freevars):
+    # What is asked of anything else, a symbolic value among it, would be a part of the graph.
+    around = [value for name in code.co_freevars if inspect.isfunction(value := values.get(name))]
+    if not any(each.__name__ == "__init__" for each in around):
         return False
     # Mostly that takes whatever comes.
     first = values.get(code.co_varnames[0]) if code.co_varnames else None

@@ -30,7 +30,7 @@ from fxworker.compiling import eagerly
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
 from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
-from fxworker.never import Search, failure_with, never_agree, used_by_default
+from fxworker.never import Hopeless, Search, failure_with, never_agree, used_by_default
 from fxworker.patience import OutOfPatience, patience
 from fxworker.printing import shortened
 from fxworker.wire import Construct, Inputs, Provenance, TraceTarget
@@ -306,7 +306,13 @@ class Feeder:
         if hidden is None:
             left_out = self._left_out(module, found)
             found = self._fuller(module, found, left_out) if left_out else found
-            hidden = self._search(module, found).by_accident()
+            tied = self._search(module, found).by_accident()
+            if isinstance(tied, Hopeless):
+                hidden = tied
+            elif tied is not None:
+                # Other trials have left their shapes at the nodes.
+                found = tied
+                self._left_out(module, found)
         if hidden is not None:
             unknown = Unknown(tuple(found.recipes), hidden.guess, text_of(hidden.failure.error), never=True)
             return Fed(searched=True, unknown=unknown, failures=(hidden.failure,))
@@ -315,14 +321,19 @@ class Feeder:
     def _in_vain(self, module: GraphModule, found: InferredInputs) -> Fed:
         """Return what a search that found nothing has found out."""
         unknown = _unknown(found)
-        hopeless = self._search(module, found).hopeless()
+        search = self._search(module, found)
+        hopeless = search.hopeless()
         if hopeless is None:
             return Fed(searched=True, unknown=unknown, in_vain=found)
         failure = hopeless.failure
         told = unknown or Unknown(tuple(found.recipes), "", text_of(failure.error))
         told = replace(told, never=True, guess=hopeless.guess)
         # Other arguments would only hide it.
-        is_found = is_of_layout(failure.error) or mistaken(failure, self.sources.root) is not None
+        is_found = (
+            is_of_layout(failure.error)
+            or mistaken(failure, self.sources.root) is not None
+            or search.is_told_apart(failure)
+        )
         return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
 
     def _search(self, module: GraphModule, found: InferredInputs) -> Search:

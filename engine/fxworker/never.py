@@ -7,14 +7,14 @@ has fewer dimensions than the code goes along, or is not flattened.
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from fxengine.capturing.dimensions import PRODUCTS, frame_of, misfit
+from fxengine.capturing.dimensions import PRODUCTS, across, frame_of, misfit
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import Attempt, InferredInputs, infer_inputs
@@ -28,25 +28,30 @@ from fxengine.inputs.sizes import (
     are_of_two_sizes,
     fails_at_any_length,
     fails_at_any_size,
-    fails_when_longer,
     is_of_pictures,
     stays_apart,
     stays_in_proportion,
+    with_other_sizes,
 )
 from fxengine.inputs.values import is_never_viewed
 from fxengine.node import Node
 from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.measuring import bind_placeholders
+from fxworker.building import built_as
+from fxworker.distinct import are_distinct, with_equal_sizes
 from fxworker.flattening import fits_flattened
 from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
 from fxworker.printing import detail
-from fxworker.scaling import differ_with_others
+from fxworker.scaling import agree_with_others, differ_with_others, vary_with_others
 from fxworker.wire import Construct, TraceTarget
 
 _SECONDS: Final = 1.0
 """Seconds of processor time that one look at a search may take."""
+
+_TWO: Final = 2
+"""How many sizes meet at a layer."""
 
 _FEWEST_DIMENSIONS: Final = 2
 """Dimensions without which an input has no batch."""
@@ -140,8 +145,22 @@ class Search:
         for expression in dict.fromkeys((self.found.expression, *(each.expression for each in self.found.failures))):
             args, kwargs = self.made(expression)
             met = failure_with(self.module, args, kwargs, self.root)
-            if met is not None and met.node is failure.node and self._never_agree(met):
+            if met is not None and met.node is failure.node and (self._never_agree(met) or self.is_told_apart(met)):
                 yield Hopeless(met, expression)
+
+    def is_told_apart(self, failure: ShapeFailure) -> bool:
+        """Return whether a layer meets the size of another one, and only equal arguments would make them agree."""
+        construct = self.construct
+        if construct is None or failure.node.op != "call_module" or not are_distinct(construct.expression):
+            return False
+        sizes = misfit(failure.node, self.root)
+        if len(sizes) != _TWO or not all(each.of_layer for each in sizes):
+            return False
+        equal = with_equal_sizes(construct.expression, {each.size for each in sizes})
+        built = built_as(equal, self.target, self.loaded) if equal else None
+        if built is None or not vary_with_others(sizes, construct, self.target, self.loaded):
+            return False
+        return infer_inputs(built.root, budget_s=max(self.limit - time.process_time(), 0.0)).complete
 
     def _never_agree(self, failure: ShapeFailure) -> bool:
         return never_agree(failure, self.root, self.construct, self.target, self.loaded)
@@ -197,6 +216,9 @@ class Search:
         in_batches = next(self._in_batches(), None) if self.construct is None else None
         if in_batches is not None:
             return in_batches
+        lying_across = next(self._across(), None)
+        if lying_across is not None:
+            return lying_across
         fitting = _shapes((self.found.args, self.found.kwargs))
         of_pictures = self._of_pictures() if any(_is_odd(shape) for shape in fitting) else None
         if of_pictures is not None:
@@ -212,6 +234,21 @@ class Search:
             if failure is not None and fits_so and self._never_agree(failure):
                 return Hopeless(failure, trial.expression)
         return None
+
+    def _across(self) -> Iterator[Hopeless]:
+        """Yield a layer that would take what it is given if that were transposed, else only what is as long as wide.
+
+        The layer, and the other one that makes what it is given, have one and the same size with other arguments, too.
+        """
+        construct = self.construct
+        if construct is None:
+            return
+        for trial in self.found.failures:
+            args, kwargs = self.made(trial.expression)
+            failure = failure_with(self.module, args, kwargs, self.root)
+            sizes = across(failure.node, self.root) if failure is not None else ()
+            if failure is not None and sizes and agree_with_others(sizes, construct, self.target, self.loaded):
+                yield Hopeless(failure, trial.expression)
 
     def _in_batches(self) -> Iterator[Hopeless]:
         """Yield a node that fails with any batch of more than one example, which nothing but chance lets pass.
@@ -258,22 +295,27 @@ class Search:
         guess = call_expression(tuple(each for _, each in given[:by_position]), dict(given[by_position:]))
         return *self.made(guess), guess
 
-    def by_accident(self) -> Hopeless | None:
+    def by_accident(self) -> Hopeless | InferredInputs | None:
         """Return a product of two values of one shape, which fits only as they are as long as they are wide.
 
         The shapes of the graph's nodes are known. With a transposition that is missing, it fails on longer inputs, and
-        what it is given has one and the same shape then, too.
+        what it is given has one and the same shape then, too. Where it is right, inputs are returned with which such
+        values are longer than wide, if there are any. None says that there is no such product.
         """
         suspects = [node for node in self.module.graph.nodes if _is_of_squares(node)]
-        if not suspects or self.construct is not None:
+        if not suspects:
             return None
-        found = self.found
-        for recipes in fails_when_longer(self.root, found.recipes, found.positional, self.limit):
+        found = longer = self.found
+        for recipes, runs in with_other_sizes(self.root, found.recipes, found.positional, self.limit):
+            if runs and longer is not found:
+                continue
             args, kwargs, guess = self._of_recipes(recipes)
             failure = failure_with(self.module, args, kwargs, self.root)
-            if failure is not None and failure.node in suspects and len({shape for _, shape in failure.inputs}) == 1:
+            if failure is None and runs and not any(map(_is_of_squares, suspects)):
+                longer = replace(found, args=args, kwargs=kwargs, expression=guess, recipes=recipes)
+            elif failure is not None and failure.node in suspects and len({shape for _, shape in failure.inputs}) == 1:
                 return Hopeless(failure, guess)
-        return None
+        return longer
 
     def _of_pictures(self) -> Hopeless | None:
         """Return the node that fails with all pictures that are none of a single point or of one odd side."""

@@ -19,13 +19,30 @@ _PRIMES: Final = (2, 3, 5, 7, 11, 13)
 
 def differ_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
     """Return whether two sizes that do not go together differ with other numbers than those of a construction, too."""
-    expression = _multiplied(construct.expression)
-    built = built_as(expression, target, loaded) if expression else None
-    if not isinstance(built, Built):
-        return False
-    others = of_other_layers(sizes, built.root)
+    others = _of_others(sizes, construct, target, loaded)
     one, other = (each.size for each in sizes)
     return len(others) == 2 and one != other and one * others[1] == other * others[0]
+
+
+def agree_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
+    """Return whether two sizes that are the same are so with other numbers than those of a construction, too."""
+    others = _of_others(sizes, construct, target, loaded)
+    return len(others) == 2 and others[0] == others[1] != sizes[0].size
+
+
+def vary_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
+    """Return whether two sizes that do not go together are both other ones with other numbers than a construction's."""
+    others = _of_others(sizes, construct, target, loaded)
+    return len(others) == 2 and all(each.size != other for each, other in zip(sizes, others, strict=True))
+
+
+def _of_others(
+    sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded
+) -> tuple[int, ...]:
+    """Return what sizes are in a model that is built with each number multiplied; () if that is not known."""
+    expression = _multiplied(construct.expression)
+    built = built_as(expression, target, loaded) if expression else None
+    return of_other_layers(sizes, built.root) if isinstance(built, Built) else ()
 
 
 def _multiplied(expression: str) -> str:

@@ -28,9 +28,10 @@ from fxworker.blackbox import passing
 from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, in_wholes, misbuilt, with_values
 from fxworker.capturing import captured_with
 from fxworker.children import disarm_timers
-from fxworker.compiling import leave_compiler_alone
+from fxworker.compiling import eagerly, leave_compiler_alone
 from fxworker.containment import outermost_first, parts_of
 from fxworker.dependence import Dependence
+from fxworker.distinct import with_distinct_sizes
 from fxworker.doubts import doubted, is_answer, is_used
 from fxworker.encoding import decode, encode
 from fxworker.executing import Failure
@@ -41,6 +42,7 @@ from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.lost import told_once
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
+from fxworker.patience import OutOfPatience, patience
 from fxworker.prepared import Prepared
 from fxworker.printing import described
 from fxworker.reporting import Reporter, user_frames
@@ -214,6 +216,9 @@ _ASK_SHAPES: Final = (DynamicBool, DynamicLength, DynamicNumber)
 
 _MOST_VALUES: Final = 1 << 25
 """The most parameters of a model that is built with values where its trace asks for some."""
+
+_TELLING_APART: Final = 1.0
+"""Seconds after which it is given up to build a model with other sizes."""
 
 _FITTING: Final = 4.0
 _FITTING_EACH: Final = 1.5
@@ -432,8 +437,21 @@ class _Session:
         return traced.report
 
     def _built(self, target: TraceTarget) -> Subject | Unbuilt:
-        built = build(target, self.loaded, self._hint(target).construct, lambda: self._may_search(target))
-        return built if isinstance(built, Unbuilt) else Subject.of(built)
+        hint = self._hint(target).construct
+        built = build(target, self.loaded, hint, lambda: self._may_search(target))
+        if isinstance(built, Unbuilt):
+            return built
+        is_new = _made_up(built.construct) not in {"", hint}
+        other = self._told_apart(target, built) if is_new and self._may_guess(target) else None
+        return Subject.of(other or built)
+
+    def _told_apart(self, target: TraceTarget, built: Built) -> Built | None:
+        """Return a model with sizes that are told apart where those that were made up are the same, if it runs so."""
+        try:
+            with eagerly(), patience(_TELLING_APART):
+                return with_distinct_sizes(built, target, self.loaded)
+        except (Exception, OutOfPatience):  # noqa: BLE001 — User code runs here; what it raises tells nothing.
+            return None
 
     def _unbuilt(self, target: TraceTarget, unbuilt: Unbuilt) -> tuple[Problem, ...]:
         """Return what is told of a target that could not be built, and note what need not be tried again."""
@@ -565,7 +583,10 @@ class _Session:
         if fed.inputs is None and fed.failures and fed.unknown is not None:
             guess = Inputs(fed.unknown.guess, "inferred")
             found = [self.reporter.shape_problem(each, guess, target.qualname, root) for each in fed.failures]
-            return tuple(replace(each, severity="warning") for each in found)
+            made_up = traced.built.construct if traced.built.is_made_up else None
+            said = f"built as `{made_up.expression}`, with arguments that were inferred" if made_up is not None else ""
+            explained = (replace(each, explanation="\n".join(filter(None, (each.explanation, said)))) for each in found)
+            return tuple(replace(each, severity="warning") for each in explained)
         if fed.inputs is None:
             return self._unfed(target, traced.built.root, fed.unknown)
         inputs = fed.inputs

@@ -18,7 +18,17 @@ from fxengine.node import Node
 from fxengine.source import SourceFrame, is_user_file
 from fxengine.syntax import definition_of, span_of
 
-__all__ = ["PRODUCTS", "RESHAPING", "Dimension", "LayerSize", "asked_sizes", "frame_of", "misfit", "of_other_layers"]
+__all__ = [
+    "PRODUCTS",
+    "RESHAPING",
+    "Dimension",
+    "LayerSize",
+    "across",
+    "asked_sizes",
+    "frame_of",
+    "misfit",
+    "of_other_layers",
+]
 
 _MOST_STEPS: Final = 500
 _ROWS: Final = 2
@@ -116,6 +126,22 @@ def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
     for back in range(1, min(len(one), len(other)) + 1):
         if one[-back] != other[-back] and 1 not in {one[-back], other[-back]}:
             return _origin(first, len(one) - back, root), _origin(second, len(other) - back, root)
+    return ()
+
+
+def across(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
+    """Return two sizes of layers that would meet if a value were transposed: the one that it has elsewhere comes first.
+
+    There are none where another layer has made the size that does not fit, too.
+    """
+    sizes = misfit(node, root) if node.op == "call_module" else ()
+    if len(sizes) != 2 or sizes[0].of_layer or not node.all_input_nodes:
+        return ()
+    value, wanted = node.all_input_nodes[0], sizes[1]
+    for dim, size in enumerate((_shape(value) or ())[1:], 1):
+        origin = _origin(value, dim, root) if size == wanted.size else None
+        if origin is not None and origin.built is not None and not origin.built.is_taken:
+            return origin, wanted
     return ()
 
 

@@ -47,6 +47,9 @@ _AS_BATCH = 0.6
 _RAISED = 0.3
 """What it costs to make a size equal to that of the batch of what has fewer dimensions, and to give it those."""
 
+_ROWS = 2
+"""How many dimensions a batch of rows has."""
+
 _IN_STEPS = 0.3
 """What it costs to change a side by as many steps of a layer as what came out of it is off."""
 
@@ -69,6 +72,7 @@ _TRANSPOSED: Mapping[Callable[..., Any], int] = {
 _LINEAR = frozenset({F.linear})
 _MATMUL = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__})
 _EMBEDDING = frozenset({F.embedding, torch.embedding, F.embedding_bag})
+_VIEWS = frozenset({Tensor.view, Tensor.reshape, torch.reshape})
 _JOINS = frozenset({torch.cat, torch.concat, torch.concatenate, torch.stack})
 _SELECTIONS = frozenset({torch.index_select, Tensor.index_select, torch.gather, Tensor.gather})
 _BY_VECTOR = frozenset({torch.index_select, Tensor.index_select})
@@ -180,6 +184,14 @@ def _convolution(moves: Moves, operation: Operation) -> Iterator[Change]:
         if wanted in given.shape[2:]:  # Channels last.
             yield from _channels_first(moves, places, given.shape.index(wanted, 2))
     yield from moves.grow(places)
+
+
+def _viewed(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """Give steps to what has none, a row for each of a batch, where the code takes each step apart, as into heads."""
+    given, *sizes = operation.args
+    asked = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
+    if isinstance(given, Tensor) and given.dim() == _ROWS and len(asked) > _ROWS + 1 and asked[0] == given.shape[0]:
+        yield from moves.rerank(operation.sources[0], _ROWS, _ROWS + 1, 0.0)
 
 
 def _channels_first(moves: Moves, places: Sources, dimension: int) -> Iterator[Change]:
@@ -438,6 +450,7 @@ _RULES: Sequence[tuple[Collection[Callable[..., Any]], Callable[[Moves, Operatio
     (_CONVOLUTIONS, _convolution),
     (_TRANSPOSED, _convolution),
     (_LINEAR, _linear),
+    (_VIEWS, _viewed),
     (_EMBEDDING, _embedding),
     (_NORMS, _norm),
     (_MATMUL, _matmul),

@@ -14,10 +14,10 @@ __all__ = [
     "are_of_two_sizes",
     "fails_at_any_length",
     "fails_at_any_size",
-    "fails_when_longer",
     "is_of_pictures",
     "stays_apart",
     "stays_in_proportion",
+    "with_other_sizes",
 ]
 
 _SIZES = re.compile(r"\d+\D+\d+|channel")
@@ -154,10 +154,10 @@ def fails_at_any_length(
     return True
 
 
-def fails_when_longer(
+def with_other_sizes(
     root: Any, recipes: Mapping[str, Recipe], positional: int, limit: float
-) -> Iterator[dict[str, Recipe]]:
-    """Yield inputs on which a model fails that runs on others: with one size changed, or several that are equal.
+) -> Iterator[tuple[dict[str, Recipe], bool]]:
+    """Yield inputs with one size changed, or several that are equal, and whether a model runs on them.
 
     Args:
         root: The model.
@@ -169,8 +169,8 @@ def fails_when_longer(
         if time.process_time() > limit:
             return
         found = probe(root, changed, positional, limit)
-        if not found.accepted and not isinstance(found.error, TimeoutError):
-            yield changed
+        if not isinstance(found.error, TimeoutError):
+            yield changed, found.accepted
 
 
 def are_of_two_sizes(message: str) -> bool:
