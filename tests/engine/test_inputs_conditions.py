@@ -367,3 +367,41 @@ def test_the_first_of_several_ways_is_the_usual_one():
     (*_, moment) = moments_of(raised.value.__traceback__)
     assert [ast.unparse(test) for test, _ in conditions(moment)] == ["x.dim() == 5", "x.dim() == 3"]
     assert fed(OfRanks()).args[0].dim() == 5
+
+
+class OfOne(nn.Module):
+    """As measures that take one example at a time."""
+
+    def __init__(self, check):
+        super().__init__()
+        self.check = check
+        self.first = nn.Conv2d(3, 8, 3)
+
+    def forward(self, in0: Tensor, in1: Tensor):
+        self.check(in0)
+        return self.first(in0 - in1)
+
+
+def _by_item(x: Tensor):
+    assert x.size()[0] == 1
+
+
+def _by_shape(x: Tensor):
+    if x.shape[0] != 1:
+        raise ValueError("one at a time, please")
+
+
+def _by_size(x: Tensor):
+    batch = x.size(0)
+    assert batch == 1
+
+
+def _by_length(x: Tensor):
+    assert len(x) == 1
+
+
+@pytest.mark.parametrize("check", [_by_item, _by_shape, _by_size, _by_length])
+def test_a_batch_of_one_is_given_where_it_is_asked_for(check):
+    inferred = fed(OfOne(check))
+    assert [each.shape[0] for each in inferred.args] == [1, 1]
+    assert len(inferred.failures) == 1

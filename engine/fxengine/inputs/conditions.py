@@ -365,6 +365,8 @@ class Conditions:
                 if isinstance(whole, Listing) and whole.items and 0 < wanted <= _MOST_ITEMS:
                     items = (whole.items * wanted)[:wanted]
                     yield self.moves.put(each[:1], Listing(items, whole.type), self.cost + 0.1)
+        if got == BATCH and wanted == 1 and _is_first_size(expression):
+            yield from self.moves.single(self.cost + 0.1)
         if got > 0 and wanted > 0:
             named = places or frozenset(each for each, recipe in self.moves.tensors() if got in recipe.shape)
             yield from self.moves.resize(named or frozenset(self.moves.parts), got, wanted, self.cost + 0.2)
@@ -437,6 +439,22 @@ class Conditions:
         for cost, (name, make) in enumerate(options):
             if name in names:
                 yield cost, make()
+
+
+def _is_first_size(expression: ast.expr) -> bool:
+    """Whether an expression is how many examples there are: `x.shape[0]`, `x.size()[0]`, `x.size(0)`, `len(x)`."""
+    match expression:
+        case ast.Subscript(
+            value=ast.Attribute(attr="shape") | ast.Call(func=ast.Attribute(attr="size"), args=[]),
+            slice=ast.Constant(value=0),
+        ):
+            return True
+        case ast.Call(func=ast.Attribute(attr="size"), args=[ast.Constant(value=0)]):
+            return True
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name()]):
+            return True
+        case _:
+            return False
 
 
 def _is_rank(expression: ast.expr) -> bool:
