@@ -136,3 +136,22 @@ def test_what_a_large_model_wants_is_seen_behind_a_question_for_data():
     inferred = infer_inputs(Late(), budget_s=60.0)
     assert inferred.complete
     assert inferred.args[1].shape[-1] == 24
+
+
+class Boxes(nn.Module):
+    """As what is done behind a detector: the best of all classes of all places."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(4)
+
+    def forward(self, scores: Tensor):
+        chances = self.first(scores).sigmoid()
+        best, places = chances.view(chances.shape[0], -1).topk(100, dim=1)
+        return best, places // scores.shape[2]
+
+
+def test_there_are_as_many_as_the_best_of_them():
+    inferred = fed(Boxes())
+    assert inferred.args[0][0].numel() >= 100
+    assert len(inferred.failures) == 1

@@ -293,6 +293,20 @@ def _one_hot(moves: Moves, operation: Operation) -> Iterator[Change]:
             yield moves.put(place, replace(recipe, high=classes), 0.0)
 
 
+def _best(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """``topk(100)`` of fewer: as many times as many as it takes, in one dimension of what they were made of."""
+    arguments: dict[str, Any] = {**dict(zip(("input", "k", "dim"), operation.args, strict=False)), **operation.kwargs}
+    given, count, dimension = (arguments.get(key, -1) for key in ("input", "k", "dim"))
+    if type(count) is not int or type(dimension) is not int or not isinstance(given, Tensor) or not given.dim():
+        return
+    size = given.shape[dimension % given.dim()]
+    times = -(-count // size) if size else 0
+    for place, recipe in moves.among(operation.sources[0]) if times > 1 else ():
+        for step, index in enumerate(range(1, len(recipe.shape))):
+            shape = (*recipe.shape[:index], times * recipe.shape[index], *recipe.shape[index + 1 :])
+            yield moves.reshape(place, shape, 0.2 + 0.1 * step)
+
+
 def _norm(moves: Moves, operation: Operation) -> Iterator[Change]:
     given = operation.args[0] if operation.args else None
     others = [tensor for tensor in operation.tensors[1:] if tensor.dim()]
@@ -458,6 +472,7 @@ _RULES: Sequence[tuple[Collection[Callable[..., Any]], Callable[[Moves, Operatio
     ((F.one_hot,), _one_hot),
     (_SELECTIONS, _select),
     ((F.scaled_dot_product_attention,), _attended),
+    ((torch.topk, Tensor.topk), _best),
 )
 """What operations want of what they are given."""
 
