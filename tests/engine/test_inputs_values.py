@@ -306,3 +306,43 @@ class NeverFitting(nn.Module):
 
 def test_what_is_too_large_to_be_looked_at_fits_no_better_than_what_was_looked_at():
     assert not infer_inputs(NeverFitting().to("meta"), budget_s=5.0).complete
+
+
+class Columns(nn.Module):
+    """As models of tables with columns of codes, each of which begins elsewhere in one table."""
+
+    def __init__(self):
+        super().__init__()
+        self.codes = nn.Embedding(12, 8)
+        self.register_buffer("starts", torch.tensor([0, 3, 7]))
+
+    def forward(self, x: Tensor):
+        return self.codes(x + self.starts[None])
+
+
+def test_codes_that_are_counted_from_where_nobody_knows_are_small():
+    with torch.device("meta"):
+        model = Columns()
+    inferred = infer_inputs(model, budget_s=60.0)
+    for seed in range(20):
+        args, _ = materialize(inferred, seed=seed)
+        Columns()(*args)
+
+
+class Ranked(nn.Module):
+    """As what looks up the last of the numbers that are large enough, of which there is one unless none is a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+
+    def forward(self, x: Tensor):
+        ordered = self.norm(x).sort(-1, descending=True).values
+        count = (ordered >= ordered[..., :1]).sum(-1, keepdim=True)
+        return ordered.gather(-1, count - 1)
+
+
+def test_what_a_norm_has_seen_is_never_negative():
+    with torch.device("meta"):
+        model = Ranked()
+    assert infer_inputs(model, budget_s=60.0).complete

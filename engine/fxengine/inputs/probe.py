@@ -7,6 +7,7 @@ It runs in evaluation mode, as a profile does, so that models do not ask for lab
 import itertools
 import math
 import re
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -50,6 +51,9 @@ REAL_LIMIT = 1 << 20
 _META = torch.device("meta")
 _CONTAINERS = frozenset({dict, list, OrderedDict})
 _CPU = torch.device("cpu")
+_SLIGHT = 3
+"""How many calls more or less say nothing of how far a run came."""
+
 _EMBEDDING = frozenset({F.embedding, torch.embedding})
 _LOOKUPS = frozenset({
     torch.gather, Tensor.gather, torch.index_select, Tensor.index_select, torch.take_along_dim, Tensor.take_along_dim,
@@ -57,6 +61,10 @@ _LOOKUPS = frozenset({
     F.cross_entropy, F.nll_loss, F.binary_cross_entropy,
 })  # fmt: skip
 """What fails on integers that are too large, or numbers of another range, which only data can tell."""
+
+_SUMS = frozenset({torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__})
+_FEW = 2
+"""As large as what is added to integers that a model keeps, and which nobody knows without data, fits most likely."""
 
 _SELECTING = frozenset({
     torch.gather, Tensor.gather, torch.index_select, Tensor.index_select, torch.take_along_dim, Tensor.take_along_dim,
@@ -128,6 +136,19 @@ class Outcome:
         """What the model complained about, numbers apart, and where."""
         return f"{re.sub(r'[0-9]+', '', first_line(self.error))} {self.where}"
 
+    def is_beyond(self, other: "Outcome") -> bool:
+        """Whether this run came further than another: by calls, or by lines where these are nearly as many.
+
+        What writes a message about inputs that it refuses calls more than what passes on such as it likes.
+        """
+        if abs(self.calls - other.calls) <= _SLIGHT:
+            for one, same in zip(reversed(self.moments), reversed(other.moments), strict=False):
+                if one.frame.f_code is not same.frame.f_code:
+                    break
+                if one.source.line != same.source.line:
+                    return one.source.line > same.source.line
+        return self.calls > other.calls
+
     @property
     def accepted(self) -> bool:
         """Whether the inputs fit as far as can be known: the model ran, or stopped only as it wanted to read data."""
@@ -164,12 +185,15 @@ class _Probe(ShapesOnly):
         self.looks_up = False
         self.accounts = Accounts()
         self._highs: dict[int, int] = {}
+        self._limits: dict[Sources, int] = {}
+        self._shifted: dict[int, Any] = {}
 
     def limit_indices(self, recipes: Mapping[str, Recipe], values: Mapping[str, Any]) -> None:
         """Note how large the integers are that tensors without data stand for."""
         for name, recipe in recipes.items():
             if isinstance(recipe, TensorRecipe) and recipe.fill == "integers":
                 self._highs[id(values[name])] = recipe.high
+                self._limits[frozenset({(name,)})] = recipe.high
 
     def __torch_function__(
         self,
@@ -198,7 +222,14 @@ class _Probe(ShapesOnly):
             self._weigh(func, args, made.numel())
         self.looks_up |= func in _LOOKUPS or (func is Tensor.__getitem__ and _is_lookup(args))
         self.accounts.note_result(result, args, kwargs)
+        if func in _SUMS and isinstance(result, Tensor) and self._is_shifted(*args[:2]):
+            self._shifted[id(result)] = result
         return result
+
+    def _is_shifted(self, *terms: Any) -> bool:
+        """Whether integers of an input are added to such as the model keeps: where what is of each column begins."""
+        are_unknown = all(isinstance(each, Tensor) and each.is_meta and not each.is_floating_point() for each in terms)
+        return are_unknown and len(terms) == 2 and sum(bool(self.accounts.of(each)) for each in terms) == 1
 
     def _weigh(self, func: Callable[..., Any], args: tuple[Any, ...], elements: int) -> None:
         """Note how much was made, and at what cost."""
@@ -227,6 +258,8 @@ class _Probe(ShapesOnly):
             IndexError: They are.
         """
         high = self._highs.get(id(indices), 0)
+        if id(indices) in self._shifted and self._limits.get(self.accounts.of(indices), 0) > _FEW:
+            high = sys.maxsize
         if isinstance(table, Tensor) and high > table.shape[0]:
             raise IndexError("index out of range in self")
 

@@ -42,6 +42,9 @@ kind, a collection of garbage goes through all that the process holds.
 _OF_DEVICES = re.compile(r"meta|CUDA|NVIDIA|XPU|MPS|same device")
 """What is said by code that wants a device which is not there, or not the one that all else is on."""
 
+_OF_SPREAD = re.compile(r"(^|[._])(\w+_)?(var|variance|std)$")
+"""What is called so is never negative, or else what it divides is no number: what a norm has seen."""
+
 _CPU = torch.device("cpu")
 
 
@@ -116,7 +119,7 @@ def run_for_values(
     """
     generator = torch.Generator().manual_seed(0)
     state = {
-        name: _drawn(tensor, generator)
+        name: torch.ones_like(tensor, device=_CPU) if _OF_SPREAD.search(name) else _drawn(tensor, generator)
         for name, tensor in itertools.chain(root.named_parameters(), root.named_buffers())
         if tensor.is_meta
     }
