@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -295,3 +296,45 @@ def test_what_is_put_in_order_alike_has_the_same_sizes():
     assert src.shape[1] == queries.shape[-1] == 16
     assert mask.flatten(1).shape == (src.shape[0], src.shape[2] * src.shape[3])
     assert mask.shape[1] <= 56 * 56  # Each pixel attends to each other.
+
+
+class Difference(nn.Module):
+    """As measures of two things of which one alone goes to a layer by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.see = nn.Conv2d(3, 8, 3)
+
+    def forward(self, in0, in1):
+        return self.see(in0) - self.see(in0 + in1)
+
+
+class Contrast(nn.Module):
+    """As losses that compare each of one batch with each of another."""
+
+    def forward(self, z_i, z_j):
+        z = torch.cat((z_i, z_j))
+        return torch.diag(z @ z.t(), len(z_i)).sum()
+
+
+@pytest.mark.parametrize("model", [Difference(), Contrast()])
+def test_two_that_are_called_alike_are_alike(model):
+    inferred = fed(model)
+    one, other = inferred.args
+    assert one.shape == other.shape
+    assert not inferred.failures
+
+
+class Diagonal(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(8)
+
+    def forward(self, x):
+        return torch.diag(self.first(x))
+
+
+def test_a_message_about_ranks_is_read():
+    inferred = fed(Diagonal())
+    assert len(inferred.args[0].shape) == 2
+    assert len(inferred.failures) == 1

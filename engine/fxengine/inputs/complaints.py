@@ -392,6 +392,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
         (_padded_rank, (r"Padding size (\d) is not supported for (\d)D input",)),
+        (_off, (r"Supports (?:\dD or )?(\d)D tensors. Got (\d)D",)),
         (_off, (r"should be a (\d)D \w* ?\w* ?tensor, but got (\d)D",)),
         (_unequal, (r"Shape mismatch, (\d+) != (\d+)", r"equal to batch_size, but got (\d+) \(batch_size=(\d+)\)")),
         (_of_tables, (r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",)),

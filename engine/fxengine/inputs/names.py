@@ -321,7 +321,7 @@ NAME_RULES = tuple(
         (r"^lattice$|(^|_)(cell|lattice)_?(vectors?|matrix|matrices)$", _lattice),
         (r"^adj", _adjacency),
         (r"box(es)?$|^rois?$", _boxes),
-        (r"^(z|noise|latents?|noise_vector)$", _noise),
+        (r"^(z|noise|latents?|noise_vector)$|^z_?(\d|[ijab])$", _noise),
         (
             r"^(original|target|crop|aspect)\w*_(size|coords|coordinates|ratio|top_left)s?$|^crops?_coords|^resolution$",
             _pairs,

@@ -193,6 +193,22 @@ class Proposer:
             unique.setdefault(recipe.expression, recipe)
         return list(unique.values())
 
+    def knows(self, parameter: Parameter) -> bool:
+        """Whether anything tells what a parameter is: a layer, the source, its name, or what it is annotated with."""
+        tables = (
+            self.wishes,
+            self.said,
+            self.items,
+            self.states,
+            self.numbers,
+            self.unpacked,
+            self.attributes,
+            self.keys,
+        )
+        is_told = any(parameter.name in each for each in tables) or bool(self.by_name(parameter.name))
+        annotation = without_none(parameter.annotation)
+        return is_told or not (annotation is None or is_tensor_type(annotation))
+
     def named(self, name: str) -> list[Recipe]:
         """Return recipes for what is known by its name alone: a key, an attribute."""
         return self.propose(Parameter(name, None, required=True, keyword_only=False), is_first=False)

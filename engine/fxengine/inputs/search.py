@@ -5,6 +5,7 @@ less what it cost to think of. Every trial runs without data and takes milliseco
 that fits, or when the time is over, and then says what it tried.
 """
 
+import functools
 import heapq
 import itertools
 import re
@@ -32,7 +33,15 @@ from fxengine.inputs.proposals import Proposer
 from fxengine.inputs.reading import counted, lengths_said, patterns_said
 from fxengine.inputs.recipes import Constant, Place, Recipe, TensorRecipe, call_arguments, call_expression, leaves
 from fxengine.inputs.repair import repairs
-from fxengine.inputs.signature import Parameter, consumers, parameters_of, takes_keys, takes_names, without_none
+from fxengine.inputs.signature import (
+    Parameter,
+    consumers,
+    parameters_of,
+    sibling_of,
+    takes_keys,
+    takes_names,
+    without_none,
+)
 from fxengine.inputs.tuning import Tuning
 from fxengine.inputs.values import are_kept, are_small, is_never_viewed, is_small, run_for_values
 
@@ -269,7 +278,7 @@ class _Search:
             self._push_repairs(candidate, outcome)
             self.complaints[outcome.complaint] += 1
             self.of_weights += self._is_of_weights(outcome)
-        best = max(self.attempts, key=lambda attempt: attempt[0].calls)
+        best = functools.reduce(lambda kept, each: each if each[0].is_beyond(kept[0]) else kept, self.attempts)
         # What is about such numbers may be the fault of weights that were drawn at random; whatever else is not.
         kept = self.fallback
         is_furthest = kept is not None and (kept[2].calls >= best[0].calls or self._is_of_weights(best[0]))
@@ -372,8 +381,13 @@ class _Search:
         return (named or usual or [each for each in self.parameters if not each.setting])[:1]
 
     def _proposals(self, parameter: Parameter) -> list[Recipe]:
-        is_first = parameter in self._wanted()[:1]
-        return self.proposer.propose(parameter, is_first=is_first)
+        wanted = self._wanted()
+        proposed = self.proposer.propose(parameter, is_first=parameter in wanted[:1])
+        like = sibling_of(parameter, wanted)
+        if like is None or self.proposer.knows(parameter):
+            return proposed
+        first = self._proposals(like)[0]
+        return [first, *(each for each in proposed if each != first)]
 
     def _push_second_choices(self) -> None:
         """Queue the other proposals of each parameter, one parameter changed at a time."""

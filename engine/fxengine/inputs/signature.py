@@ -3,9 +3,11 @@
 import collections.abc
 import contextlib
 import inspect
+import itertools
+import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +20,8 @@ from fxengine.inputs.reading import may_be_none
 from fxengine.node import Node
 
 __all__ = [
-    "Parameter", "consumers", "is_tensor_type", "parameters_of", "takes_keys", "takes_names", "takes_none",
-    "without_none",
+    "Parameter", "consumers", "is_tensor_type", "parameters_of", "sibling_of", "takes_keys", "takes_names",
+    "takes_none", "without_none",
 ]  # fmt: skip
 
 _MAX_STEPS = 64
@@ -29,6 +31,9 @@ _KEEPS_SHAPE = frozenset(
     {"contiguous", "float", "to", "type", "relu", "gelu", "clone", "detach", "clamp", "half", "cuda"}
 )
 """Methods and functions behind which a tensor has the shape that it had before."""
+
+_ONE_OF_SEVERAL = re.compile(r"(\w*[A-Za-z])_?(?:\d|(?<=_)[ijab]|(?<=^\w)[ijab])")
+"""How one of several is called: `x1`, `z_i`, `zb`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,19 @@ def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
         for parameter in signature.parameters.values()
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD
     ]
+
+
+def sibling_of(parameter: Parameter, others: Iterable[Parameter]) -> Parameter | None:
+    """Return the first of other parameters before one that are called and annotated like it: `x1` of `x2`."""
+    stem = _stem_of(parameter.name)
+    before = itertools.takewhile(lambda each: each is not parameter, others if stem else ())
+    alike = (each for each in before if _stem_of(each.name) == stem)
+    return next((each for each in alike if each.annotation == parameter.annotation), None)
+
+
+def _stem_of(name: str) -> str:
+    found = _ONE_OF_SEVERAL.fullmatch(name)
+    return found[1] if found is not None else ""
 
 
 def takes_names(root: nn.Module | Callable[..., Any]) -> str:
