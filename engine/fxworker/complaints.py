@@ -67,6 +67,9 @@ _RAISED: Final = (AssertionError, TypeError, ValueError, NotImplementedError)
 _NOT_IN_LIST: Final = re.compile(r"not in (?:list|tuple)$")
 """What is said of an item whose place is asked for, and which there is not."""
 
+_JOINED_TO_TUPLE: Final = re.compile(r"concatenate tuple|for \+: (?:'tuple' and '\w+'|'\w+' and 'tuple')")
+"""What Python says of what is no tuple and was to be joined to one."""
+
 _ASSIGNED: Final = re.compile(r"\s*(?:for ([\w., ()]+?) in|([\w., ]+?)\s*[-+*/]?=(?!=))(.*)")
 _FURTHEST: Final = 100
 """How many lines above one are read for what its variables were computed from."""
@@ -107,6 +110,7 @@ class Complaint:
         short: Whether more was taken away from a number than it is.
         named: The name that a module has no member of.
         members: The names of what the module has that can be called.
+        is_of_tuple: Whether the value was to be joined to a tuple, to which no list can be.
     """
 
     words: tuple[str, ...] = ()
@@ -130,6 +134,7 @@ class Complaint:
     reader: tuple[type, str] | None = None
     named: str = ""
     members: tuple[str, ...] = ()
+    is_of_tuple: bool = False
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -239,6 +244,21 @@ def _evaluated(moments: Moments) -> tuple[str, ...]:
     return tuple(map(repr, classes))[:MOST_VALUES]
 
 
+def sources_of(frame: FrameType, line: str) -> list[str]:
+    """Return the names that the variables in a line of a function were computed from, in the lines above it."""
+    path, first = frame.f_code.co_filename, frame.f_code.co_firstlineno
+    if line.lstrip().startswith("raise"):
+        line += linecache.getline(path, frame.f_lineno - 1)  # The condition.
+    wanted, found = set(WORD.findall(line)), list[str]()
+    for number in range(frame.f_lineno - 1, max(first, frame.f_lineno - _FURTHEST), -1):
+        assigned = _ASSIGNED.match(linecache.getline(path, number))
+        if assigned is not None and not wanted.isdisjoint(WORD.findall(assigned[1] or assigned[2])):
+            words = WORD.findall(assigned[3])
+            found += words
+            wanted.update(words)
+    return found
+
+
 def depth_of(error: BaseException | None) -> int:
     """Return how far an attempt came, as the line of the outermost constructor that raised."""
     traceback = error.__traceback__ if error is not None else None
@@ -297,7 +317,7 @@ def _words(error: BaseException, text: str, moments: Moments, tests: list[ast.ex
     """
     conditions = (word for test in tests for word in WORD.findall(ast.unparse(test)))
     lines = (word for *_, line in moments for word in WORD.findall(line))
-    sources = (word for _, frame, line in _of_construction(moments) for word in _sources(frame, line))
+    sources = (word for _, frame, line in _of_construction(moments) for word in sources_of(frame, line))
     handed = handed_from(moments_of(error.__traceback__), tests[0]) if tests else []
     choices = (word for test in _choices(error, moments) for word in WORD.findall(ast.unparse(test)))
     yield from dict.fromkeys([*handed, *WORD.findall(text), *conditions, *lines, *sources, *choices])
@@ -316,21 +336,6 @@ def _of_construction(moments: Moments) -> Moments:
     """Return the constructors on the way, and the methods that the outermost one calls."""
     outermost = max((at for at, (name, *_) in enumerate(moments) if name == "__init__"), default=-1)
     return [each for each in moments[: outermost + 1] if each[0] == "__init__" or "self" in each[1].f_locals]
-
-
-def _sources(frame: FrameType, line: str) -> list[str]:
-    """Return the names that the variables in a line of a function were computed from, in the lines above it."""
-    path, first = frame.f_code.co_filename, frame.f_code.co_firstlineno
-    if line.lstrip().startswith("raise"):
-        line += linecache.getline(path, frame.f_lineno - 1)  # The condition.
-    wanted, found = set(WORD.findall(line)), list[str]()
-    for number in range(frame.f_lineno - 1, max(first, frame.f_lineno - _FURTHEST), -1):
-        assigned = _ASSIGNED.match(linecache.getline(path, number))
-        if assigned is not None and not wanted.isdisjoint(WORD.findall(assigned[1] or assigned[2])):
-            words = WORD.findall(assigned[3])
-            found += words
-            wanted.update(words)
-    return found
 
 
 def _about_call(text: str, words: tuple[str, ...]) -> Complaint | None:
@@ -430,7 +435,8 @@ def _about_kind(
         if found is not None:
             got = next((each for each in found.groups() if each), "")
             classes = (nn.Module,) if kind == "callable" else ()
-            return Complaint(words, kind, got, values=values, classes=classes)
+            is_of_tuple = _JOINED_TO_TUPLE.search(text) is not None
+            return Complaint(words, kind, got, values=values, classes=classes, is_of_tuple=is_of_tuple)
     named = re.search(r"<class '([\w.]+)'>", text)
     got = named[1].rpartition(".")[2] if named is not None else ""
     return Complaint(words, said_kind(text), got, length=_length_in(tests, moments), values=values)

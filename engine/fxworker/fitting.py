@@ -25,6 +25,7 @@ from fxengine.inputs import Constant, InferredInputs, disagreements, infer_input
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.shapes_only import to_meta
 from fxworker.building import Built, search_for
+from fxworker.complaints import sources_of
 from fxworker.loading import Loaded
 from fxworker.mending import Misfit
 from fxworker.wire import Construct, TraceTarget
@@ -149,14 +150,26 @@ def _misfit(stopped: Outcome | None) -> Misfit:
 
 
 def _words(text: str, moments: tuple[Moment, ...]) -> Iterator[str]:
-    """Yield the names in a message, then those on the lines that it came through, with what these are made of."""
+    """Yield the names in a message, then those on the lines that it came through, with what these are made of.
+
+    Last come the names that variables on the innermost of these lines were computed from: `flow` of `self.flows`.
+    """
     yield from _WORD.findall(text)
     for moment in moments[:_FRAMES]:
-        line = moment.source.text or linecache.getline(moment.path, moment.source.line)
+        line = _line_of(moment)
         yield from _WORD.findall(line)
         owner = moment.frame.f_locals.get("self")
         for name in re.findall(r"self\.(\w+)", line) if isinstance(owner, nn.Module) else ():
             yield from _assigned(type(owner), name)
+    for moment in moments[:1]:
+        owner = moment.frame.f_locals.get("self")
+        for name in sources_of(moment.frame, _line_of(moment)):
+            yield name
+            yield from _assigned(type(owner), name) if isinstance(owner, nn.Module) else ()
+
+
+def _line_of(moment: Moment) -> str:
+    return moment.source.text or linecache.getline(moment.path, moment.source.line)
 
 
 def _assigned(cls: type, name: str) -> Iterator[str]:
@@ -169,7 +182,6 @@ def _assigned(cls: type, name: str) -> Iterator[str]:
             text = inspect.getsource(constructor)
         except (OSError, TypeError, SyntaxError):
             continue
-        for assigned in re.findall(
-            rf"self\.{name}\s*(?::[^=\n]+)?=(?!=)\s*([^\n]*(?:\n(?!\s*self\.)[^\n]*){{0,4}})", text
-        ):
+        stored = rf"self\.{name}\s*(?::[^=\n]+)?=(?!=)|register_(?:buffer|parameter)\(\s*['\"]{name}['\"],"
+        for assigned in re.findall(rf"(?:{stored})\s*([^\n]*(?:\n(?!\s*self\.)[^\n]*){{0,4}})", text):
             yield from _WORD.findall(assigned)

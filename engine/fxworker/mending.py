@@ -24,6 +24,7 @@ from fxworker.likeness import all_alike, twins_of
 from fxworker.proposing import Proposals
 from fxworker.stock import fits, takes_any, to_call
 from fxworker.variations import (
+    as_tuple,
     enlarged,
     made_odd,
     nested,
@@ -32,6 +33,7 @@ from fxworker.variations import (
     pieces,
     twin,
     type_name,
+    whole,
     with_items,
     with_key,
     with_sizes,
@@ -510,7 +512,7 @@ class Mending:
             # Nothing else will do.
             allowed = map(repr, typing.get_args(slot.hint))
             return [each for each in allowed if each not in {now, repr(slot.default)}]
-        found: list[Value] = [*twin(now, complaint), *nested(now, complaint)]
+        found: list[Value] = [*whole(now, complaint), *twin(now, complaint), *nested(now, complaint)]
         if now is None and complaint.got == "NoneType":
             # The default will not do: what the annotation says will.
             found += self._proposed(choice, path)[:2]
@@ -523,7 +525,8 @@ class Mending:
             found += of_length(now, complaint.length)
         is_other = complaint.got and complaint.got != (type_name(now) if now is not None else slot.usual_type)
         if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
-            found += self._proposals.for_kind(complaint.kind, slot, choice)[:6]
+            of_kind = self._proposals.for_kind(complaint.kind, slot, choice)[:6]
+            found += [as_tuple(each) if complaint.is_of_tuple else each for each in of_kind]
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         # A text or a number by default may be one in any case, whatever else is made of it.
         said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None} or now == FILE]

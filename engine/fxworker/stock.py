@@ -19,6 +19,13 @@ STAND_INS: Final = frozenset(
 _LAYER: Final = "torch.nn.Identity()"
 """What stands in for one where there may be several."""
 
+_CLASS: Final = "torch.nn.Identity"
+_OF_SIZES: Final = (
+    "type('Module', (torch.nn.Linear,), "
+    "{'forward': lambda self, given, *_, **__: torch.nn.Linear.forward(self, given)})"
+)
+"""What stands in for a class of modules, and one that is given what enters and what comes out, as `make(8, 16)`."""
+
 _ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.(?:Identity|Linear),\), \{'forward': .*\}\)\((?:1, 1)?\)")
 
 OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
@@ -45,7 +52,11 @@ def takes_any(results: int) -> str:
 
 def any_call(results: int) -> str:
     """Return a module with such a `forward`."""
-    return f"type('Module', (torch.nn.Identity,), {{'forward': {takes_any(results)}}})()"
+    return f"{_any_class(results)}()"
+
+
+def _any_class(results: int) -> str:
+    return f"type('Module', (torch.nn.Identity,), {{'forward': {takes_any(results)}}})"
 
 
 def is_stand_in(value: Value | None) -> bool:
@@ -62,6 +73,9 @@ def giving(value: Value, results: int) -> Value:
 def to_call(now: Value, results: int) -> Iterator[str]:
     """Yield what can be called with anything in place of what stands in for one module or several, or of numbers."""
     stand_in = any_call(results)
+    if now == _CLASS:  # What it makes is called.
+        yield from (_OF_SIZES, _any_class(results))
+        return
     if now != stand_in and (now == "None" or is_stand_in(now) or fits("number", now)):
         yield stand_in
     if isinstance(now, str) and now[:1] in {"(", "["} and _LAYER in now:

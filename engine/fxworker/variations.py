@@ -18,6 +18,10 @@ _LARGEST: Final = 4096
 _SIDES: Final = (96, 224)
 """Sides of pictures that go through more layers than small ones do."""
 
+_INDICES: Final = frozenset({"index", "indices"})
+_WHOLE: Final = frozenset({"int64", "long"})
+"""What is said of a tensor of numbers that was to tell places."""
+
 _LETTERS: Final = "abcdefghijkl"
 _GIVING: Final[dict[Kind, str]] = {
     "number": "lambda *_, **__: 1",
@@ -107,6 +111,19 @@ def _title(head: str) -> str:
     return head.split("'")[1] if head.startswith("type('") else head.rpartition(".")[2]
 
 
+def as_tuple(value: Value) -> Value:
+    """Return a list that is written out as a tuple, and anything else as it is."""
+    found = literal(value) if isinstance(value, str) else None
+    return repr(tuple(found)) if isinstance(found, list) else value
+
+
+def whole(value: Value | None, complaint: Complaint) -> list[Value]:
+    """Return a row of whole numbers for a tensor of others, where a complaint is about the type of an index."""
+    is_index = not _INDICES.isdisjoint(complaint.words) and not _WHOLE.isdisjoint(complaint.words)
+    match = re.fullmatch(r"torch\.ones\((\d+)\)", value) if isinstance(value, str) and is_index else None
+    return [f"torch.arange({match[1]})"] if match is not None else []
+
+
 def twin(value: Value | None, complaint: Complaint) -> list[Value]:
     """Return a list as a tuple, or a tuple as a list, where a complaint speaks of what it is."""
     found = literal(value) if isinstance(value, str) else None
@@ -120,12 +137,14 @@ def twin(value: Value | None, complaint: Complaint) -> list[Value]:
 
 
 def nested(value: Value | None, complaint: Complaint) -> list[Value]:
-    """Return a list of lists where items turned out to need items, an instance for a class, or the reverse."""
+    """Return a list of lists where items turned out to need items, an instance for a class, a number in a tuple."""
     if value in _MODULES and complaint.got in {"Identity", "type"}:
         # It may be a function that was called, and gave what is nothing of the kind.
         called: list[Value] = [_GIVING[complaint.kind]] if complaint.kind in _GIVING else []
         return [*called, *(each for each in _MODULES if each != value)]
     found = literal(value) if isinstance(value, str) else NotImplemented
+    if complaint.is_of_tuple and type(found) is int:
+        return [repr((found,))]  # What has as many numbers goes on to fit.
     if not isinstance(found, list | tuple) or not found:
         return []
     if complaint.kind == "string" and type(found[0]).__name__ in {complaint.got, "int"}:

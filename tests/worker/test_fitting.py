@@ -1,13 +1,16 @@
 """Arguments that are inferred such that inputs can be found for what they build."""
 
 import importlib
+import operator
 import re
 import time
 
 import pytest
 
+from fxworker.complaints import complaint_of
 from fxworker.patience import OutOfPatience, patience
 from fxworker.stock import any_call, to_call
+from fxworker.variations import as_tuple, nested
 
 RESIDUAL = """import torch
 from torch import nn
@@ -195,6 +198,59 @@ class Guarded(nn.Module):
             return self.scores(x)
 """
 
+FLOWING = """from torch import nn
+
+
+class Flowing(nn.Module):
+    def __init__(self, base, flows):
+        super().__init__()
+        self.base = base
+        self.flows = nn.ModuleList(flows)
+
+    def forward(self, z):
+        for flow in self.flows:
+            z = flow(z, context=None)
+        return z
+"""
+
+COUPLED = """import torch
+from torch import nn
+
+
+class Coupled(nn.Module):
+    def __init__(self, features, net_create_fn):
+        super().__init__()
+        self.half = features // 2
+        self.net = net_create_fn(self.half, 3 * self.half)
+
+    def forward(self, inputs, context=None):
+        rest, changed = inputs[:, :self.half], inputs[:, self.half:]
+        scale, shift, bias = self.net(rest, context).view(inputs.shape[0], 3, self.half).unbind(1)
+        return torch.cat((rest, changed * scale + shift + bias), 1)
+"""
+
+PERMUTING = """import torch
+from torch import nn
+
+
+class Permuting(nn.Module):
+    def __init__(self, permutation, dim=1):
+        super().__init__()
+        if permutation.ndimension() != 1:
+            raise ValueError("Permutation must be a 1D tensor.")
+        self.dim = dim
+        self.register_buffer("order", permutation)
+
+    @staticmethod
+    def permuted(inputs, order, dim):
+        if inputs.shape[dim] != len(order):
+            raise ValueError("Dimension {} in inputs must be of size {}.".format(dim, len(order)))
+        return torch.index_select(inputs, dim, order)
+
+    def forward(self, inputs):
+        return self.permuted(inputs, self.order, self.dim)
+"""
+
 TIED = """from torch import nn
 
 
@@ -278,6 +334,33 @@ def test_what_stands_in_for_several_modules_takes_what_they_are_called_with():
     pairs = "[(torch.nn.Identity(), torch.nn.Identity())]"
     assert list(to_call(pairs, 1)) == [f"[({any_call(1)}, {any_call(1)})]"]
     assert not list(to_call(f"[({any_call(1)}, {any_call(1)})]", 1))
+
+
+def test_what_a_loop_calls_is_what_it_goes_through(worker, model):
+    (target,) = worker.trace(model(FLOWING)).targets
+    assert "flows=[type('Module'" in target.construct.expression
+    assert target.inputs is not None
+
+
+def test_what_is_joined_to_a_tuple_is_one():
+    with pytest.raises(TypeError) as raised:
+        operator.add((2,), 64)
+    complaint = complaint_of(raised.value)
+    assert nested("64", complaint) == ["(64,)"]
+    assert complaint.is_of_tuple
+    assert as_tuple("[64, 64]") == "(64, 64)"
+
+
+def test_what_a_function_makes_takes_what_it_is_called_with(worker, model):
+    (target,) = worker.trace(model(COUPLED)).targets
+    assert "torch.nn.Linear.forward" in target.construct.expression
+    assert target.inputs is not None
+
+
+def test_what_tells_places_are_whole_numbers(worker, model):
+    (target,) = worker.trace(model(PERMUTING)).targets
+    assert target.construct.expression == "Permuting(permutation=torch.arange(64))"
+    assert target.inputs is not None
 
 
 def test_what_is_entered_by_with_is_a_context(worker, model):
