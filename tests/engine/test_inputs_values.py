@@ -320,8 +320,9 @@ class Columns(nn.Module):
         return self.codes(x + self.starts[None])
 
 
-def test_codes_that_are_counted_from_where_nobody_knows_are_small():
-    with torch.device("meta"):
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_codes_that_are_counted_from_somewhere_else_are_small(device: str):
+    with torch.device(device):
         model = Columns()
     inferred = infer_inputs(model, budget_s=60.0)
     for seed in range(20):

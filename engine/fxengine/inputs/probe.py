@@ -228,8 +228,8 @@ class _Probe(ShapesOnly):
 
     def _is_shifted(self, *terms: Any) -> bool:
         """Whether integers of an input are added to such as the model keeps: where what is of each column begins."""
-        are_unknown = all(isinstance(each, Tensor) and each.is_meta and not each.is_floating_point() for each in terms)
-        return are_unknown and len(terms) == 2 and sum(bool(self.accounts.of(each)) for each in terms) == 1
+        are_whole = all(isinstance(each, Tensor) and each.dim() and not each.is_floating_point() for each in terms)
+        return are_whole and len(terms) == 2 and sum(bool(self.accounts.of(each)) for each in terms) == 1
 
     def _weigh(self, func: Callable[..., Any], args: tuple[Any, ...], elements: int) -> None:
         """Note how much was made, and at what cost."""
