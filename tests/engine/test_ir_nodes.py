@@ -4,6 +4,7 @@ import copy
 import pickle
 import sys
 import types
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -260,3 +261,13 @@ def test_appending_with_parts_that_are_right_already():
         graph._append("call_function", torch.neg, (x,), {}, "neg")
     assert [node.name for node in graph.nodes] == ["x", "neg", "relu", "relu_1"]
     graph.lint()
+
+
+def test_the_annotation_of_a_parameter_that_is_a_function_is_written():
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor, loss: Callable[[torch.Tensor, int], torch.Tensor] | None = None):
+            return x + 1
+
+    traced = GraphModule(nn.Module(), symbolic_trace(Net()).graph)
+    assert "collections_abc_Callable[[torch.Tensor,int],torch.Tensor]" in traced.code
+    assert torch.equal(traced(torch.ones(2)), torch.full((2,), 2.0))

@@ -57,6 +57,8 @@ class GlobalNames:
         """Return how ``annotation`` is written in the code."""
         if isinstance(annotation, tuple) and not annotation:
             return "()"  # As in Tuple[()].
+        if isinstance(annotation, list):  # As in Callable[[int], str].
+            return f"[{','.join(self.add_type(each) for each in annotation)}]"
         text = _type_repr(annotation)
         if isinstance(annotation, types.UnionType) and "|" in text:
             return "|".join(self.add_type(member) for member in typing.get_args(annotation))
