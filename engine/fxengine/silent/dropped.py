@@ -30,6 +30,9 @@ from fxengine.syntax import returns_of, span_of
 _EFFECTS: Final = frozenset({"item", "record_stream", "retain_grad"})
 """Methods of tensors that a statement may call for what they do."""
 
+_CHECKING: Final = ("_assert", "_check")
+"""How functions of torch's are called that give nothing and may raise."""
+
 
 def find(scene: Scene) -> Iterator[TracingProblem]:
     """What is computed and lost, in the user's code that ran."""
@@ -74,6 +77,8 @@ def _is_computed(node: Node, root: Any) -> bool:
         own = type(module).__module__.startswith("torch.nn.modules.")
         return own and isinstance(module, nn.Module) and not module._forward_hooks and not module._forward_pre_hooks
     name = getattr(node.target, "__name__", "")
+    if name.startswith(_CHECKING):
+        return False
     if any(getattr(owner, name, None) is node.target for owner in (torch, F)):
         return not node.is_impure() and not any(each is True for each in node.args)
     return getattr(operator, name, None) is node.target and node.target is not operator.getitem

@@ -19,6 +19,7 @@ from fxengine.operators import inplace_methods, reflectable_magic_methods
 from fxengine.provenance import Step, kind_of
 from fxengine.silent.ran import innermost
 from fxengine.silent.scene import Scene, shown
+from fxengine.source import SourceFrame
 
 _IN_PLACE: Final = frozenset(getattr(operator, name) for name in inplace_methods)
 _IN_PLACE_METHODS: Final = frozenset(f"__{name}__" for name in (*inplace_methods, "delitem"))
@@ -160,6 +161,8 @@ def _lost(scene: Scene, node: Node) -> Iterator[TracingProblem]:
     origin = node.origin
     if origin is None or (late is None and owner.op not in {"placeholder", "get_attr"}):
         return
+    if _is_told(scene, origin.frames[-1]):
+        return
     text = shown(origin.frames[-1])
     hint = "write `x = x + …` if nobody is to see the change, and `x.add_(…)` if the graph is to repeat it"
     if late is None:
@@ -174,3 +177,9 @@ def _lost(scene: Scene, node: Node) -> Iterator[TracingProblem]:
     headline = f"`{text}` changes a value in place that is used again{seen}: the graph leaves it as it was"
     steps = (*scene.way_to(owner, origin), Step(late, used, shown(used) if used is not None else late.name))
     yield scene.problem(InPlaceChange, origin, headline, (hint,), provenance=steps)
+
+
+def _is_told(scene: Scene, place: SourceFrame) -> bool:
+    """Whether a tracing problem is that what stands at the left of `x[0] += y` cannot be assigned."""
+    beginning = (place.path, place.line, place.column)
+    return any((each.path, each.line, each.column) == beginning for each in scene.told)
