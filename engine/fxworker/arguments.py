@@ -52,12 +52,14 @@ class Search:
         inner: bool = False,
         kind: type | tuple[type, ...] = nn.Module,
         settings: Settings = NO_SETTINGS,
+        is_hopeless: Callable[[BaseException | None], bool] = lambda _error: False,
     ) -> None:
         self.error: BaseException | None = None
         self.tried = ""
         self.trials = 0
         self._scope = dict(scope)
         self._attempt = attempt
+        self._is_hopeless = is_hopeless
         self._kind = kind
         self._cls = cls
         self._mending = Mending(Group("call", name, cls), Proposals(self._scope, cls, settings, inner=inner))
@@ -119,7 +121,7 @@ class Search:
         depth = depth_of(error)
         own = error is not None and self._is_own(error)
         unknown = isinstance(error, NameError) and own and not (is_evaluated(error) or is_raising(error))
-        in_vain = (isinstance(error, ModuleNotFoundError) and own) or unknown
+        in_vain = own and (isinstance(error, ModuleNotFoundError) or unknown or self._is_hopeless(error))
         if error is not None and (in_vain or self.error is None or depth > depth_of(self.error)):
             self.error, self.tried = error, expression
         return in_vain

@@ -137,10 +137,7 @@ def build(
     if target.kind == "function":
         return Built(found, None)
     if target.kind == "instance" or isinstance(found, nn.Module):
-        construct = target.constructs[0] if target.constructs else None
-        if isinstance(found, nn.Module):
-            return _set_up(found, construct)
-        return Unbuilt(construct, TypeError(f"`{target.qualname}` is a {type(found).__name__}, not an nn.Module"))
+        return _made_before(target, found)
     if isinstance(found, type) and not issubclass(found, nn.Module):
         return Unbuilt(None, None, other=True)
     failed: Unbuilt | None = None
@@ -153,6 +150,17 @@ def build(
         if construct.source in EXPLICIT:
             return result
     return _located(_unaided(target, found, loaded, make, failed, hint, on_guess, scope), loaded)
+
+
+def _made_before(target: TraceTarget, found: Any) -> Built | Unbuilt:
+    """Return what a name of the file stands for as a model."""
+    construct = target.constructs[0] if target.constructs else None
+    if isinstance(found, nn.Module):
+        return _set_up(found, construct)
+    if isinstance(found, type) and (construct is None or construct.source not in EXPLICIT):
+        # What was taken for a call that makes a model gives a class of them.
+        return Unbuilt(None, None, other=True)
+    return Unbuilt(construct, TypeError(f"`{target.qualname}` is a {type(found).__name__}, not an nn.Module"))
 
 
 def _located(result: Built | Unbuilt, loaded: Loaded) -> Built | Unbuilt:
@@ -397,7 +405,15 @@ def _search(target: TraceTarget, cls: Any, loaded: Loaded, scope: dict[str, Any]
     if any(map(is_configuration, required_parameters(cls))):
         scope = with_configurations(loaded, scope)
     settings = settings_of(loaded)
-    return Search(target.callee, cls, scope, partial(attempt, real=False), inner=inner, settings=settings)
+    return Search(
+        target.callee,
+        cls,
+        scope,
+        partial(attempt, real=False),
+        inner=inner,
+        settings=settings,
+        is_hopeless=partial(is_of_code, loaded=loaded),
+    )
 
 
 def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
@@ -468,7 +484,7 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     if isinstance(error, FileNotFoundError):
         return error.filename in defaults
     if isinstance(error, IndexError):
-        return () in defaults or [] in defaults
+        return () in defaults or [] in defaults or _takes_any_number(cls)
     if isinstance(error, RuntimeError) and _SIZES.search(text_of(error)):
         # Its defaults do not go together, or one of them stands for a size that has to be given.
         sizes = [each for each in defaults if isinstance(each, int) and not isinstance(each, bool)]
@@ -480,6 +496,11 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":
         return False
     return not isinstance(error, OSError) and not _checks_only_the_world(moments[-1])
+
+
+def _takes_any_number(cls: Any) -> bool:
+    """Whether a constructor takes any number of arguments, among which may be ones that it needs."""
+    return any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(cls.__init__).parameters.values())
 
 
 def _is_refused_elsewhere(error: BaseException | None, loaded: Loaded) -> bool:

@@ -63,10 +63,27 @@ def is_uninitialized(error: BaseException, moments: Sequence[Moment]) -> bool:
     return isinstance(owner, nn.Module) and _PARTS not in vars(owner)
 
 
+def may_bind(tree: ast.Module, name: str) -> bool:
+    """Whether a module gives a name to something anywhere; what a star imports is there, or stood in for."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.alias(name=imported, asname=other) if name in {other, imported.partition(".")[0]}:
+                return True
+            case ast.Name(id=bound, ctx=ast.Store()) | ast.arg(arg=bound) if bound == name:
+                return True
+            case ast.FunctionDef(name=bound) | ast.ClassDef(name=bound) if bound == name:
+                return True
+            case ast.Call(func=ast.Name(id="globals" | "exec" | "setattr")):
+                return True
+            case _:
+                pass
+    return False
+
+
 def _is_unknown(error: NameError, path: str) -> bool:
     """Whether a name is asked for that the file gives to nothing."""
     name, tree = kept_in(error, NameError, "name"), tree_of(path)
-    return isinstance(name, str) and tree is not None and not _may_bind(tree, name)
+    return isinstance(name, str) and tree is not None and not may_bind(tree, name)
 
 
 def _lacks(error: AttributeError, own: Moment) -> bool:
@@ -129,8 +146,19 @@ def _is_no_module(node: ast.expr, moment: Moment) -> bool:
         return True
     if isinstance(node, ast.Name) and node.id in moment.frame.f_locals:
         names = moment.frame.f_code.co_varnames[: moment.frame.f_code.co_argcount]
-        return node.id not in names and isinstance(moment.frame.f_locals[node.id], list)
+        value = moment.frame.f_locals[node.id]
+        if isinstance(value, type):
+            return _is_called(node, tree_of(moment.path))
+        return node.id not in names and isinstance(value, list)
     return callable(_meant(node, moment))
+
+
+def _is_called(node: ast.Name, tree: ast.Module | None) -> bool:
+    """Whether the function in which a class is handed on by a name calls it elsewhere, for what it makes."""
+    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)] if tree is not None else []
+    around = [each for each in functions if each.lineno <= node.lineno <= (each.end_lineno or 0)]
+    nodes = ast.walk(around[-1]) if around else ()
+    return any(isinstance(each, ast.Call) and ast.unparse(each.func) == node.id for each in nodes)
 
 
 def _has_stars(call: ast.Call) -> bool:
@@ -140,20 +168,3 @@ def _has_stars(call: ast.Call) -> bool:
 
 def _has_names(node: ast.expr) -> bool:
     return any(isinstance(each, ast.Name) for each in ast.walk(node))
-
-
-def _may_bind(tree: ast.Module, name: str) -> bool:
-    """Whether a module gives a name to something anywhere; what a star imports is there, or stood in for."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.alias(name=imported, asname=other) if name in {other, imported.partition(".")[0]}:
-                return True
-            case ast.Name(id=bound, ctx=ast.Store()) | ast.arg(arg=bound) if bound == name:
-                return True
-            case ast.FunctionDef(name=bound) | ast.ClassDef(name=bound) if bound == name:
-                return True
-            case ast.Call(func=ast.Name(id="globals" | "exec" | "setattr")):
-                return True
-            case _:
-                pass
-    return False

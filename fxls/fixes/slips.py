@@ -74,10 +74,19 @@ def containing(source: Source, problem: Problem) -> Iterator[Proposal]:
         edit = Edit(Location(source.path, span_of(given)), f"*{text}")
         yield Proposal("Hand on the items of the list: `*`", (edit,))
     name = problem.original.removesuffix(_NO_MODULE).strip().rpartition(".")[2]
-    classes = [each for each in node.args if isinstance(each, ast.Attribute | ast.Name) and _last(each) == name]
+    parts = [each for each in node.args if isinstance(each, ast.Attribute | ast.Name)]
+    named, called = [each for each in parts if _last(each) == name], _called_around(source, node)
+    classes = named or [each for each in parts if isinstance(each, ast.Name) and each.id in called]
     if classes:
         edits = tuple(source.followed(each, "()") for each in classes)
         yield Proposal(f"Make one: `{source.written(classes[0])}()`", edits)
+
+
+def _called_around(source: Source, node: ast.expr) -> set[str]:
+    """Return the names that the function around an expression calls."""
+    function = source.function(node)
+    calls = (each.func for each in (ast.walk(function) if function is not None else ()) if isinstance(each, ast.Call))
+    return {each.id for each in calls if isinstance(each, ast.Name)}
 
 
 def _constructor_at(source: Source, span: Span) -> FunctionNode | None:
