@@ -14,11 +14,12 @@ from typing import Final
 
 from fxengine.classification import moments_of
 from fxengine.diagnosis import TracingProblem
-from fxengine.errors import OF_THE_CODE, DynamicBool, RaisedWhileTracing, UnusedInput, text_of
+from fxengine.errors import OF_THE_CODE, DynamicBool, InPlaceChange, RaisedWhileTracing, UnusedInput, text_of
 from fxengine.silent.reading import definition_behind
 from fxengine.silent.signature import is_read
 from fxengine.syntax import definition_of
 from fxworker.building import Built
+from fxworker.stock import has_stand_in
 from fxworker.wire import Problem, Provenance
 
 _SURE: Final = (*OF_THE_CODE, AttributeError)
@@ -51,6 +52,16 @@ def is_used(problem: TracingProblem, built: Built) -> bool:
     code = getattr(inspect.unwrap(type(built.root).forward), "__code__", None)
     definition = definition_behind(code) if code is not None else None
     return definition is not None and is_read(definition, str(step.node.target).lstrip("*"))
+
+
+def is_of_stand_in(problem: TracingProblem, built: Built) -> bool:
+    """Whether an input is said to be changed in place that only what stands in for a part has returned as it was."""
+    step = problem.provenance[0] if problem.rule is InPlaceChange and problem.provenance else None
+    if step is None or step.node is None or step.node.op != "placeholder" or problem.site is None:
+        return False
+    if built.construct is None or not built.is_made_up or not has_stand_in(built.construct.expression):
+        return False
+    return re.match(rf"{re.escape(str(step.node.target).lstrip('*'))}\b", problem.site.text) is None
 
 
 def doubted(

@@ -26,7 +26,19 @@ def alike(name: str, others: Iterable[str]) -> str:
             return same[0] if len(same) == 1 else ""
     if len(name) < _SHORTEST:
         return ""
+    swapped = [each for each in names if _is_swapped(name, each)]
+    if swapped:
+        return swapped[0] if len(swapped) == 1 else ""
     return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=_CLOSE)), "")
+
+
+def _is_swapped(name: str, other: str) -> bool:
+    """Whether two letters that follow each other are all that two names differ in."""
+    differ = [place for place, (one, another) in enumerate(zip(name, other, strict=False)) if one != another]
+    if len(name) != len(other) or len(differ) != 2 or differ[1] != differ[0] + 1:
+        return False
+    first, second = differ
+    return (name[first], name[second]) == (other[second], other[first])
 
 
 def _spoken(name: str) -> str:

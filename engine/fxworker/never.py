@@ -45,6 +45,7 @@ from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
 from fxworker.printing import detail
 from fxworker.scaling import agree_with_others, differ_with_others, vary_with_others
+from fxworker.stock import has_stand_in
 from fxworker.wire import Construct, TraceTarget
 
 _SECONDS: Final = 1.0
@@ -332,8 +333,13 @@ class Search:
         return self._unflattened(failure)
 
     def _is_never_viewed(self) -> bool:
-        """Return whether the model itself asks, on data, for a view of what cannot be viewed so."""
+        """Return whether the model itself asks, on data, for a view of what cannot be viewed so.
+
+        What stands in for a part need not lay out what it gives as the part would.
+        """
         found, stopped = self.found, self.found.stopped
+        if self.construct is not None and has_stand_in(self.construct.expression):
+            return False
         return stopped is not None and is_never_viewed(self.root, found.recipes, found.positional, stopped)
 
     def _lacks_dimension(self, failure: ShapeFailure) -> bool:

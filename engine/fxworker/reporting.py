@@ -28,7 +28,7 @@ from fxengine.source import Handed, SourceFrame, is_user_file
 from fxengine.source import Origin as EngineOrigin
 from fxengine.syntax import Span as SyntaxSpan
 from fxengine.syntax import definition_of, nodes_around, parameter_span
-from fxworker import sandbox, slips, spans
+from fxworker import forgotten, sandbox, slips, spans
 from fxworker.batches import BatchSpreadError
 from fxworker.building import Unbuilt
 from fxworker.executing import Failure, Missing, NotAssignedError, NotExecutedError
@@ -188,7 +188,8 @@ class Reporter:
         fixes = tuple(fix for name, binder in needed for fix in offers(self.path, self.text, name, binder, None))
         uses = [Related(self._at(each.use), f"`{each.name}` depends on it") for each in failure.uses]
         uses += [Related(self._at(each.statement.node), "fails likewise") for each in others if each.statement]
-        return replace(_explained(problem, error), fixes=fixes, related=(*problem.related, *uses))
+        problem = forgotten.told(problem, error) or replace(_explained(problem, error), fixes=fixes)
+        return replace(problem, related=(*problem.related, *uses))
 
     def _not_executed(self, refused: Refused, failure: Failure) -> Problem:
         """Return the problem of something that a definition needs of a statement that is not executed."""
@@ -227,13 +228,17 @@ class Reporter:
             message, span = described(error), Span(1, 0, 1, 0)
         return self.problem(ImportFailed, message, Location(self.path, span), original=described(error))
 
-    def not_installed(self, missing: Missing) -> Problem:
-        """Return the problem of an import that fails and was left out, or made with something that stands in for it."""
+    def not_installed(self, missing: Missing, others: Sequence[Missing] = ()) -> Problem:
+        """Return the problem of an import that fails and was left out, or made with something that stands in for it.
+
+        The same import may want others, too.
+        """
         error = missing.error
+        more = ", ".join(f"`{each.name}`" for each in others)
         if error is not None:
             return self.problem(
                 ImportFailed,
-                described(error),
+                f"{described(error)}; nor is there {more}" if more else described(error),
                 self._at(missing.node),
                 explanation="models were traced without it: its base classes are taken for `nn.Module`, and what a"
                 " model makes of it for single steps of the graph, whose shapes are not known",
@@ -242,7 +247,7 @@ class Reporter:
             )
         return self.problem(
             ImportFailed,
-            f"`{missing.name}` is not installed in this Python",
+            f"`{missing.name}` {f'and {more} are' if more else 'is'} not installed in this Python",
             self._at(missing.node),
             severity="warning",
             explanation="no model of this file needs it, so they are traced without it",

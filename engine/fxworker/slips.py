@@ -16,6 +16,7 @@ from fxengine.classification import Moment, moments_of
 from fxengine.errors import kept_in, text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import definition_of, tree_of
+from fxworker import forgotten
 from fxworker.kinds import Mistaken, mistaken_operand
 from fxworker.misspelling import alike, meant_as_constructor, meant_as_forward
 from fxworker.mistakes import is_uninitialized
@@ -66,15 +67,21 @@ def told(problem: Problem, error: BaseException, path: str, lines: Sequence[str]
         made = None if mistake.frame is None else Location(path, Span(*astuple(mistake.frame)[2:]))
         related = (*([] if made is None else [Related(made, MADE_HERE)]), *problem.related)
         return replace(problem, message=mistake.message, related=related, slip=slip_of(mistake, made))
-    meant = _meant(error, own) if own is not None else ""
-    if not meant:
-        return problem
-    return replace(problem, message=f"{problem.message}: is `{meant}` meant?", slip=Slip("name", meant))
+    unimported = forgotten.told(problem, error) if own is not None and own.path == path else None
+    return unimported or _misspelt(problem, error, own)
 
 
 def slip_of(mistake: Mistaken | None, made: Location | None) -> Slip | None:
     """Return what was probably meant in place of what is taken for one value; None where that is not known."""
     return Slip(mistake.kind, mistake.name, made) if mistake is not None and mistake.kind is not None else None
+
+
+def _misspelt(problem: Problem, error: BaseException, own: Moment | None) -> Problem:
+    """Return a problem that says what was probably meant in place of a name or an attribute that is not there."""
+    meant = _meant(error, own) if own is not None else ""
+    if not meant:
+        return problem
+    return replace(problem, message=f"{problem.message}: is `{meant}` meant?", slip=Slip("name", meant))
 
 
 def without_forward(problem: Problem, cls: type[Module], path: str, lines: Sequence[str]) -> Problem:
@@ -133,13 +140,21 @@ def _without_self(error: BaseException, path: str) -> tuple[ast.ClassDef, ast.Fu
     else:
         line = next((each.source.line for each in moments_of(error.__traceback__)[::-1] if each.path == path), 0)
         found = [each for each in methods if each[1].lineno <= line <= (each[1].end_lineno or 0)]
-    return next((each for each in found if _lacks_self(each[1])), None)
+    return next((each for each in found if _lacks_self(*each)), None)
 
 
-def _lacks_self(method: ast.FunctionDef) -> bool:
-    names = {each.arg for each in ast.walk(method.args) if isinstance(each, ast.arg)}
-    reads = any(isinstance(each, ast.Name) and each.id == _SELF for each in ast.walk(method))
-    return reads and _SELF not in names and not method.decorator_list
+def _lacks_self(owner: ast.ClassDef, method: ast.FunctionDef) -> bool:
+    """Whether a method has no parameter `self` and speaks of it, or all others of its class have one."""
+    if _SELF in _parameters_of(method) or method.decorator_list:
+        return False
+    others = [each for each in owner.body if isinstance(each, ast.FunctionDef) and each is not method]
+    have = [_SELF in _parameters_of(each) for each in others if not each.decorator_list]
+    speaks = any(isinstance(each, ast.Name) and each.id == _SELF for each in ast.walk(method))
+    return speaks or (bool(have) and all(have))
+
+
+def _parameters_of(method: ast.FunctionDef) -> set[str]:
+    return {each.arg for each in ast.walk(method.args) if isinstance(each, ast.arg)}
 
 
 def _meant(error: BaseException, own: Moment) -> str:
@@ -168,8 +183,15 @@ def _meant_by_name(name: str, moment: Moment) -> str:
     owner, scope = moment.frame.f_locals.get(_SELF), moment.frame.f_globals
     if isinstance(owner, Module) and name in {*_attributes(owner)}:
         return f"{_SELF}.{name}"
-    packages = (key for key, each in scope.items() if isinstance(each, ModuleType) and name in vars(each))
+    packages = (key for key, each in scope.items() if isinstance(each, ModuleType) and _is_given_by(each, name))
     return next((f"{key}.{name}" for key in packages), "") or alike(name, [*moment.frame.f_locals, *scope])
+
+
+def _is_given_by(package: ModuleType, name: str) -> bool:
+    """Whether a package has something by a name that is not merely a module which it imports itself."""
+    found = vars(package).get(name)
+    is_own = not isinstance(found, ModuleType) or found.__name__.startswith(f"{package.__name__}.")
+    return found is not None and is_own
 
 
 def _attributes(owner: Module) -> Iterable[str]:

@@ -64,6 +64,11 @@ def is_stand_in(value: Value | None) -> bool:
     return isinstance(value, str) and (value in STAND_INS or _ANY_CALL.fullmatch(value) is not None)
 
 
+def has_stand_in(expression: str) -> bool:
+    """Whether an expression hands on what stands in for a module, which gives what it is given."""
+    return "torch.nn.Identity" in expression
+
+
 def giving(value: Value, results: int) -> Value:
     """Return what gives as many values as are taken from its result, where a module stands in for another."""
     is_one = isinstance(value, str) and value in STAND_INS and not value.endswith("Identity")

@@ -32,9 +32,9 @@ from fxworker.compiling import eagerly, leave_compiler_alone
 from fxworker.containment import outermost_first, parts_of
 from fxworker.dependence import Dependence
 from fxworker.distinct import with_distinct_sizes
-from fxworker.doubts import doubted, is_answer, is_used
+from fxworker.doubts import doubted, is_answer, is_of_stand_in, is_used
 from fxworker.encoding import decode, encode
-from fxworker.executing import Failure
+from fxworker.executing import Failure, Missing
 from fxworker.feeding import SAID, Fed, Feeder, Finder, Sources, Unknown
 from fxworker.folding import merged
 from fxworker.inner import mentions_of
@@ -105,7 +105,10 @@ def trace(
         # What an exception says of itself may be the user's code, too.
         passing(failure.statement.node.lineno if failure.statement is not None else 1)
         problems.append(reporter.import_failed(failure, others))
-    problems += [reporter.not_installed(missing) for missing in loaded.missing]
+    at_once: dict[tuple[ast.stmt, bool], list[Missing]] = {}
+    for missing in loaded.missing:
+        at_once.setdefault((missing.node, missing.needed), []).append(missing)
+    problems += [reporter.not_installed(missing, others) for missing, *others in at_once.values()]
     session = _Session(
         request,
         loaded,
@@ -140,12 +143,13 @@ def _is_without_values(subject: Subject) -> bool:
 
 
 def _alike(failures: Iterable[Failure]) -> list[list[Failure]]:
-    """Return failures, those of imports together that fail for one and the same reason in another file."""
+    """Return failures, together those of imports that fail for one reason in another file, or for want of one name."""
     found: dict[object, list[Failure]] = {}
     for failure in failures:
         of_import = failure.statement is not None and isinstance(failure.statement.node, ast.Import | ast.ImportFrom)
         frames = user_frames(failure.error) if of_import else []
-        key = (described(failure.error), frames[-1]) if len(frames) > 1 else id(failure)
+        unknown = kept_in(failure.error, NameError, "name") if type(failure.error) is NameError else None
+        key = (described(failure.error), frames[-1]) if len(frames) > 1 else unknown or id(failure)
         found.setdefault(key, []).append(failure)
     return list(found.values())
 
@@ -395,7 +399,9 @@ class _Session:
         if fed.inputs is not None and not diagnosis.complete:
             captured = captured_with(feeder.sources, fed.inputs)
         shapes_ms = clock.lap()
-        problems = told_once(problems, diagnosis, fed.failures) or (*problems, *self._misfits(traced, diagnosis, fed))
+        complaint = fed.unknown.complaint if fed.unknown is not None else ""
+        once = told_once(problems, diagnosis, fed.failures, complaint)
+        problems = once or (*problems, *self._misfits(traced, diagnosis, fed))
         code = graph.python_code("self")
         key = self._key(traced, diagnosis)
         return replace(
@@ -558,7 +564,9 @@ class _Session:
         found: list[Problem] = []
         guesses = self.loaded.guesses(target.qualname)
         for each in (*diagnosis.problems, *diagnosis.silent):
-            if self._is_told(each.exception) or is_answer(each, diagnosis.problems) or is_used(each, built):
+            if self._is_told(each.exception) or is_answer(each, diagnosis.problems):
+                continue
+            if is_used(each, built) or is_of_stand_in(each, built):
                 continue
             unbuilt = misbuilt(built, each.exception)
             found.append(

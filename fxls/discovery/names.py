@@ -9,6 +9,9 @@ from fxls.discovery.syntax import dotted, is_main_guard
 
 _STARRED: Final = {"torch.nn": "torch.nn", "torch": "torch"}
 
+_USUAL: Final = {"nn": "torch.nn"}
+"""What a name means that a file imports nowhere: the import was forgotten."""
+
 _TORCH_LIBRARIES: Final = frozenset({
     "torch", "torchvision", "torchaudio", "timm", "transformers", "diffusers", "lightning", "pytorch_lightning",
     "kornia", "monai", "open_clip", "segmentation_models_pytorch", "speechbrain", "vit_pytorch", "torch_geometric",
@@ -36,9 +39,11 @@ class Names:
         return self.expand(dotted(node))
 
     def expand(self, name: str) -> str:
-        """Return the full name of a dotted name; a name that nothing binds stands for itself."""
+        """Return the full name of a dotted name; one that nothing binds stands for itself, or what it usually means."""
         head, dot, rest = self.own(name).partition(".")
         full = self.full.get(head)
+        if full is None and dot and head in _USUAL:
+            return f"{_USUAL[head]}{dot}{rest}"
         if full is None and not dot and head[:1].isupper() and "torch.nn" in self.starred:
             return f"torch.nn.{head}"
         return f"{head if full is None else full}{dot}{rest}"

@@ -631,3 +631,7 @@ def test_another_name_of_a_class_builds_and_feeds_it():
     )
     assert constructs(text) == [("call", "Net(dim=5)")]
     assert inputs(text) == [("call", "torch.ones(2)")]
+
+
+def test_a_base_of_torchs_counts_though_its_import_was_forgotten():
+    assert [each.qualname for each in discover("/project/net.py", NET).targets] == ["Net"]

@@ -333,3 +333,23 @@ class Net(nn.Module):
     assert [marked(text, each.location) for each in problems if each.code == "FX201"] == [
         "y.transpose(1, 2).view(b, t, d)"
     ]
+
+
+def test_what_a_part_gives_that_something_stands_in_for_may_lie_otherwise(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim, transformer):
+        super().__init__()
+        self.transformer = transformer
+        self.up = nn.Conv2d(dim, dim, 1)
+
+    def forward(self, image, tokens):
+        b, c, h, w = image.shape
+        hidden, image = self.transformer(image, tokens)
+        return self.up(image.transpose(1, 2).view(b, c, h, w)), hidden
+"""
+    assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.harness import Worker, marked, of
+from tests.worker.harness import Worker, all_problems, marked, of
 
 Write = Callable[..., Path]
 
@@ -287,6 +287,13 @@ FIRST = "`Net.__init__` has to call `super().__init__()` before it gives the mod
         ("nn.LSTM", "nn.Lstm", "nn.Lstm", "has no attribute 'Lstm': is `nn.LSTM` meant?"),
         ("(dim, dim), nn", "(self.dim, dim), nn", "self.dim", "has no attribute 'dim': is `dim` meant?"),
         ("nn.LSTM", "LSTM", "LSTM", "name 'LSTM' is not defined: is `nn.LSTM` meant?"),
+        ("nn.LSTM", "nn.LTSM", "nn.LTSM", "has no attribute 'LTSM': is `nn.LSTM` meant?"),
+        (
+            "nn.LSTM(dim, dim",
+            "nn.LSTM(dim, math.prod([dim])",
+            "math",
+            "'math' is not defined: `import math` is missing",
+        ),
         ("num_layers", "depth", "nn.LSTM(dim, dim, depth=2)", "unexpected keyword argument 'depth'"),
         ("nn.Linear(dim, dim)", "nn.Linear(dim)", "nn.Linear(dim)", "missing 1 required positional argument"),
         ("nn.LSTM(dim, dim, num", "nn.LSTM(0, 1, num", "nn.LSTM(0, 1, num_layers=2)", "greater than zero"),
@@ -368,3 +375,109 @@ def test_a_method_without_self_is_told_at_its_name(
     (problem,) = of(worker.trace(model(text)), "Net").problems
     assert marked(text, problem.location) == method
     assert problem.message == f"`{method}` of `Net` has no parameter `self`, which each method is given first"
+
+
+UNIMPORTED = """\"\"\"A model.\"\"\"
+
+import torch
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return F.relu(self.fc(x))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+
+    def forward(self, x):
+        return self.block(x) / math.sqrt(2)
+"""
+
+
+def test_an_import_that_is_missing_is_told_once_and_offered(worker: Worker, model: Callable[..., Path]) -> None:
+    text = UNIMPORTED
+    for statement in ("from torch import nn", "import torch.nn.functional as F", "import math"):
+        told = [each for each in all_problems(worker.trace(model(text))) if f"`{statement}` is missing" in each.message]
+        (problem,) = told
+        ((edit,),) = (each.edits for each in problem.fixes)
+        lines = text.splitlines(keepends=True)
+        lines.insert(edit.location.span.line - 1, edit.text)
+        text = "".join(lines)
+    assert not all_problems(worker.trace(model(text)))
+    imports = ["import math", "import torch", "from torch import nn", "import torch.nn.functional as F"]
+    assert text.splitlines()[2:6] == imports
+
+
+def test_a_name_that_is_given_elsewhere_in_the_file_is_no_missing_import(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = SLIP.replace("nn.LSTM(dim, dim", "nn.LSTM(dim, math.prod([dim])") + "\n\ndef other(math):\n    return math\n"
+    assert all("is missing" not in each.message for each in all_problems(worker.trace(model(text))))
+
+
+def test_a_class_in_the_place_of_what_it_makes_is_told_though_a_parameter_holds_it(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = SLIP.replace("self, vocabulary, dim)", "self, vocabulary, dim, act=nn.ReLU)").replace(
+        "nn.ReLU())", "act, nn.Linear(dim, dim), act())"
+    )
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert (problem.code, problem.severity) == ("FX102", "error")
+    assert "ReLU is not a Module subclass" in problem.message
+
+
+METHODS = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def halved(x):
+        return x.chunk(2, -1)[0]
+
+    def forward(self, x):
+        return self.halved(self.fc(x))
+"""
+
+
+def test_a_method_without_self_is_told_though_it_does_not_speak_of_it(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    (problem,) = of(worker.trace(model(METHODS)), "Net").problems
+    assert problem.message == "`halved` of `Net` has no parameter `self`, which each method is given first"
+    assert marked(METHODS, problem.location) == "halved"
+
+
+def test_what_makes_a_class_makes_no_model_and_any_number_of_arguments_may_be_wanted(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = """from torch import nn
+
+
+def layer(name):
+    return nn.ReLU if name == "relu" else nn.GELU
+
+
+ACT = layer("relu")
+
+
+class Net(nn.Module):
+    def __init__(self, *models):
+        super().__init__()
+        self.width = models[0].out_features
+        self.parts = nn.ModuleList(models)
+        self.act = ACT()
+
+    def forward(self, x):
+        return self.act(self.parts[0](x))
+"""
+    assert all(each.code != "FX102" for each in all_problems(worker.trace(model(text))))

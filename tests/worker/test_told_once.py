@@ -207,3 +207,58 @@ def test_nothing_is_concluded_from_an_input_that_is_left_out_where_only_one_that
 ) -> None:
     (problem,) = of(worker.trace(model(CHOSEN)), "Net").problems
     assert (problem.code, problem.value) == ("FX001", "")
+
+
+INSIDE = """from torch import nn
+
+
+class Layer(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        y = self.fc(x)
+
+
+class Net(nn.Module):
+    def __init__(self, dim, depth):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer(dim) for _ in range(depth)])
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.norm(x)
+"""
+
+
+def test_so_is_a_missing_return_of_a_part_of_what_was_built_with_made_up_arguments(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    (problem,) = of(worker.trace(model(INSIDE)), "Net").problems
+    assert (problem.code, problem.severity, marked(INSIDE, problem.location)) == ("FX305", "warning", "y = self.fc(x)")
+
+
+FOCAL = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, criterion):
+        super().__init__()
+        self.criterion = criterion
+        self.reduction = criterion.reduction
+
+    def forward(self, prediction, target):
+        loss = self.criterion(prediction, target)
+        loss *= torch.sigmoid(prediction)
+        return loss.mean()
+"""
+
+
+def test_what_stands_in_for_a_part_returns_no_input_that_is_changed(worker: Worker, model: Callable[..., Path]) -> None:
+    report = of(worker.trace(model(FOCAL)), "Net")
+    assert report.construct is not None
+    assert all(each.code != "FX307" for each in report.problems)
