@@ -66,6 +66,8 @@ _FORBIDDEN: Final = {
     "network": "keeps it from the network",
 }
 
+_LONGEST_WAY: Final = 12
+"""Places on the way of a value that are shown: where it comes from, and the last ones."""
 
 _LONGEST_GIVEN: Final = 40
 """Characters of an expression that is quoted beside others."""
@@ -315,7 +317,7 @@ class Reporter:
         way = problem.provenance
         if way and way[-1].frame is not None and self.frame(way[-1].frame).location == here:
             way = way[:-1]
-        related = [Related(self.frame(step.frame).location, step.text) for step in way if step.frame is not None]
+        related = _shortened(Related(self.frame(step.frame).location, step.text) for step in way if step.frame)
         headline = problem.headline
         if site is not None and here != location:
             related.extend(self._calls(problem, location, here))
@@ -574,3 +576,10 @@ def _location(place: Place | None) -> Location | None:
     if place is None:
         return None
     return Location(place.path, Span(place.line, place.column, place.end_line, place.end_column))
+
+
+def _shortened(way: Iterable[Related]) -> list[Related]:
+    """Return the way of a value without the places that it comes by again, as of a block that is called many times."""
+    last = {each.location: each for each in reversed([*way])}
+    places = [*reversed(last.values())]
+    return places if len(places) <= _LONGEST_WAY else [places[0], *places[-_LONGEST_WAY + 1 :]]

@@ -100,3 +100,33 @@ def test_what_one_call_meets_in_one_function_is_one_problem(worker: Worker, mode
     assert first.message.endswith("in `scaled` (many_questions.py:10)")
     assert second.message.endswith("in `limited` (many_questions.py:2, 4)")
     assert [each.location.span.line for each in second.related if each.message.startswith("it happens")] == [2, 4]
+
+
+def test_a_way_through_many_blocks_names_each_place_once(worker: Worker, model: Callable[..., Path]) -> None:
+    steps = "\n".join(f"        x = x.add({number})" for number in range(20))
+    text = f"""from torch import nn
+
+
+class Block(nn.Module):
+    def forward(self, x):
+        x = x.relu()
+        return x.sigmoid()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(20)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        if x.max() > 1:
+            return x
+{steps}
+        return x + 1 if x.min() > 1 else x
+"""
+    first, second = of(worker.trace(model(text)), "Net").problems
+    assert [each.message for each in first.related] == ["x", "x.relu()", "x.sigmoid()", "x.max()"]
+    said = [each.message for each in second.related]
+    assert (len(said), said[0], said[-1]) == (12, "x", "x.min()")
