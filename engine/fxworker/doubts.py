@@ -78,6 +78,8 @@ def doubted(
     """
     if problem.code != RaisedWhileTracing.code or isinstance(error, _SURE):
         return problem
+    if problem.slip is not None and problem.slip.kind == "self":
+        return problem
     construct = built.construct
     if isinstance(error, NotImplementedError) and _is_left_to_subclasses(error, built):
         said = "say how it is built in a comment above the class if it is meant to run by itself"

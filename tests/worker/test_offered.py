@@ -452,9 +452,11 @@ class Net(nn.Module):
 def test_a_method_without_self_is_told_though_it_does_not_speak_of_it(
     worker: Worker, model: Callable[..., Path]
 ) -> None:
-    (problem,) = of(worker.trace(model(METHODS)), "Net").problems
-    assert problem.message == "`halved` of `Net` has no parameter `self`, which each method is given first"
-    assert marked(METHODS, problem.location) == "halved"
+    for text in (METHODS, METHODS.replace("(self)", "(self, dim)").replace("4, 4", "dim, dim")):
+        (problem,) = of(worker.trace(model(text)), "Net").problems
+        said = "`halved` of `Net` has no parameter `self`, which each method is given first"
+        assert (problem.message, problem.severity) == (said, "error")
+        assert marked(text, problem.location) == "halved"
 
 
 def test_what_makes_a_class_makes_no_model_and_any_number_of_arguments_may_be_wanted(

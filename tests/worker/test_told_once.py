@@ -239,6 +239,7 @@ def test_so_is_a_missing_return_of_a_part_of_what_was_built_with_made_up_argumen
 ) -> None:
     (problem,) = of(worker.trace(model(INSIDE)), "Net").problems
     assert (problem.code, problem.severity, marked(INSIDE, problem.location)) == ("FX305", "warning", "y = self.fc(x)")
+    assert "return y" in problem.hint
 
 
 FOCAL = """import torch

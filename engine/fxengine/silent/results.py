@@ -29,15 +29,26 @@ def lost(scene: Scene) -> Iterator[TracingProblem]:
         for code in (forward, *_used_by(forward, type(module))):
             last = _last_result(code)
             frame = frame_of(code, last) if last is not None else None
-            if frame is not None:
+            if last is not None and frame is not None:
                 yield scene.problem(
                     UnusedInput,
                     Origin((frame,), path, type(module)),
                     f"`{code.co_name}` ends here without a `return`: whatever it is given, it gives None",
-                    ("return what it is to give: `return …`",),
+                    (f"return what it is to give: `return {_given(last)}`",),
                     provenance=(Step(None, frame, code.co_name),),
                     severity="information",
                 )
+
+
+def _given(last: ast.stmt) -> str:
+    """Return what a function that ends with a statement was probably to return."""
+    match last:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return name
+        case _:
+            return "…"
 
 
 def is_lost(problem: TracingProblem) -> bool:
