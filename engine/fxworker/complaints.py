@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import FrameType, ModuleType, TracebackType
-from typing import Final
+from typing import Any, Final
 
 from torch import nn
 
@@ -22,6 +22,7 @@ from fxworker.handing import handed_from
 from fxworker.lacking import (
     WORD,
     Moments,
+    attribute_wanted,
     attributes_given,
     constructed,
     files_named,
@@ -162,6 +163,8 @@ def complaint_of(error: BaseException) -> Complaint:
     classes = _checked(error, tests)
     if got or classes:
         return Complaint(words, "object" if got else said_kind(text), got, values=values, classes=classes)
+    if (wanted := attribute_wanted(moments, tests)) is not None:
+        return _about_attribute(*wanted, words, moments)
     told = _about_value(error, text, words, values, moments, tests)
     within = tuple(constructed(moments))
     if missing := keywords_wanted(moments, tests) or missing_in(text) or told_missing(text, _parameters_of(within)):
@@ -393,12 +396,18 @@ def _about_absent(
     got, name = lacked_by(error)
     if callee := lacking_attribute(moments, error):
         return Complaint(words, missing=(name,), callee=callee)
+    return _about_attribute(error.obj, name, words, moments, got)
+
+
+def _about_attribute(value: Any, name: str, words: tuple[str, ...], moments: Moments, got: str = "") -> Complaint:
+    """Read a complaint about an attribute that a value has not, which is of a type of a name."""
+    got = got or type(value).__name__
     # What is moved and is a number, as far as one knew, is a tensor.
     is_moved = name in MOVED and got in {"int", "float", "list", "tuple"}
     kind, records = "tensor" if is_moved else kind_of_attribute(name), tuple(records_with(moments, name))
-    owner = attributes_given(error.obj)
-    told = Complaint(words, kind or "object", got, name, owner, records=records, kept=texts_of(error.obj))
-    return _placed(told, moments, error.obj if owner is not None else None)
+    owner = attributes_given(value)
+    told = Complaint(words, kind or "object", got, name, owner, records=records, kept=texts_of(value))
+    return _placed(told, moments, value if owner is not None else None)
 
 
 def _placed(told: Complaint, moments: Moments, value: object) -> Complaint:

@@ -227,6 +227,19 @@ def keywords_wanted(moments: Moments, tests: Iterable[ast.expr]) -> tuple[str, .
     return tuple(found)
 
 
+def attribute_wanted(moments: Moments, tests: Iterable[ast.expr]) -> tuple[Any, str] | None:
+    """Return what code raised for since it has no such attribute, and its name: `assert hasattr(config, "width")`."""
+    for node in (each for test in tests for each in ast.walk(test)) if moments else ():
+        match node:
+            case ast.Call(func=ast.Name(id="hasattr"), args=[asked, ast.Constant(str(name))]):
+                owner = value_in(asked, moments[0][1])
+                if owner is not None and attribute_of(owner, name) is None:
+                    return owner, name
+            case _:
+                pass
+    return None
+
+
 def _keywords(frame: FrameType) -> tuple[str, Any]:
     """Return what a function's `**kwargs` is called, and what is in it; "" and None where there is none."""
     code = frame.f_code

@@ -5,6 +5,7 @@ speaks of.
 """
 
 import ast
+import inspect
 import re
 import sys
 import typing
@@ -13,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without
+from fxworker.choices import OPTIONS, Choice, Group, Value, attribute_of, fields_in, joined, literal, owner_of, without
 from fxworker.complaints import Complaint, complaint_of
 from fxworker.conventions import FILE
 from fxworker.evidence import GIVEN, Kind
@@ -348,6 +349,7 @@ class Mending:
         if complaint.got == getattr(self._root.cls, "__name__", "") and complaint.owner is None:
             # What its constructor does not assign itself it may assign by the names in a table: `setattr(self, k, v)`.
             yield from self._with_own(choice, complaint.lacks)
+        yield from self._with_keyword(choice, complaint)
         groups = [path for path, each in choice.items() if path and isinstance(each, Group) and each.style != "call"]
         known = [(path, frozenset(fields_in(choice, path))) for path in groups]
         fitting = [path for path, fields in known if complaint.owner == fields]
@@ -373,6 +375,14 @@ class Mending:
             elif complaint.got == "dict" and choice[path] == Group("mapping"):
                 # It has the entry, and is asked for an attribute.
                 yield 0.0, {**choice, path: Group("mapping", OPTIONS)}
+
+    def _with_keyword(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with an argument more for an object that keeps as attributes whatever it is given."""
+        for path, each in choice.items():
+            inner = joined(path, complaint.lacks)
+            if path and isinstance(each, Group) and inner not in choice and _keeps_all(each, complaint.got):
+                changed = {**choice, inner: "None"}
+                yield 0.0, self._with(changed, inner, self._proposed(changed, inner)[0])
 
     def _with_key(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with one entry more, like the others, in a table that is written out."""
@@ -578,6 +588,15 @@ def _names(choice: Choice, path: str, callee: str) -> bool:
 def _makes(value: Value, cls: type) -> bool:
     """Whether a value is a call of a class."""
     return isinstance(value, Group) and value.cls is cls
+
+
+def _keeps_all(group: Group, name: str) -> bool:
+    """Whether a group is a call of a class of data of a name that takes any keywords, as configurations do."""
+    if group.style != "call" or not isinstance(group.cls, type) or issubclass(group.cls, nn.Module):
+        return False
+    # What wraps a constructor to that end has its signature all the same.
+    code = attribute_of(attribute_of(group.cls, "__init__"), "__code__")
+    return group.cls.__name__ == name and code is not None and bool(code.co_flags & inspect.CO_VARKEYWORDS)
 
 
 def _holds(value: Value | None, complaint: Complaint) -> bool:

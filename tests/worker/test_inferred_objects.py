@@ -437,6 +437,18 @@ def test_what_holds_the_path_of_a_configuration():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "first"), [("user_id_field", "'a'"), ("use_bias", "True"), ("ch_mult", "2")])
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("user_id_field", "'a'"),
+        ("use_bias", "True"),
+        ("ch_mult", "2"),
+        ("eos_token_id", "0"),
+        ("num_special_tokens", "2"),
+        ("mask_token", "64"),
+        ("encoded_fmap_size", "8"),
+        ("map_size", "64"),
+    ],
+)
 def test_usual_values(name, first):
     assert (usual_values(name) or ("64",))[0] == first

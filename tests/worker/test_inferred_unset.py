@@ -1,6 +1,7 @@
 """Constructors with defaults that stand for what has to be given, and that put names together of their arguments."""
 
 import copy
+import functools
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -89,9 +90,62 @@ class Half(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(dim, dim) for _ in range(depth))
 
 
+class AnyConfig:
+    """Keeps as attributes whatever it is given, as configurations of libraries do."""
+
+    def __init__(self, width: int = 8, **kwargs):
+        self.width = width
+        vars(self).update(kwargs)
+
+
+def _any_keywords(constructor):
+    @functools.wraps(constructor)
+    def made(self, *args, **kwargs):
+        constructor(self, *args, **{key: each for key, each in kwargs.items() if key == "width"})
+        vars(self).update(kwargs)
+
+    return made
+
+
+class PlainConfig:
+    """Does not say so."""
+
+    def __init__(self, width: int = 8):
+        self.width = width
+
+    __init__ = _any_keywords(__init__)
+
+
+class More(nn.Module):
+    """Wants of a configuration what its class does not know."""
+
+    def __init__(self, config: AnyConfig):
+        super().__init__()
+        assert isinstance(config, AnyConfig)
+        assert hasattr(config, "head_config"), "not one of ours"
+        self.fc = nn.Linear(config.width, config.head_config["num_classes"])
+        self.ended = config.ended * 2
+
+
+class Wrapped(nn.Module):
+    def __init__(self, config: PlainConfig):
+        super().__init__()
+        assert isinstance(config, PlainConfig)
+        self.fc = nn.Linear(config.width, config.head_size)
+
+
+class Ids(nn.Module):
+    def __init__(self, num_special_tokens: int, pad_token_id: int):
+        super().__init__()
+        assert pad_token_id < num_special_tokens, "no special token"
+
+
 @pytest.mark.parametrize(
     ("cls", "expression", "trials"),
     [
+        (More, "More(config=AnyConfig(head_config={'num_classes': 10}, ended=64))", 3),
+        (Wrapped, "Wrapped(config=PlainConfig(head_size=16))", 2),
+        (Ids, "Ids(num_special_tokens=2, pad_token_id=0)", 1),
         (Unset, "Unset(width=64)", 2),
         (Stack, "Stack(config=StackConfig(part=PartConfig(), length=32))", 4),
         (Kernelled, "Kernelled(config=PartConfig(way='plain'))", 2),
