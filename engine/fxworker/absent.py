@@ -47,6 +47,9 @@ from fxworker.versions import compared
 _MODEL: Final = re.compile(r"(?<!Data)Module$")
 """What bases are called that are modules; one of data is none."""
 
+_RAISED: Final = re.compile(r"[A-Z]\w*(Error|Exception|Warning)")
+"""What classes of exceptions are called."""
+
 _ALSO: Final = "_also"
 """Where what stands for one of several classes has the others: `Box | Discrete`."""
 
@@ -101,7 +104,14 @@ def _attribute(path: str, name: str) -> Any:
         if name == "__all__":
             return [STAR, *sorted(ABSENCES.starred)]
         raise AttributeError(name)
-    return _Absent(f"{path}.{name}")
+    kind = _RAISED.fullmatch(name)
+    return _Absent(f"{path}.{name}") if kind is None else _exception(f"{path}.{name}", kind[1])
+
+
+@lru_cache(maxsize=256)
+def _exception(path: str, kind: str) -> type[Exception]:
+    """Return a class of exceptions that nothing raises but the code itself: only such can be caught."""
+    return type(path.rpartition(".")[2], (Warning if kind == "Warning" else Exception,), {"__module__": path})
 
 
 class AbsentModule(types.ModuleType):

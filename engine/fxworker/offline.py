@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import FrameType
 from typing import Any, Final, NoReturn, Self, TypeVar
@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.nn.modules.module import _IncompatibleKeys
 
-from fxworker.callers import is_dropped, is_guarded
+from fxworker.callers import is_dropped, is_guarded, wanted_by
 from fxworker.once import wrapped_once
 from fxworker.pretrained import models_are_made
 
@@ -74,6 +74,10 @@ class AbsentWeights(dict[Any, Any]):
         # What they are written into stays as it is, and what is computed with them is absent as they are.
         is_written = func.__name__.endswith("_") and not func.__name__.endswith("__")
         return args[0] if is_written and isinstance(args[0], torch.Tensor) else cls()
+
+    def __iter__(self) -> Iterator[Any]:
+        # What is taken apart has as many parts as there are names for them.
+        return iter([self] * wanted_by(sys._getframe(1)))
 
     def _computed(self, _other: Any) -> "AbsentWeights":
         return self

@@ -216,6 +216,27 @@ def test_code_that_is_prepared_for_what_it_does_to_fail_sees_it_fail(tmp_path):
     assert missing == ["no_such_thing"]
 
 
+def test_its_exceptions_can_be_caught_raised_and_inherited_from(tmp_path):
+    module, missing = imported(
+        tmp_path,
+        "import warnings\nimport no_such_thing\n"
+        "from no_such_thing import NotFoundError, SlowWarning\n"
+        "warnings.filterwarnings('ignore', category=SlowWarning)\n"
+        "class Own(no_such_thing.errors.StrangeError): pass\n"
+        "def read(path):\n"
+        "    try:\n        return open(path)\n"
+        "    except (NotFoundError, no_such_thing.errors.StrangeError):\n        return None\n"
+        "    except FileNotFoundError:\n        return path\n"
+        "def tell():\n"
+        "    try:\n        raise no_such_thing.NotFoundError('gone')\n"
+        "    except NotFoundError as error:\n        return str(error)\n",
+    )
+    assert missing == ["no_such_thing"]
+    assert module.read("/no/such/file") == "/no/such/file"
+    assert module.tell() == "gone"
+    assert issubclass(module.Own, Exception)
+
+
 def test_what_it_decorates_has_what_the_decorator_gives_it(tmp_path):
     module, _ = imported(
         tmp_path,

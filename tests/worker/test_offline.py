@@ -39,6 +39,16 @@ class Fetched(nn.Module):
     def forward(self, x):
         return self.fc(x)
 
+class Apart(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.hub.download_url_to_file(URL, "/tmp/no-such-folder/weights.pth")
+        self.fc = nn.Linear(3, 4)
+        self.mean, self.deviation = torch.load("/tmp/no-such-folder/weights.pth")
+
+    def forward(self, x):
+        return self.fc(x)
+
 class Retrieved(nn.Module):
     def __init__(self):
         super().__init__()
