@@ -47,6 +47,9 @@ from fxworker.versions import compared
 _MODEL: Final = re.compile(r"(?<!Data)Module$")
 """What bases are called that are modules; one of data is none."""
 
+_META: Final = re.compile(r"Meta([cC]lass)?$")
+"""What metaclasses are called."""
+
 _RAISED: Final = re.compile(r"[A-Z]\w*(Error|Exception|Warning)")
 """What classes of exceptions are called."""
 
@@ -130,7 +133,7 @@ class _AbsentBase:
     _absent = ""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Any:
-        if is_record(cls):
+        if is_record(cls) or issubclass(cls, nn.Module):
             return super().__new__(cls)
         if ABSENCES.permissive:
             return _Absent(cls._absent)
@@ -271,6 +274,8 @@ class _Absent:
             if not is_constructing(sys._getframe(1)):
                 raise ABSENCES.missing(self.__dict__["_path"])
             return self if is_dropped(sys._getframe(1)) else _given(self.__dict__["_path"], args, kwargs)
+        if _META.search(self.__dict__["_path"]) is not None and tuple(map(type, args)) == (str, tuple, dict):
+            return type(*args)  # The metaclass of a class that is defined.
         if len(args) == 1 and not kwargs and is_decorated(args[0], sys._getframe(1)):
             return self._decorating(undecorated(args[0]))
         if is_prepared(sys._getframe(1)):
@@ -292,6 +297,8 @@ class _Absent:
         if nn.Module in before or any(is_stand_in(each) and each is not self for each in before):
             return ()
         name = path.rpartition(".")[2]
+        if _META.search(name) is not None:
+            return () if any(isinstance(each, type) and issubclass(each, type) for each in bases) else (type,)
         is_model = _MODEL.search(name) is not None or defines_forward(sys._getframe(1))
         return (type(name, (_AbsentModel if is_model else _AbsentBase,), {"_absent": path}),)
 

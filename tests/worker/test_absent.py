@@ -216,6 +216,39 @@ def test_code_that_is_prepared_for_what_it_does_to_fail_sees_it_fail(tmp_path):
     assert missing == ["no_such_thing"]
 
 
+def test_its_metaclasses_are_some(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from abc import ABCMeta\n"
+        "from torch import nn\n"
+        "from no_such_thing import DocumentingMeta, Shared\n"
+        "class OwnMeta(DocumentingMeta):\n"
+        "    def __new__(mcs, name, bases, body):\n"
+        "        made = super().__new__(mcs, name, bases, body)\n"
+        "        made.documented = True\n"
+        "        return made\n"
+        "class BothMeta(DocumentingMeta, ABCMeta): pass\n"
+        "class Mixin(Shared, metaclass=OwnMeta):\n"
+        "    def __init__(self, width):\n"
+        "        super().__init__()\n"
+        "        self.width = width\n"
+        "class Net(Mixin, nn.Module):\n"
+        "    def __init__(self, width):\n"
+        "        super().__init__(width)\n"
+        "        self.fc = nn.Linear(self.width, 4)\n"
+        "    def forward(self, x): return self.fc(x)\n"
+        "class Plain(nn.Module, metaclass=DocumentingMeta):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.fc = nn.Linear(8, 4)\n"
+        "class Abstract(metaclass=BothMeta): pass\n",
+    )
+    assert module.Net(8).fc.in_features == 8
+    assert module.Net.documented
+    assert module.Plain().fc.in_features == 8
+    assert type(module.Abstract) is module.BothMeta
+
+
 def test_its_exceptions_can_be_caught_raised_and_inherited_from(tmp_path):
     module, missing = imported(
         tmp_path,
