@@ -1,15 +1,18 @@
 """Building models without a device: what a constructor asks of an accelerator, or of other processes, has an answer.
 
 A model's tensors are made without one, so that it matters to nobody that there is none. Code that asks whether there is
-one, or whether there are other processes, hears the truth.
+one, or whether there are other processes, hears the truth, unless it raises then.
 """
 
 import contextlib
+import sys
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
 import torch
 from torch import distributed
+
+from fxworker.callers import is_asserted
 
 _TYPES: Final = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 
@@ -51,7 +54,14 @@ _OF_ACCELERATORS: Final[dict[str, Any]] = {
     "get_device_name": _giving(""),
     **{f"{each}Tensor": getattr(torch, f"{each}Tensor") for each in _TYPES},
 }
+
+
+def _asserted() -> bool:
+    return is_asserted(sys._getframe(1))
+
+
 _OF_PROCESSES: Final[dict[str, Any]] = {
+    "is_initialized": _asserted,
     "get_rank": _giving(0),
     "get_world_size": _giving(1),
     "barrier": _giving(None),

@@ -186,8 +186,8 @@ def _about_value(
         return Complaint(words, got="str", values=("'4'",))
     if (got := no_number_in(text)) and isinstance(error, RuntimeError | ValueError):
         return Complaint(words, "number", got, values=values)
-    if isinstance(error, ValueError) and _NOT_IN_LIST.search(text) and (item := _item_wanted(error)):
-        return Complaint(words, values=(f"[{item}, {item}]", written_tuple([item, item])))
+    if (told := _about_key(error, text, words, moments)) is not None:
+        return told
     if isinstance(error, StopIteration) and moments and "parameters()" in moments[0][2]:
         # A module was asked for its first one.
         return Complaint(words, got="Module", lacks="parameters", values=("torch.nn.Linear(64, 64)",))
@@ -199,6 +199,16 @@ def _about_value(
     if isinstance(error, TypeError | ValueError | IndexError):
         return _about_kind(error, text, words, values, moments, tests)
     return Complaint(words, said_kind(text), length=_length_in(tests, moments), values=values)
+
+
+def _about_key(error: BaseException, text: str, words: tuple[str, ...], moments: Moments) -> Complaint | None:
+    """Read a complaint about what was looked up where it is not, or cannot be; None for another."""
+    if isinstance(error, TypeError) and text.startswith("unhashable type") and moments:
+        keys = dict.fromkeys(keys_of_tables(*moments[0][1:]))
+        return Complaint(words, "string", text.rpartition(" ")[2].strip("'"), values=tuple(keys)[:MOST_VALUES])
+    if isinstance(error, ValueError) and _NOT_IN_LIST.search(text) and (item := _item_wanted(error)):
+        return Complaint(words, values=(f"[{item}, {item}]", written_tuple([item, item])))
+    return None
 
 
 def _item_wanted(error: ValueError) -> str:

@@ -97,6 +97,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(n|num)_?e", ("64",)),
         (r"(layer|block|stage)_?(id|number|no|i)|(.*_)?(idx|index)(_(of|for)(_\w+)?)?", ("0", "1")),
         (r"(\w+_)?(pad|bos|eos|unk|mask|cls|sep|sos|blank|start|end)_?(tok(en)?_?(id|idx|index)|id)", ("0", "1")),
+        (r"(n|num)_?time(s|_?(points|samples))?", ("512", "64")),
         (r"(\w+_)?f(eature)?_?map_?(size|res(olution)?|dim)s?", ("8", "(8, 8)", "[8, 8]")),
         (
             r"(in|input)_?(ch|channels?|chans?|planes|c)|channels_in|c_in|nc|inplanes|image_channels|img_channels",
@@ -147,7 +148,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         ),
         (r"(n|num|spatial)_?dims?|ndims?|rank", ("2", "3", "1")),
         (
-            r"(n|num)_?(embd?|emb|embeds?|hid(den)?s?|feat(ure)?s?|model|inner|states?|channels?|filters?|units|ch|in|out)",
+            r"(n|num)_?(embd?|emb|embeds?|hid(den)?s?|feat(ure)?s?|model|inner|states?|channels?|chans?|filters?|units|ch|in|out)",
             ("64", "8", "4"),
         ),
         (

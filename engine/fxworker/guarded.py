@@ -4,6 +4,7 @@ import ast
 import linecache
 import sys
 import types
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -79,7 +80,8 @@ def _may_be_none(node: ast.Try, tree: ast.Module) -> bool:
 def _only_refuses(node: ast.Try, tree: ast.Module) -> bool:
     """Whether all that is kept of a failure is what code only asks to raise: `if not HAS_IT: raise`.
 
-    It may be a flag, or None in the place of what was to be imported, which is called where it is there.
+    It may be a flag, or None in the place of what was to be imported, which is called where it is there, or without
+    asking.
     """
     flags = set[str]()
     for each in (statement for handler in node.handlers for statement in handler.body):
@@ -96,7 +98,15 @@ def _only_refuses(node: ast.Try, tree: ast.Module) -> bool:
     uses = {
         each for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in flags
     }
-    return bool(uses & refusing) and uses <= refusing | called
+    return bool(uses & refusing or uses & {*_called_always(tree)}) and uses <= refusing | called
+
+
+def _called_always(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield what functions call under no condition, and unless something is caught."""
+    for function in ast.walk(tree):
+        for statement in function.body if isinstance(function, ast.FunctionDef) else ():
+            if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr | ast.Return):
+                yield from (each.func for each in ast.walk(statement) if isinstance(each, ast.Call))
 
 
 def _wanted(node: ast.AST) -> ast.Name | None:

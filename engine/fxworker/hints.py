@@ -14,7 +14,8 @@ import typing
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Final
 
-from torch import Tensor, nn
+import torch
+from torch import Tensor, distributed, nn
 from torch.distributions import Distribution
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -76,9 +77,12 @@ _OPTIMIZER: Final = "torch.optim.Adam([torch.nn.Parameter(torch.ones(1))])"
 _OF_TORCH: Final[dict[type, str]] = {
     Distribution: "torch.distributions.Normal(0.0, 1.0)",
     Optimizer: _OPTIMIZER,
+    **({distributed.ProcessGroup: "torch.distributed.ProcessGroup(0, 1)"} if distributed.is_available() else {}),
+    torch.Size: "torch.Size([4])",
+    torch.Generator: "torch.Generator()",
     LRScheduler: f"torch.optim.lr_scheduler.ConstantLR({_OPTIMIZER})",
 }
-"""Instances of what torch has to be inherited from."""
+"""Instances of what torch has to be inherited from, or what it makes of arguments."""
 
 _SEQUENCES: Final = frozenset({tuple, list, set, frozenset, Sequence, Iterable, Collection})
 

@@ -91,7 +91,9 @@ def registered(moments: Moments) -> list[str]:
     for _, frame, _ in moments[:1]:
         owner = frame.f_locals.get("self")
         for table in vars(owner).values() if hasattr(owner, "__dict__") else ():
-            if type(table) is dict and all(isinstance(each, type | FunctionType) for each in table.values()):
+            # What is imported late has no entry yet.
+            kinds = [each for each in table.values() if each is not None] if type(table) is dict else []
+            if kinds and all(isinstance(each, type | FunctionType) for each in kinds):
                 found += [repr(each) for each in table if isinstance(each, str)]
     return found
 

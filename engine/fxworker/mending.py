@@ -538,6 +538,8 @@ class Mending:
             of_kind = self._proposals.for_kind(complaint.kind, slot, choice)[:6]
             found += [as_tuple(each) if complaint.is_of_tuple else each for each in of_kind]
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
+        if now is not None and complaint.kind == "string" and complaint.got == type_name(now):
+            kind = None  # It is no such thing after all.
         # A text or a number by default may be one in any case, whatever else is made of it.
         said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None} or now == FILE]
         found += said or [each for each in complaint.values if fits(_OF_TYPE.get(slot.usual_type, "flag"), each)]

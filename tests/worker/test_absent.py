@@ -180,6 +180,30 @@ def test_a_file_that_only_raises_without_it_is_not_prepared_for_it(worker, model
     assert problem.message == "`Net()` cannot be built: ImportError: install it"
 
 
+CALLED = """
+from torch import nn
+try:
+    from no_such_thing import Cell
+except ImportError:
+    Cell = None
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = Cell(4)
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+def test_a_file_that_calls_it_in_any_case_is_not_prepared_for_it(worker, model):
+    assert of(worker.trace(model(CALLED)), "Net").status == "complete"
+    text = CALLED.replace("= Cell(4)", "= None if Cell is None else Cell(4)").replace("no_such_thing", "no_such_other")
+    assert not worker.trace(model(text)).problems
+
+
 def test_what_a_file_imports_is_prepared_for_it_in_any_case(tmp_path):
     module, missing = imported(tmp_path, GUARDED)
     assert not missing

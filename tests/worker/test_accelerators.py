@@ -33,6 +33,8 @@ class Moving(nn.Module):
 class Processes(nn.Module):
     def __init__(self, width=8):
         super().__init__()
+        assert distributed.is_initialized()
+        self.alone = not distributed.is_initialized()
         distributed.barrier()
         self.fc = nn.Linear(width // distributed.get_world_size(), distributed.get_rank() + 1)
 
@@ -53,6 +55,7 @@ def test_tensors_stay_where_they_are():
 
 def test_the_process_is_the_only_one():
     model = attempt(Processes, real=False)
+    assert model.alone
     assert (model.fc.in_features, model.fc.out_features) == (8, 1)
     with pytest.raises(ValueError, match="process group"):
         distributed.get_world_size()

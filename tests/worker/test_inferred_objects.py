@@ -448,6 +448,8 @@ def test_what_holds_the_path_of_a_configuration():
         ("mask_token", "64"),
         ("encoded_fmap_size", "8"),
         ("map_size", "64"),
+        ("n_times", "512"),
+        ("n_chans", "64"),
     ],
 )
 def test_usual_values(name, first):

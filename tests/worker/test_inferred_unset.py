@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 import torch
-from torch import nn
+from torch import distributed, nn
 
 from fxworker.arguments import Search
 from fxworker.building import attempt
@@ -140,9 +140,52 @@ class Ids(nn.Module):
         assert pad_token_id < num_special_tokens, "no special token"
 
 
+ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU}
+
+
+class Keyed(nn.Module):
+    """Looks up by one key what may be several, as far as one can see."""
+
+    def __init__(self, act_names):
+        super().__init__()
+        self.several = len(act_names) > 9
+        self.act = ACTIVATIONS[act_names]()
+
+
+class Registry:
+    def __init__(self):
+        self._known = {"standard": nn.LayerNorm, "late": None}
+
+    def __getitem__(self, key):
+        if key not in self._known:
+            raise KeyError(f"Unknown kind: {key}")
+        return self._known[key]
+
+
+NORMS = Registry()
+
+
+class Registered(nn.Module):
+    def __init__(self, norm_kind):
+        super().__init__()
+        self.norm = NORMS[norm_kind](4)
+
+
+class Grouped(nn.Module):
+    """Wants what torch makes of arguments."""
+
+    def __init__(self, group: distributed.ProcessGroup, sample_shape: torch.Size):
+        super().__init__()
+        assert isinstance(sample_shape, torch.Size)
+        self.fc = nn.Linear(8 // group.size(), group.rank() + 1)
+
+
 @pytest.mark.parametrize(
     ("cls", "expression", "trials"),
     [
+        (Keyed, "Keyed(act_names='relu')", 3),
+        (Registered, "Registered(norm_kind='standard')", 2),
+        (Grouped, "Grouped(group=torch.distributed.ProcessGroup(0, 1), sample_shape=torch.Size([4]))", 1),
         (More, "More(config=AnyConfig(head_config={'num_classes': 10}, ended=64))", 3),
         (Wrapped, "Wrapped(config=PlainConfig(head_size=16))", 2),
         (Ids, "Ids(num_special_tokens=2, pad_token_id=0)", 1),
