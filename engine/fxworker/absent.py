@@ -114,7 +114,8 @@ def _attribute(path: str, name: str) -> Any:
 @lru_cache(maxsize=256)
 def _exception(path: str, kind: str) -> type[Exception]:
     """Return a class of exceptions that nothing raises but the code itself: only such can be caught."""
-    return type(path.rpartition(".")[2], (Warning if kind == "Warning" else Exception,), {"__module__": path})
+    base = Warning if kind == "Warning" else Exception
+    return types.new_class(path.rpartition(".")[2], (base,), exec_body=lambda body: body.update(__module__=path))
 
 
 class AbsentModule(types.ModuleType):

@@ -7,12 +7,11 @@ one, or whether there are other processes, hears the truth, unless it raises the
 import contextlib
 import sys
 from collections.abc import Callable, Generator
+from types import FrameType
 from typing import Any, Final
 
 import torch
 from torch import distributed
-
-from fxworker.callers import is_asserted
 
 _TYPES: Final = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 
@@ -55,13 +54,7 @@ _OF_ACCELERATORS: Final[dict[str, Any]] = {
     **{f"{each}Tensor": getattr(torch, f"{each}Tensor") for each in _TYPES},
 }
 
-
-def _asserted() -> bool:
-    return is_asserted(sys._getframe(1))
-
-
 _OF_PROCESSES: Final[dict[str, Any]] = {
-    "is_initialized": _asserted,
     "get_rank": _giving(0),
     "get_world_size": _giving(1),
     "barrier": _giving(None),
@@ -69,12 +62,17 @@ _OF_PROCESSES: Final[dict[str, Any]] = {
 
 
 @contextlib.contextmanager
-def without_devices() -> Generator[None]:
-    """Let the body be executed as if the device and the process that it runs in were the only ones."""
+def without_devices(is_asserted: Callable[[FrameType], bool]) -> Generator[None]:
+    """Let the body be executed as if the device and the process that it runs in were the only ones.
+
+    Args:
+        is_asserted: Whether a frame raises unless what it asks right now is so.
+    """
     alone = not (distributed.is_available() and distributed.is_initialized())
     places: list[tuple[Any, dict[str, Any]]] = [(torch.cuda, _OF_ACCELERATORS)]
     if distributed.is_available() and alone:
-        places.append((distributed, _OF_PROCESSES))
+        asked = {"is_initialized": lambda: is_asserted(sys._getframe(1))}
+        places.append((distributed, {**_OF_PROCESSES, **asked}))
     before = [(place, name, getattr(place, name)) for place, values in places for name in values]
     try:
         for place, values in places:

@@ -26,7 +26,7 @@ from fxworker.absent import is_array
 from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
 from fxworker.arrays import arrays_are_made
-from fxworker.callers import EXPRESSION
+from fxworker.callers import EXPRESSION, is_asserted
 from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters
 from fxworker.complaints import complaint_of
 from fxworker.conventions import is_configuration
@@ -191,7 +191,7 @@ def built_as(expression: str, target: TraceTarget, loaded: Loaded) -> Built | No
 
 def _valued(build_it: Callable[[], Any]) -> Any:
     """Return what a callable builds on the processor, as it would be without us."""
-    with without_devices(), arrays_are_made(is_array):
+    with without_devices(is_asserted), arrays_are_made(is_array):
         return with_calls_left_out(lambda: without_weights(partial(with_stars, build_it)))
 
 
@@ -244,7 +244,7 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
         BaseException: What it raises on the meta device, or otherwise if that speaks of the device, unless it can be
             built otherwise.
     """
-    with without_devices(), arrays_are_made(is_array):
+    with without_devices(is_asserted), arrays_are_made(is_array):
         return with_calls_left_out(lambda: without_weights(partial(_attempted, build_it, real=real)))
 
 
