@@ -27,7 +27,7 @@ from fxworker.accelerators import without_devices
 from fxworker.arguments import Search
 from fxworker.arrays import arrays_are_made
 from fxworker.callers import EXPRESSION, is_asserted
-from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters
+from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters, taking_several
 from fxworker.complaints import complaint_of
 from fxworker.conventions import is_configuration
 from fxworker.importing import with_stars
@@ -61,6 +61,9 @@ _HELD: Final = re.compile(r"SimpleNamespace\(.*(?:\bnn\.\w+\(|type\('Module')")
 
 _NOTHING: Final = {"NoneType": None, "ellipsis": ...}
 """Defaults that say that there is nothing yet, by what errors call them."""
+
+_OF_NOTHING: Final = (AssertionError, AttributeError, IndexError, RuntimeError, TypeError, ValueError)
+"""What a constructor raises that takes any number of things and was given none."""
 
 _SIZES: Final = re.compile(
     r"shape '.*' is invalid for input of size|must match the size|shapes cannot be multiplied"
@@ -473,9 +476,11 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     It did so if it raised by `raise` or `assert`, a check of its own and no mistake, looked in vain into `**kwargs` or
     handed them on to a constructor that needs some, or could not do with a default: with None or `...`, with nothing
     where there must be something, with what leaves out every branch that makes a variable, or with the name of a file
-    that is not there.
+    that is not there. One that takes any number of things may want some.
     """
-    if isinstance(error, UnboundLocalError) or (isinstance(error, TypeError) and " missing " in text_of(error)):
+    wants_several = taking_several(cls) is not None and isinstance(error, _OF_NOTHING)
+    is_missing = isinstance(error, TypeError) and " missing " in text_of(error)
+    if isinstance(error, UnboundLocalError) or is_missing or wants_several:
         return True
     defaults = [each.default for each in handed_parameters_of(cls).values()]
     told = text_of(error) if isinstance(error, TypeError | AttributeError) else ""

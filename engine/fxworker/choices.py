@@ -105,9 +105,21 @@ def written_tuple(parts: Sequence[str]) -> str:
 
 
 def _argument(cls: Any, name: str, value: str) -> str:
-    parameter = parameters_of(cls).get(name)
+    parameter = every_parameter_of(cls).get(name)
+    if parameter is not None and parameter.kind is parameter.VAR_POSITIONAL:
+        return value[1:-1] if value[:1] == "[" else f"*{value}"
     positional = parameter is not None and parameter.kind is parameter.POSITIONAL_ONLY
     return value if positional else f"{name}={value}"
+
+
+def taking_several(cls: Any) -> inspect.Parameter | None:
+    """Return the parameter of a constructor that takes any number of values, if it takes them first; else None.
+
+    One that takes any keywords as well only hands on what it is given.
+    """
+    every = list(every_parameter_of(cls).values())
+    is_passed_on = any(each.kind is each.VAR_KEYWORD for each in every)
+    return every[0] if every and every[0].kind is inspect.Parameter.VAR_POSITIONAL and not is_passed_on else None
 
 
 def parameters_of(cls: Any) -> dict[str, inspect.Parameter]:

@@ -16,7 +16,19 @@ from typing import Final
 
 from torch import Tensor, nn
 
-from fxworker.choices import OPTIONS, Choice, Group, Value, attribute_of, fields_in, joined, literal, owner_of, without
+from fxworker.choices import (
+    OPTIONS,
+    Choice,
+    Group,
+    Value,
+    attribute_of,
+    fields_in,
+    joined,
+    literal,
+    owner_of,
+    taking_several,
+    without,
+)
 from fxworker.complaints import Complaint, complaint_of
 from fxworker.conventions import FILE
 from fxworker.evidence import GIVEN, Kind
@@ -56,6 +68,11 @@ _READING: Final = 0.3
 """What it costs to make something else where a file was not there."""
 _ALONE: Final = 0.5
 """What it costs to give a list one object alone."""
+_NUMBERS: Final = "[64, 64]"
+_MODULES: Final = tuple(f"[{each}, {each}]" for each in ("torch.nn.Linear(64, 64)", "torch.nn.Identity()"))
+"""What a constructor may take any number of."""
+_OF_NUMBERS: Final = re.compile(r"(\w+_)?(dims?|sizes?|shape|axes|channels|features|widths|order)")
+"""What several numbers are called."""
 _PLENTY: Final = "512"
 """A number that others can be taken away from."""
 _AGAIN: Final = 0.5
@@ -126,6 +143,7 @@ class Mending:
         complaint = complaint_of(error)
         if complaint.missing or complaint.unexpected:
             yield from self._called_rightly(choice, complaint)
+        yield from self._with_several(choice)
         yield from self._mended(choice, error, complaint)
 
     def fitting(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
@@ -146,6 +164,16 @@ class Mending:
         ):
             for step, changed in steps:
                 yield step + again, changed
+
+    def _with_several(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with several things for a constructor that takes any number of them, and was given nothing."""
+        several = taking_several(self._root.cls) if set(choice) == {""} else None
+        if several is None:
+            return
+        is_counted = several.annotation in {int, float} or _OF_NUMBERS.fullmatch(several.name) is not None
+        kinds = (_NUMBERS, *_MODULES) if is_counted else (*_MODULES, _NUMBERS)
+        for step, each in enumerate(kinds):
+            yield 0.3 + 0.2 * step, {**choice, several.name: each}
 
     def _with(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
         """Return a choice with another value, and first proposals for all that this one needs."""

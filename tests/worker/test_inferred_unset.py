@@ -180,9 +180,27 @@ class Grouped(nn.Module):
         self.fc = nn.Linear(8 // group.size(), group.rank() + 1)
 
 
+class Longest(nn.Module):
+    """Takes any number of modules, but for none."""
+
+    def __init__(self, *layers, bias=True):
+        super().__init__()
+        self.widest = max(each.in_features for each in layers)
+        self.layers = nn.ModuleList(layers)
+
+
+class Reshaped(nn.Module):
+    def __init__(self, *dims: int):
+        super().__init__()
+        assert dims
+        self.weight = nn.Parameter(torch.ones(*dims))
+
+
 @pytest.mark.parametrize(
     ("cls", "expression", "trials"),
     [
+        (Longest, "Longest(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))", 2),
+        (Reshaped, "Reshaped(64, 64)", 2),
         (Keyed, "Keyed(act_names='relu')", 3),
         (Registered, "Registered(norm_kind='standard')", 2),
         (Grouped, "Grouped(group=torch.distributed.ProcessGroup(0, 1), sample_shape=torch.Size([4]))", 1),
