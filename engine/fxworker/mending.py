@@ -26,6 +26,7 @@ from fxworker.choices import (
     joined,
     literal,
     owner_of,
+    required_parameters,
     taking_several,
     without,
 )
@@ -537,7 +538,11 @@ class Mending:
             # What is not given is None by default.
             left_out = (path for path in named if path not in choice)
             suspects += [path for path in left_out if self._proposals.slot(choice, path).default is None]
-        if complaint.got:
+        if nn.Module in complaint.classes:
+            # What is a class by default may have been meant to be an instance of it.
+            left_out = (path for several in places.values() for path in several if path not in choice)
+            suspects += [path for path in left_out if _is_layer(self._proposals.slot(choice, path).default)]
+        if complaint.got or suspects:
             named.sort(key=lambda path: path not in suspects)
             return list(dict.fromkeys([*named, *suspects]))
         return list(dict.fromkeys(named))
@@ -551,6 +556,9 @@ class Mending:
             allowed = map(repr, typing.get_args(slot.hint))
             return [each for each in allowed if each not in {now, repr(slot.default)}]
         found: list[Value] = [*whole(now, complaint), *twin(now, complaint), *nested(now, complaint)]
+        if now is None and nn.Module in complaint.classes and _is_layer(slot.default):
+            # A class by default, where an instance of it is wanted.
+            found.append(f"torch.nn.{slot.default.__name__}()")
         if now is None and complaint.got == "NoneType":
             # The default will not do: what the annotation says will.
             found += self._proposed(choice, path)[:2]
@@ -575,6 +583,12 @@ class Mending:
         values = complaint.values if "len" not in complaint.words else ()
         found += [several for each in values for several in with_items(now, each)]
         return [each for each in dict.fromkeys(found) if each != now]
+
+
+def _is_layer(value: object) -> bool:
+    """Whether a value is one of torch's classes of layers that need no arguments."""
+    is_torchs = isinstance(value, type) and issubclass(value, nn.Module) and vars(nn).get(value.__name__) is value
+    return is_torchs and not required_parameters(value)
 
 
 def _is_called(group: Group, callee: str) -> bool:

@@ -14,6 +14,7 @@ from fxworker.arguments import Search
 from fxworker.building import attempt
 from fxworker.choices import Group
 from fxworker.proposing import Proposals
+from tests.worker.harness import of
 
 
 class Words(nn.Module):
@@ -241,3 +242,22 @@ class Pretrained(nn.Module):
 def test_what_weights_are_fetched_for_is_the_name_of_a_model():
     proposals = Proposals(globals(), Pretrained, inner=False)
     assert proposals.of({"": Group("call", "Pretrained", Pretrained)}, "model")[0] == "'bert-base-uncased'"
+
+
+SEVERAL = """
+from torch import nn
+
+class Longest(nn.Module):
+    def __init__(self, *layers):
+        super().__init__()
+        self.widest = max([each.in_features for each in layers])
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x):
+        return [layer(x) for layer in self.layers]
+"""
+
+
+def test_a_constructor_of_any_number_of_things_may_want_some(worker, model):
+    net = of(worker.trace(model(SEVERAL)), "Longest")
+    assert net.construct.expression == "Longest(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))"

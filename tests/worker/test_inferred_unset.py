@@ -189,6 +189,18 @@ class Longest(nn.Module):
         self.layers = nn.ModuleList(layers)
 
 
+class Activated(nn.Module):
+    """Has a class by default where it needs an instance."""
+
+    def __init__(self, width: int, act=nn.LeakyReLU):
+        super().__init__()
+        parts = [
+            nn.Linear(width, width),
+            act,
+        ]
+        self.block = nn.Sequential(*parts)
+
+
 class Reshaped(nn.Module):
     def __init__(self, *dims: int):
         super().__init__()
@@ -200,6 +212,7 @@ class Reshaped(nn.Module):
     ("cls", "expression", "trials"),
     [
         (Longest, "Longest(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))", 2),
+        (Activated, "Activated(width=64, act=torch.nn.LeakyReLU())", 2),
         (Reshaped, "Reshaped(64, 64)", 2),
         (Keyed, "Keyed(act_names='relu')", 3),
         (Registered, "Registered(norm_kind='standard')", 2),
