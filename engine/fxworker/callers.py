@@ -21,7 +21,8 @@ from fxengine.classification import Moment
 from fxengine.syntax import nodes_around
 from fxworker.records import recorded
 
-_UNPACKING: Final = opcode.opmap["UNPACK_SEQUENCE"]
+_UNPACKING: Final = frozenset({opcode.opmap["UNPACK_SEQUENCE"], opcode.opmap["UNPACK_EX"]})
+"""What takes a value apart, into all its items or into the first ones and the rest."""
 
 EXPRESSION: Final = "<inferred>"
 """What stands for the file of the expressions that are tried."""
@@ -158,7 +159,7 @@ def _is_constructor(frame: types.FrameType) -> bool:
 def wanted_by(frame: types.FrameType) -> int:
     """Return into how many variables a frame unpacks what it iterates right now, 0 where it does something else."""
     code, at = frame.f_code.co_code, frame.f_lasti
-    return code[at + 1] if at >= 0 and code[at] == _UNPACKING else 0
+    return code[at + 1] if at >= 0 and code[at] in _UNPACKING else 0
 
 
 def defines_forward(frame: types.FrameType) -> bool:

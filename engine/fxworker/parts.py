@@ -219,7 +219,8 @@ def _unpacked(frame: types.FrameType, make: Callable[[], Part]) -> Iterator[Any]
     """Yield what a frame unpacks right now from what a call gave: parts, and names for them where it wants names."""
     instructions = iter([each for each in dis.get_instructions(frame.f_code) if each.offset >= frame.f_lasti])
     unpacking = next(instructions)
-    count = int(unpacking.arg or 0) if unpacking.opname == "UNPACK_SEQUENCE" else 0
+    # Before what takes the rest there are as many names as the low byte says.
+    count = int(unpacking.arg or 0) & 0xFF if unpacking.opname in {"UNPACK_SEQUENCE", "UNPACK_EX"} else 0
     targets: list[str] = []
     for each in instructions:
         if len(targets) >= count:

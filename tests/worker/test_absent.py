@@ -110,6 +110,19 @@ def test_it_is_unpacked_into_as_many_as_are_wanted(tmp_path):
     assert module.c == []
 
 
+def test_so_it_is_where_the_rest_is_taken_too(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import no_such_thing\nfrom torch import nn\na, b, *_ = no_such_thing.make()\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, width):\n"
+        "        super().__init__()\n"
+        "        self.first, *self.rest = no_such_thing.streams(width, dim=width)\n",
+    )
+    assert is_stand_in(module.b)
+    assert isinstance(module.Net(4).first, nn.Module)
+
+
 def test_a_scripted_function_that_calls_it_is_left_as_it_is(tmp_path):
     text = (
         "import torch\nimport no_such_thing\n"
