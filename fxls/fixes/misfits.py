@@ -7,7 +7,7 @@ from typing import Final, TypeGuard
 
 from fxls.discovery.syntax import dotted, span_of
 from fxls.fixes.source import Proposal, Source
-from fxworker.wire import Edit, Location, Problem, Span
+from fxworker.wire import Edit, Location, Problem, Size, Span
 
 _SECOND: Final = ("num_channels", "out_features", "out_channels", "embedding_dim", "hidden_size")
 """The sizes that layers take as their second argument; all others are the first."""
@@ -121,7 +121,7 @@ def transposing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Pr
 
 
 def resizing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
-    """Yield the constructor of a layer with the size that meets its own, where it says a number.
+    """Yield the constructor of a layer with the size that meets its own: as a number, or as the other layer says it.
 
     First comes the layer that takes what does not fit, then those that make it.
     """
@@ -136,9 +136,12 @@ def resizing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Propo
         line, comes_in = size.built.span.line, misfit.at_layer and size is second
         why = ", which is what comes in" if comes_in else f" in line {line}, to fit what it meets"
         for call in source.calls_on(line):
-            for number in _sizes(call, size.argument, size.value):
-                edit = Edit(Location(source.path, span_of(number)), str(other.value))
-                yield Proposal(f"Make `{size.argument}` {other.value}{why}", (edit,))
+            for given in _said(call, size.argument):
+                is_number = _number(given) == size.value
+                text = str(other.value) if is_number else _said_beside(source, call, other)
+                if text not in {"", source.written(given)}:
+                    edit = Edit(Location(source.path, span_of(given)), text)
+                    yield Proposal(f"Make `{size.argument}` {text if is_number else f'`{text}`'}{why}", (edit,))
 
 
 def reshaping(source: Source, node: ast.expr, problem: Problem) -> Iterator[Proposal]:
@@ -160,16 +163,24 @@ def _layers_of(source: Source, node: ast.expr, size: int) -> list[ast.expr]:
     """Return where the linear layers that are built in the class around a node say that they take so many."""
     around = next((each for each in source.above(node) if isinstance(each, ast.ClassDef)), None)
     calls = [each for each in ast.walk(around) if isinstance(each, ast.Call)] if around is not None else []
-    return [
-        each for call in calls if dotted(call.func).endswith("Linear") for each in _sizes(call, "in_features", size)
-    ]
+    linear = [each for each in calls if dotted(each.func).endswith("Linear")]
+    return [said for each in linear for said in _said(each, "in_features") if _number(said) == size]
 
 
-def _sizes(call: ast.Call, name: str, size: int) -> list[ast.expr]:
-    """Return the argument by which a layer takes so many, if it is a number."""
+def _said(call: ast.Call, name: str) -> list[ast.expr]:
+    """Return the argument by which a layer is told a size."""
     place = int(name in _SECOND)
-    given = [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == name)]
-    return [each for each in given[:1] if _number(each) == size]
+    return [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == name)][:1]
+
+
+def _said_beside(source: Source, call: ast.Call, other: Size) -> str:
+    """Return how another layer that the same constructor makes is told its size; "" if that is not known."""
+    built = other.built
+    if built is None or built.path != source.path or not other.argument or other.flattened:
+        return ""
+    beside = [each for each in source.calls_on(built.span.line) if source.function(each) is source.function(call)]
+    said = [given for each in beside for given in _said(each, other.argument)]
+    return source.written(said[0]) if len(said) == 1 else ""
 
 
 def _shapes(problem: Problem) -> tuple[tuple[int, ...], ...]:

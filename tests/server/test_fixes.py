@@ -646,6 +646,43 @@ def test_a_layer_makes_what_its_result_meets(made, after):
     assert [changed(mapper, each)[0] for each in found] == ([LAYER.format(after)] if after is not None else [])
 
 
+PAIR = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim, hidden_dim):
+        super().__init__()
+        self.first = nn.Linear({})
+        self.second = {}
+
+    def forward(self, x):
+        return self.second(self.first(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "afters"),
+    [
+        ("dim, 2 * hidden_dim", "nn.LayerNorm(dim)", ["nn.LayerNorm(2 * hidden_dim)"]),
+        ("dim, hidden_dim", "nn.LayerNorm(normalized_shape=dim)", ["nn.LayerNorm(normalized_shape=hidden_dim)"]),
+        ("dim, hidden_dim", "nn.LayerNorm(hidden_dim)", []),
+        ("dim, hidden_dim", "Norm()", []),
+    ],
+)
+def test_a_layer_is_told_its_size_as_another_one_is(first, second, afters):
+    text, call = PAIR.format(first, second), "self.second(self.first(x))"
+    source = Source.of(PATH, text)
+    assert source is not None
+    start = text.index(call)
+    span = Span(*source.mapper.at_offset(start), *source.mapper.at_offset(start + len(call)))
+    made = Size(192, "out_features", built=Location(PATH, Span(7, 8, 7, 30)))
+    wanted = Size(64, "normalized_shape", 1, built=Location(PATH, Span(8, 8, 8, 30)))
+    misfit = Misfit(((2, 192),), (made, wanted), at_layer=True)
+    found = proposals(source, Problem("FX201", "warning", "no", Location(PATH, span), misfit=misfit))
+    texts = [changed(source.mapper, each)[0] for each in found if "comes in" in each.title]
+    assert texts == [PAIR.format(first, each) for each in afters]
+
+
 ROWS = """from torch import nn
 
 
