@@ -135,6 +135,7 @@ class Sources:
         search: Whether to search at all.
         unknown: What an earlier search in vain found out, for a model that has not changed since.
         construct: How the model was built with arguments that nobody wrote down; None where somebody did.
+        way: How it was built, whoever says so; None for a function, and for what the file has built.
     """
 
     target: TraceTarget
@@ -145,6 +146,7 @@ class Sources:
     search: bool
     unknown: Unknown | None = None
     construct: Construct | None = None
+    way: Construct | None = None
 
     def arguments(self, expression: str) -> Arguments:
         """Return the real arguments that an argument list makes.
@@ -339,7 +341,16 @@ class Feeder:
     def _search(self, module: GraphModule, found: InferredInputs) -> Search:
         """Return what a search came to, to be asked what would fit no inputs."""
         sources = self.sources
-        return Search(sources.target, sources.root, sources.loaded, module, sources.construct, found, sources.arguments)
+        return Search(
+            sources.target,
+            sources.root,
+            sources.loaded,
+            module,
+            sources.construct,
+            sources.way,
+            found,
+            sources.arguments,
+        )
 
     def _told_before(self, module: GraphModule) -> Fed:
         """Return what an earlier search came to, with the node that fails with any inputs, if that found one."""

@@ -83,6 +83,7 @@ class Search:
         loaded: The file's module.
         module: Its graph.
         construct: How the model was built with arguments that nobody wrote down; None where somebody did.
+        way: How it was built, whoever says so; None for a function, and for what the file has built.
         found: What the search found.
         made: Makes the arguments of an expression.
         limit: The processor time of this process, in seconds, after which nothing more is tried.
@@ -93,6 +94,7 @@ class Search:
     loaded: Loaded
     module: GraphModule
     construct: Construct | None
+    way: Construct | None
     found: InferredInputs
     made: Callable[[str], tuple[tuple[Any, ...], dict[str, Any]]]
     limit: float = field(default_factory=_limit)
@@ -241,14 +243,13 @@ class Search:
 
         The layer, and the other one that makes what it is given, have one and the same size with other arguments, too.
         """
-        construct = self.construct
-        if construct is None:
+        if self.way is None:
             return
         for trial in self.found.failures:
             args, kwargs = self.made(trial.expression)
             failure = failure_with(self.module, args, kwargs, self.root)
             sizes = across(failure.node, self.root) if failure is not None else ()
-            if failure is not None and sizes and agree_with_others(sizes, construct, self.target, self.loaded):
+            if failure is not None and sizes and agree_with_others(sizes, self.way, self.target, self.loaded):
                 yield Hopeless(failure, trial.expression)
 
     def _in_batches(self) -> Iterator[Hopeless]:

@@ -2,6 +2,7 @@
 
 Numbers that were made up for a constructor may be what is wrong with a model. Each of them is multiplied by a prime of
 its own: sizes that keep their ratio then follow from the same of them, or from none, and differ whatever these are.
+Two sizes that are the same may be so by chance, whoever has written them: then they follow from different numbers.
 """
 
 import ast
@@ -9,7 +10,8 @@ from itertools import chain
 from typing import Final, TypeGuard
 
 from fxengine.capturing.dimensions import Dimension, of_other_layers
-from fxworker.building import Built, built_as
+from fxworker.building import built_as, class_of
+from fxworker.choices import parameters_of
 from fxworker.loading import Loaded
 from fxworker.wire import Construct, TraceTarget
 
@@ -19,44 +21,61 @@ _PRIMES: Final = (2, 3, 5, 7, 11, 13)
 
 def differ_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
     """Return whether two sizes that do not go together differ with other numbers than those of a construction, too."""
-    others = _of_others(sizes, construct, target, loaded)
+    others = _of_others(sizes, _multiplied(construct.expression), target, loaded)
     one, other = (each.size for each in sizes)
     return len(others) == 2 and one != other and one * others[1] == other * others[0]
 
 
 def agree_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
-    """Return whether two sizes that are the same are so with other numbers than those of a construction, too."""
-    others = _of_others(sizes, construct, target, loaded)
+    """Return whether two sizes that are the same are so with other numbers than those of a construction, too.
+
+    The numbers are those that are given, and those that are not, as they are the ones by default.
+    """
+    cls = class_of(target, loaded)
+    given = construct.expression if cls is None else _with_defaults(construct.expression, cls, sizes[0].size)
+    others = _of_others(sizes, _multiplied(given, sizes[0].size), target, loaded) if given else ()
     return len(others) == 2 and others[0] == others[1] != sizes[0].size
 
 
 def vary_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
     """Return whether two sizes that do not go together are both other ones with other numbers than a construction's."""
-    others = _of_others(sizes, construct, target, loaded)
+    others = _of_others(sizes, _multiplied(construct.expression), target, loaded)
     return len(others) == 2 and all(each.size != other for each, other in zip(sizes, others, strict=True))
 
 
-def _of_others(
-    sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded
-) -> tuple[int, ...]:
-    """Return what sizes are in a model that is built with each number multiplied; () if that is not known."""
-    expression = _multiplied(construct.expression)
+def _of_others(sizes: tuple[Dimension, ...], expression: str, target: TraceTarget, loaded: Loaded) -> tuple[int, ...]:
+    """Return what sizes are in a model that another construction makes; () if that is not known."""
     built = built_as(expression, target, loaded) if expression else None
-    return of_other_layers(sizes, built.root) if isinstance(built, Built) else ()
+    return of_other_layers(sizes, built.root) if built is not None else ()
 
 
-def _multiplied(expression: str) -> str:
-    """Return a construction with each number in it multiplied; "" if there are too many."""
+def _multiplied(expression: str, size: int | None = None) -> str:
+    """Return a construction with each number in it multiplied, or each that is a size; "" if there are too many."""
     call = ast.parse(expression.strip(), mode="eval").body
     if not isinstance(call, ast.Call):
         return ""
     given = chain(call.args, (each.value for each in call.keywords))
-    numbers = [each for value in given for each in ast.walk(value) if _is_number(each)]
-    if len(numbers) > len(_PRIMES):
+    numbers = [each for value in given for each in ast.walk(value) if _is_number(each) and size in {None, each.value}]
+    if not 0 < len(numbers) <= len(_PRIMES):
         return ""
     for number, prime in zip(numbers, _PRIMES, strict=False):
         number.value = ast.literal_eval(number) * prime
     return ast.unparse(call)
+
+
+def _with_defaults(expression: str, cls: type, size: int) -> str:
+    """Return a construction that also gives what is a size by default and is not given; "" where that is not known."""
+    call = ast.parse(expression.strip(), mode="eval").body
+    if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
+        return ""
+    given = {each.arg for each in call.keywords}
+    left = list(parameters_of(cls).items())[len(call.args) :]
+    call.keywords += [
+        ast.keyword(name, ast.Constant(size))
+        for name, each in left
+        if name not in given and type(each.default) is int and each.default == size
+    ]
+    return ast.unparse(call) if None not in given else ""
 
 
 def _is_number(node: ast.AST) -> TypeGuard[ast.Constant]:

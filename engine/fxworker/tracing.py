@@ -489,7 +489,7 @@ class _Session:
         # Inputs that were found for a model with other arguments need not fit this one.
         inputs = built.inputs or (hint.inputs if _made_up(built.construct) == hint.construct else "")
         may_guess = partial(self._may_guess, target)
-        return Sources(target, built.root, self.loaded, inputs, may_guess, search, known, made_up)
+        return Sources(target, built.root, self.loaded, inputs, may_guess, search, known, made_up, built.construct)
 
     def _fed(self, target: TraceTarget, built: Built, feeder: Feeder, diagnosis: Diagnosis) -> Fed:
         """Feed a traced model, and note what the next trace may begin with."""

@@ -172,6 +172,58 @@ def test_what_only_equal_sizes_hide_is_told_at_first_and_when_it_is_typed(
             assert marked(text, problem.location).startswith(place)
 
 
+READING = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, vocab_size{words}, embed_dim{width}, classes{classes}):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embed_dim)
+        self.conv = nn.Conv1d(embed_dim, classes, 3, padding=1)
+
+    def forward(self, tokens):
+        return self.conv(self.embedding(tokens){turned}).mean(-1)
+"""
+BY_DEFAULT = {"words": "=500", "width": "=128", "classes": "=10"}
+CALLED = {"words": "", "width": "", "classes": ""}
+CALL = """
+
+if __name__ == "__main__":
+    print(Net(500, 128, classes=10))
+"""
+
+
+@pytest.mark.parametrize(("head", "tail"), [(BY_DEFAULT, ""), (CALLED, CALL)], ids=["by default", "called"])
+def test_a_transposition_that_is_missing_is_told_of_what_somebody_builds(
+    head: dict[str, str], tail: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    assert not of(worker.trace(model(READING.format(**head, turned=".transpose(1, 2)") + tail)), "Net").problems
+    text = READING.format(**head, turned="") + tail
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert problem.code == "FX201"
+    assert marked(text, problem.location).startswith("self.conv(")
+
+
+MIXED = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, steps=64, dim=64):
+        super().__init__()
+        self.proj = nn.Conv2d(3, dim, 4, 4)
+        self.mix = nn.Linear(steps, steps)
+
+    def forward(self, x):
+        return self.mix(self.proj(x).flatten(2))
+"""
+
+
+def test_sizes_that_are_the_same_by_default_may_be_other_ones(worker: Worker, model: Callable[..., Path]) -> None:
+    target = of(worker.trace(model(MIXED)), "Net")
+    assert not target.problems
+    assert target.inputs is not None
+
+
 def test_whether_a_constructor_runs_is_asked_of_no_value_of_its_closure() -> None:
     class Strange:
         def __getattr__(self, name: str) -> object:
