@@ -211,6 +211,9 @@ def _of_input(source: Node, node: Node, shown: str, root: nn.Module) -> Mistaken
         return Mistaken(message, frame_of(source), kind="method")
     if not issubclass(kind, tuple | list) or not source.op.startswith("call") or _name(source) == _ATTRIBUTE:
         return None
+    if _is_given(source):
+        # It is an input, or a part of one, which others may be of another kind.
+        return None
     returned, certain = _returned(source, kind, root)
     if _name(node) == _ITEM and type(node.args[1]) is int:
         message = f"`{text}` returns {returned}, and is taken apart into more values"
@@ -220,6 +223,14 @@ def _of_input(source: Node, node: Node, shown: str, root: nn.Module) -> Mistaken
     return Mistaken(
         f"{taken}: say which, as `{text}[0]`", frame_of(source), certain, "states" if returned == _STATES else "several"
     )
+
+
+def _is_given(node: Node) -> bool:
+    """Whether a node takes a part out of an input."""
+    owner: Any = node
+    while isinstance(owner, Node) and _name(owner) == _ITEM:
+        owner = owner.args[0]
+    return isinstance(owner, Node) and owner.op == "placeholder"
 
 
 def _returned(source: Node, kind: type, root: nn.Module) -> tuple[str, bool]:

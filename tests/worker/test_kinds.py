@@ -4,7 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
+from fxengine import symbolic_trace
+from fxengine.passes.shape_prop import ShapeFailure
+from fxworker.kinds import mistaken
 from fxworker.wire import MADE_HERE
 from tests.worker.harness import Worker, marked, of
 
@@ -197,3 +202,23 @@ def test_what_the_code_itself_makes_of_several_values_is_told_where_one_is_wante
     assert problem.message.startswith(said)
     made = [marked(text, each.location) for each in problem.related if each.message == MADE_HERE]
     assert made == (["self.down(x)"] if code == "FX009" and "tuple" in said else [])
+
+
+class Taking(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: list[torch.Tensor], y: torch.Tensor) -> torch.Tensor:
+        return self.fc(x[0]) + self.fc(y.max(1))  # pyright: ignore[reportArgumentType] - it is none, which is to be told.
+
+
+def test_what_is_a_part_of_an_input_may_be_of_another_kind() -> None:
+    root = Taking()
+    module = symbolic_trace(root)
+    taken, found = (each for each in module.graph.nodes if each.op == "call_module")
+    for node in (taken, found):
+        node.all_input_nodes[0].meta["type"] = tuple
+    error = TypeError("linear(): argument 'input' (position 1) must be Tensor, not tuple")
+    told = [mistaken(ShapeFailure(each, error, (), needs_data=False), root) for each in (taken, found)]
+    assert [each is not None for each in told] == [False, True]
