@@ -177,6 +177,9 @@ def required(function) -> list[str]:
     ]
 
 
+UNWRITTEN = "TypeError: unhashable type: 'list'"
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.filterwarnings("ignore")
 def test_every_functional(name):
@@ -186,7 +189,9 @@ def test_every_functional(name):
     caller = eval(f"lambda {given}: function({given})", {"function": function})
     assert outcome(fxengine, caller) == outcome(torch.fx, caller)
     if inspect.isfunction(function):
-        assert outcome(fxengine, function) == outcome(torch.fx, function)
+        ours, theirs = outcome(fxengine, function), outcome(torch.fx, function)
+        # torch.fx cannot write down an annotation that lists what a function takes: `Callable[[Tensor], Tensor]`.
+        assert "Callable[[" in ours if theirs == UNWRITTEN else ours == theirs
 
 
 @pytest.mark.parametrize("method", ["is_leaf_module", "create_arg", "create_proxy", "call_module", "path_of_module"])
