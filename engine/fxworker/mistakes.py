@@ -93,7 +93,9 @@ def _lacks(error: AttributeError, own: Moment) -> bool:
     """
     owner = kept_in(error, AttributeError, "obj")
     if isinstance(owner, ModuleType):
-        return _is_of_torch(owner.__name__)
+        # What `getattr` is asked for may be another name with other arguments.
+        asked = next(iter(nodes_around(own.path, own.source.span)[::-1]), None)
+        return _is_of_torch(owner.__name__) and isinstance(asked, ast.Attribute)
     return owner is own.value_of("self") and is_fault(error) and not lacks_base(owner)
 
 
