@@ -42,7 +42,7 @@ from fxworker.loading import Document, Hint, Loaded, load
 from fxworker.lost import told_once
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
-from fxworker.patience import OutOfPatience, patience
+from fxworker.patience import patience
 from fxworker.prepared import Prepared
 from fxworker.printing import described
 from fxworker.reporting import Reporter, user_frames
@@ -221,8 +221,9 @@ _ASK_SHAPES: Final = (DynamicBool, DynamicLength, DynamicNumber)
 _MOST_VALUES: Final = 1 << 25
 """The most parameters of a model that is built with values where its trace asks for some."""
 
-_TELLING_APART: Final = 1.0
-"""Seconds after which it is given up to build a model with other sizes."""
+_APART: Final = 3.0
+_APART_EACH: Final = 1.0
+"""Seconds for telling apart the sizes that were made up: of all models of a request, and of one."""
 
 _FITTING: Final = 4.0
 _FITTING_EACH: Final = 1.5
@@ -281,6 +282,7 @@ class _Session:
     traces: list[_Traced] = field(default_factory=list[_Traced])
     fitted: dict[str, Hint] = field(default_factory=dict[str, Hint])
     fitting_s: float = 0.0
+    apart_s: float = _APART
     until: float = math.inf
     late: set[str] = field(default_factory=set[str])
 
@@ -453,11 +455,16 @@ class _Session:
 
     def _told_apart(self, target: TraceTarget, built: Built) -> Built | None:
         """Return a model with sizes that are told apart where those that were made up are the same, if it runs so."""
-        try:
-            with eagerly(), patience(_TELLING_APART):
-                return with_distinct_sizes(built, target, self.loaded)
-        except (Exception, OutOfPatience):  # noqa: BLE001 — User code runs here; what it raises tells nothing.
+        if self.apart_s <= 0:
             return None
+        clock = Clock()
+        try:
+            with eagerly(), patience(_APART_EACH):
+                return with_distinct_sizes(built, target, self.loaded)
+        except BaseException:  # noqa: BLE001 — User code runs here; what it raises tells nothing.
+            return None
+        finally:
+            self.apart_s -= clock.lap() / 1000
 
     def _unbuilt(self, target: TraceTarget, unbuilt: Unbuilt) -> tuple[Problem, ...]:
         """Return what is told of a target that could not be built, and note what need not be tried again."""
