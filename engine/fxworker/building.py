@@ -489,7 +489,7 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     if isinstance(error, FileNotFoundError):
         return error.filename in defaults
     if isinstance(error, IndexError):
-        return () in defaults or [] in defaults or _takes_any_number(cls)
+        return () in defaults or [] in defaults
     if isinstance(error, RuntimeError) and _SIZES.search(text_of(error)):
         # Its defaults do not go together, or one of them stands for a size that has to be given.
         sizes = [each for each in defaults if isinstance(each, int) and not isinstance(each, bool)]
@@ -501,11 +501,6 @@ def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
     if not moments or not is_user_file(moments[-1].path) or moments[-1].opname != "RAISE_VARARGS":
         return False
     return not isinstance(error, OSError) and not _checks_only_the_world(moments[-1])
-
-
-def _takes_any_number(cls: Any) -> bool:
-    """Whether a constructor takes any number of arguments, among which may be ones that it needs."""
-    return any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(cls.__init__).parameters.values())
 
 
 def _is_refused_elsewhere(error: BaseException | None, loaded: Loaded) -> bool:

@@ -88,12 +88,25 @@ def _told_apart(expression: str) -> Iterator[str]:
 def _equal_sizes(call: ast.Call) -> list[tuple[ast.Constant, int]]:
     """Return the sizes in a call that another one before equals, each with what it is to be multiplied by."""
     found: dict[int, list[ast.Constant]] = defaultdict(list)
+    # Layers that are handed in are to go together.
+    layers = (each for each in ast.walk(call) if isinstance(each, ast.Call) and _is_layer(each))
+    inside = {id(each) for layer in layers for each in ast.walk(layer)}
     for each in ast.walk(call):
-        if isinstance(each, ast.Constant) and type(each.value) is int and each.value >= _LEAST:
+        if (
+            isinstance(each, ast.Constant)
+            and type(each.value) is int
+            and each.value >= _LEAST
+            and id(each) not in inside
+        ):
             found[each.value].append(each)
     # Of very many no product would still be a size.
     several = (each for each in found.values() if len(each) <= len(_FACTORS))
     return [pair for each in several for pair in zip(each[1:], _FACTORS[1:], strict=False)]
+
+
+def _is_layer(call: ast.Call) -> bool:
+    """Whether a call makes one of torch's layers, which stands in for a part."""
+    return ast.unparse(call.func).startswith("torch.nn.")
 
 
 def _is_at_layer(stopped: Outcome, root: nn.Module, expression: str) -> bool:
