@@ -51,9 +51,6 @@ from fxworker.wire import Construct, TraceTarget
 _SECONDS: Final = 1.0
 """Seconds of processor time that one look at a search may take."""
 
-_TWO: Final = 2
-"""How many sizes meet at a layer."""
-
 _FEWEST_DIMENSIONS: Final = 2
 """Dimensions without which an input has no batch."""
 
@@ -157,7 +154,7 @@ class Search:
         if construct is None or failure.node.op != "call_module" or not are_distinct(construct.expression):
             return False
         sizes = misfit(failure.node, self.root)
-        if len(sizes) != _TWO or not all(each.of_layer for each in sizes):
+        if len(sizes) != 2 or not all(each.of_layer for each in sizes):
             return False
         equal = with_equal_sizes(construct.expression, {each.size for each in sizes})
         built = built_as(equal, self.target, self.loaded) if equal else None
