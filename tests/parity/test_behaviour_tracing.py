@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 import fxengine
-from tests.support.parity import neutral
+from tests.support.parity import UNWRITTEN, neutral
 
 # ruff: noqa: PLW0108 - what is traced has to be a function of Python.
 
@@ -175,9 +175,6 @@ def required(function) -> list[str]:
         for parameter in parameters
         if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
-
-
-UNWRITTEN = "TypeError: unhashable type: 'list'"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
