@@ -323,8 +323,7 @@ class Feeder:
     def _in_vain(self, module: GraphModule, found: InferredInputs) -> Fed:
         """Return what a search that found nothing has found out."""
         unknown = _unknown(found)
-        search = self._search(module, found)
-        hopeless = search.hopeless()
+        hopeless = self._search(module, found).hopeless()
         if hopeless is None:
             return Fed(searched=True, unknown=unknown, in_vain=found)
         failure = hopeless.failure
@@ -332,9 +331,7 @@ class Feeder:
         told = replace(told, never=True, guess=hopeless.guess)
         # Other arguments would only hide it.
         is_found = (
-            is_of_layout(failure.error)
-            or mistaken(failure, self.sources.root) is not None
-            or search.is_told_apart(failure)
+            is_of_layout(failure.error) or mistaken(failure, self.sources.root) is not None or hopeless.told_apart
         )
         return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
 

@@ -60,10 +60,11 @@ _FEWEST_TRIALS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Hopeless:
-    """A node that fails with any inputs, and some with which it does."""
+    """A node that fails with any inputs, and some with which it does; `told_apart` if equal sizes would hide it."""
 
     failure: ShapeFailure
     guess: str
+    told_apart: bool = False
 
 
 def _limit() -> float:
@@ -145,10 +146,14 @@ class Search:
         for expression in dict.fromkeys((self.found.expression, *(each.expression for each in self.found.failures))):
             args, kwargs = self.made(expression)
             met = failure_with(self.module, args, kwargs, self.root)
-            if met is not None and met.node is failure.node and (self._never_agree(met) or self.is_told_apart(met)):
+            if met is None or met.node is not failure.node:
+                continue
+            if self._never_agree(met):
                 yield Hopeless(met, expression)
+            elif self._is_told_apart(met):
+                yield Hopeless(met, expression, told_apart=True)
 
-    def is_told_apart(self, failure: ShapeFailure) -> bool:
+    def _is_told_apart(self, failure: ShapeFailure) -> bool:
         """Return whether a layer meets the size of another one, and only equal arguments would make them agree."""
         construct = self.construct
         if construct is None or failure.node.op != "call_module" or not are_distinct(construct.expression):
