@@ -3,7 +3,8 @@
 torchvision and open_clip have registries, timm one model for each of its modules, transformers and diffusers a default
 configuration of two layers for each of their models. From the other libraries, and from any package that is named,
 every class with a forward of its own is taken, and built as the worker builds the classes of a file that somebody
-opens: by its call sites, without arguments, or with inferred ones.
+opens in the package's folder: by its call sites, without arguments, with inferred ones, or as a part of another model,
+of its file or of another one. What it is given there feeds it where nothing else does.
 
 The lists are sorted and the same in every run. A library is imported when its cases are asked for.
 """
@@ -18,7 +19,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -30,20 +31,23 @@ from torch.nn.parameter import is_lazy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fxengine.inputs import InferredInputs, infer_inputs
+from fxengine.inputs import InferredInputs, infer_inputs, materialize
 from fxls.discovery import discover
-from fxworker.building import Built, attempt, build
+from fxls.discovery.elsewhere import Calls
+from fxls.discovery.index import ModelIndex
+from fxworker.argument_lists import Arguments, arguments_of
+from fxworker.building import Built, attempt, build, in_wholes
 from fxworker.fitting import fit
 from fxworker.importing import importing
 from fxworker.loading import Loaded
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
 from fxworker.slicing import slice_of
-from fxworker.wire import Construct, TraceTarget
+from fxworker.wire import Construct, TraceTarget, Whole
 from tests.parity.corpus_models import TIMM
 from tests.support import corpus
 
-__all__ = ["LIBRARIES", "Case", "Model", "cases", "inputs_for"]
+__all__ = ["LIBRARIES", "Case", "Model", "cases", "inputs_for", "made"]
 
 _LAYERS: Final = 2
 _MOST_LAYERS: Final = 8
@@ -106,17 +110,27 @@ class Case:
 
 
 class Fitting(NamedTuple):
-    """A model with other arguments, and inputs for it."""
+    """A model with other arguments, and inputs for it: what was inferred, or the argument list of a call of it."""
 
     case: Case
-    inputs: InferredInputs
+    inputs: InferredInputs | str
 
 
 def inputs_for(case: Case, model: Model, seconds: float) -> Fitting:
-    """Return inputs that were inferred for a model, and the model: another one where its arguments were changed."""
+    """Return inputs for a model that nobody wrote down, and the model: another one where its arguments were changed."""
     found = infer_inputs(model.root, budget_s=seconds)
     other = model.fit(found) if not found.complete else None
     return other or Fitting(case, found)
+
+
+def made(inputs: InferredInputs | str, model: Model, seed: int) -> Arguments:
+    """Return inputs with data: of the same shapes, and others for each seed.
+
+    Raises:
+        BaseException: Whatever making them raises.
+    """
+    torch.manual_seed(seed)
+    return arguments_of(inputs, model.scope) if isinstance(inputs, str) else materialize(inputs, seed=seed)
 
 
 def cases(library: str, every: int = 1) -> list[Case]:
@@ -248,21 +262,40 @@ def _segmentation_models() -> list[Case]:
 def _classes_of(package: str) -> list[Case]:
     """Return the classes of a package that have a forward of their own."""
     found: list[Case] = []
-    for module in _modules(package):
+    modules = list(_modules(package))
+    calls = _calls_in(package)
+    for module in modules:
         path = getattr(module, "__file__", None)
         if not path or not path.endswith(".py"):
             continue
         text = Path(path).read_text(encoding="utf-8")
-        index = discover(path, text)
+        index = calls.completed(discover(path, text), text)
         tree = ast.parse(text)
-        loaded = Loaded(module, tree, slice=slice_of(tree, text, path, [each.qualname for each in index.targets]))
+        names = [each.qualname for each in index.targets]
+        loaded = Loaded(module, tree, slice=slice_of(tree, text, path, names), settings=index.settings)
         for target in index.targets:
             cls = index.model_class(target.qualname)
             owner = getattr(module, target.qualname.partition(".")[0], None)
             if target.kind == "class" and cls is not None and cls.forward is not None and _is_module(owner):
                 name = f"{module.__name__.removeprefix(package + '.')}.{target.qualname}"
-                found.append(Case(package, name, partial(_class, package, name, target, loaded, "")))
+                whole = replace(target, wholes=(*_around(target, index, loaded), *target.wholes))
+                found.append(Case(package, name, partial(_class, package, name, whole, loaded, "")))
     return found
+
+
+def _calls_in(package: str) -> Calls:
+    """Return what the files of a package, or of the one around it, say about each other's classes."""
+    path = Path(str(sys.modules[package.partition(".")[0]].__file__))
+    calls = Calls(str(path.parent) if path.name == "__init__.py" else "")
+    calls.look()
+    return calls
+
+
+def _around(target: TraceTarget, index: ModelIndex, loaded: Loaded) -> Iterator[Whole]:
+    """Yield the classes of a target's file of which it is a part: whoever opens the file sees it as such."""
+    for other in index.targets:
+        if other.kind == "class" and other is not target and target.qualname in loaded.mentions.get(other.qualname, ()):
+            yield Whole(index.path, other.qualname, other.constructs, other.inputs)
 
 
 def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: str, real: bool) -> Model:
@@ -270,10 +303,14 @@ def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: s
     built = build(target, loaded, hint)
     if not isinstance(built, Built):
         raise built.error or ValueError(f"no arguments were inferred; tried {built.tried}")
-    said = tuple(each.expression for each in target.inputs)
+    said = (*filter(None, [built.inputs]), *(each.expression for each in target.inputs))
     if not real or built.construct is None:
 
         def other(found: InferredInputs) -> Fitting | None:
+            part = in_wholes(target, loaded)
+            if part is not None and part.construct is not None and part.inputs:
+                way = part.construct.expression if built.is_made_up else ""
+                return Fitting(Case(package, name, partial(_class, package, name, target, loaded, way)), part.inputs)
             fitted = fit(target, loaded, built, found)
             if fitted is None or fitted.built.construct is None:
                 return None
@@ -282,7 +319,7 @@ def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: s
 
         return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said, other)
     ways = (Construct(built.construct.expression, "call"),)
-    built = build(TraceTarget(target.qualname, "class", target.name, ways), loaded, real=True)
+    built = build(TraceTarget(target.qualname, "class", target.name, ways, wholes=target.wholes), loaded, real=True)
     if not isinstance(built, Built):
         raise built.error or ValueError("built without weights and not with them")
     return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said)

@@ -29,16 +29,15 @@ from typing import Any, Final, NamedTuple
 
 import torch
 import torch.fx
-from _libraries import Case, Model, inputs_for
+from _libraries import Case, Model, inputs_for, made
 from _tables import arguments, chosen, outcomes
 from torch import nn
 from torch.utils import _pytree as pytree
 
 import fxengine
-from fxengine.inputs import materialize
 from fxengine.module_snapshot import Snapshot
 from fxengine.shapes_only import ShapesOnly, needs_data
-from fxworker.feeding import Arguments, arguments_of
+from fxworker.argument_lists import Arguments
 
 _SECONDS: Final = 5.0
 """The budget of one search for inputs, in processor time."""
@@ -218,7 +217,7 @@ def fed(case: Case, model: Model, root: nn.Module, *, real: bool) -> Fed:
     """Return inputs, or why there are none."""
     for expression in model.said:
         with contextlib.suppress(Exception):
-            make = partial(evaluated, expression, model.scope)
+            make = partial(made, expression, model)
             start = time.process_time()
             if not failure(root, make(0), real=real):
                 return Fed(expression, make, "", time.process_time() - start, case, model, root)
@@ -226,37 +225,26 @@ def fed(case: Case, model: Model, root: nn.Module, *, real: bool) -> Fed:
     if fitting is not case:
         case, model = fitting, fitting.build()
         root = case.build(real=True).root if real else model.root
-    if not found.complete:
+    if not isinstance(found, str) and not found.complete:
         last = found.failures[0] if found.failures else None
         reason = f"{last.error} <- {last.expression}" if last is not None else "nothing was tried"
         return Fed("", None, reason, 0.0, case, model, root)
-    make = partial(materialized, found)
+    make = partial(made, found, model)
     start = time.process_time()
     reason = failure(root, make(0), real=real)
     taken = time.process_time() - start
     told_of = f"eager: {reason}" if reason else ""
-    return Fed(found.expression or "no arguments", None if reason else make, told_of, taken, case, model, root)
+    expression = (found if isinstance(found, str) else found.expression) or "no arguments"
+    return Fed(expression, None if reason else make, told_of, taken, case, model, root)
 
 
-def evaluated(expression: str, scope: dict[str, Any], seed: int) -> Arguments:
-    """Return the arguments that an argument list makes."""
-    torch.manual_seed(seed)
-    return arguments_of(expression, scope)
-
-
-def materialized(found: Any, seed: int) -> Arguments:
-    """Return inferred inputs with data."""
-    torch.manual_seed(seed)
-    return materialize(found, seed=seed)
-
-
-def failure(root: nn.Module, made: Arguments, *, real: bool) -> str:
+def failure(root: nn.Module, given: Arguments, *, real: bool) -> str:
     """Return why eager does not run on the arguments, "" if it does."""
     try:
         with ends_after(_LONGEST) if real else contextlib.nullcontext():
-            run(root, root, made, real=real)
+            run(root, root, given, real=real)
     except OutOfTimeError:  # On real data it takes too long; whether it runs without them remains to be seen.
-        return failure(root, made, real=False)
+        return failure(root, given, real=False)
     except Exception as error:  # noqa: BLE001 - the libraries' code raises whatever it likes.
         return "" if not real and needs_data(error) else told(error)
     return ""
@@ -282,9 +270,9 @@ def ends_after(limit: float) -> Generator[None]:
         signal.signal(signal.SIGPROF, previous)
 
 
-def run(model: nn.Module, module: Any, made: Arguments, *, real: bool) -> Any:
+def run(model: nn.Module, module: Any, given: Arguments, *, real: bool) -> Any:
     """Return what a model, or what was made of it, returns for arguments."""
-    args, kwargs = made
+    args, kwargs = given
     random.seed(0)
     torch.manual_seed(0)
     with torch.no_grad(), contextlib.nullcontext() if real else ShapesOnly(model):

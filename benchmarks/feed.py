@@ -17,13 +17,12 @@ from functools import partial
 from typing import Any, Final
 
 import torch
-from _libraries import Case, Model, inputs_for
+from _libraries import Case, Model, inputs_for, made
 from _tables import arguments, chosen, outcomes
 from torch import nn
 
-from fxengine.inputs import materialize
 from fxengine.shapes_only import ShapesOnly, needs_data
-from fxworker.feeding import Arguments, arguments_of
+from fxworker.argument_lists import Arguments
 
 _SECONDS: Final = 5.0
 """The budget of one search, in processor time."""
@@ -65,25 +64,25 @@ def feed(case: Case) -> Feeding | str:
     start = time.perf_counter()
     for expression in model.said:
         with contextlib.suppress(Exception):
-            made = arguments_of(expression, model.scope)
-            if not ran(case, model, made, real=real):
+            if not ran(case, model, made(expression, model, 0), real=real):
                 return Feeding("call", expression, "", time.perf_counter() - start, real)
     start = time.perf_counter()
     fitting, found = inputs_for(case, model, _SECONDS)
     seconds = time.perf_counter() - start
     if fitting is not case:
         case, model = fitting, fitting.build()
-    if not found.complete:
+    if not isinstance(found, str) and not found.complete:
         failure = found.failures[0] if found.failures else None
         reason = f"{failure.error} <- {failure.expression}" if failure is not None else "nothing was tried"
         return Feeding("", "", reason, seconds, real)
-    reason = ran(case, model, materialize(found), real=real)
-    return Feeding("inferred", found.expression, reason, seconds, real)
+    reason = ran(case, model, made(found, model, 0), real=real)
+    expression = found if isinstance(found, str) else found.expression
+    return Feeding("inferred", expression, reason, seconds, real)
 
 
-def ran(case: Case, model: Model, made: Arguments, *, real: bool) -> str:
+def ran(case: Case, model: Model, given: Arguments, *, real: bool) -> str:
     """Return why eager does not run on the arguments, "" if it does."""
-    args, kwargs = made
+    args, kwargs = given
     try:
         with torch.no_grad():
             if real:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from torch import nn
 
@@ -24,6 +24,7 @@ from fxengine.passes.shape_prop import ShapeFailure, ShapeReport
 from fxengine.profiling.measuring import bind_placeholders
 from fxengine.shapes_only import needs_data
 from fxengine.source import SourceFrame, is_user_file
+from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.batches import spread
 from fxworker.building import Built, attempt, scope_of
 from fxworker.compiling import eagerly
@@ -34,8 +35,6 @@ from fxworker.never import Hopeless, Search, failure_with, never_agree, used_by_
 from fxworker.patience import OutOfPatience, patience
 from fxworker.printing import shortened
 from fxworker.wire import Construct, Inputs, Provenance, TraceTarget
-
-Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 SAID: Final = frozenset[Provenance]({"directive", "configuration", "call"})
 """Where inputs come from that somebody wrote down: if they do not fit, that is a problem of the model or of them."""
@@ -476,13 +475,3 @@ def _said_at(found: InferredInputs) -> str:
     moment = next(iter(found.stopped.moments), None) if found.stopped is not None else None
     text = " ".join(moment.source.text.split()) if moment is not None else ""
     return f", at `{shortened(text, _LONGEST_PLACE)}`" if text else ""
-
-
-def arguments_of(expression: str, scope: dict[str, Any]) -> Arguments:
-    """Return the real arguments that an argument list makes.
-
-    Raises:
-        BaseException: Whatever the expression raises.
-    """
-    code = compile(f"__fxls_call__({expression})", "<inputs>", "eval")
-    return eval(code, {**scope, "__fxls_call__": lambda *args, **kwargs: (args, kwargs)})  # noqa: S307 — The person's own.

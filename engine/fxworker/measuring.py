@@ -27,8 +27,8 @@ from fxengine.profiling import (
 )
 from fxengine.profiling.measuring import arguments_on
 from fxworker import sandbox
+from fxworker.argument_lists import arguments_of
 from fxworker.building import Unbuilt, build, scope_of
-from fxworker.feeding import arguments_of
 from fxworker.loading import Document, Loaded, load
 from fxworker.offline import go_offline
 from fxworker.reporting import Reporter

@@ -22,9 +22,9 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from fxengine.errors import text_of
+from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.building import Unbuilt, build, scope_of
 from fxworker.compiling import eagerly
-from fxworker.feeding import Arguments, arguments_of
 from fxworker.loading import Document, Loaded, load
 from fxworker.patience import OutOfPatience, patience
 from fxworker.reporting import Reporter

@@ -521,31 +521,34 @@ class _Session:
         return fed
 
     def _fit(self, traced: _Traced, feeder: Feeder, fed: Fed) -> None:
-        """Look for other arguments of a model that cannot be fed with those that were made up for it."""
+        """Look for another way to feed a model: as other files do, or with other arguments where they were made up."""
         target = traced.target
-        if not (fed.wants_other_arguments and traced.built.is_made_up) or any(
-            _wholes_of(target, traced.built.construct)
-        ):
+        may_have_others = traced.built.is_made_up or target.wholes
+        if not (fed.wants_other_arguments and may_have_others) or any(_wholes_of(target, traced.built.construct)):
             return
         if self.fitting_s <= 0 or self._is_over():
             # There is no time left for it; it is looked at again the next time.
             self.found[target.qualname] = replace(self.found[target.qualname], unfed="")
             return
         clock = Clock()
-        construct, inputs = self._other_way(traced, feeder, fed)
+        way = self._other_way(traced, feeder, fed)
         self.fitting_s -= clock.lap() / 1000
-        if construct is not None:
-            hint = self._hint(target)
-            self.fitted[target.qualname] = replace(hint, construct=construct.expression, inputs=inputs, unfed="")
+        if way is not None:
+            construct, inputs = way
+            self.fitted[target.qualname] = replace(self._hint(target), construct=construct, inputs=inputs, unfed="")
         self.on_target(self.request.targets.index(target), False)
 
-    def _other_way(self, traced: _Traced, feeder: Feeder, fed: Fed) -> tuple[Construct | None, str]:
-        """Return another way to build a model, with inputs for it: as a part of another file's model, or fitted."""
-        target = traced.target
+    def _other_way(self, traced: _Traced, feeder: Feeder, fed: Fed) -> tuple[str, str] | None:
+        """Return another way to build a model, with inputs for it: as a part of another file's model, or fitted.
+
+        One that is not made up stays as it is built, and is given what such a part is given.
+        """
+        target, built = traced.target, traced.built
         part = in_wholes(target, self.loaded) if target.wholes and self._may_guess(target) else None
         if part is not None and part.inputs:
-            return part.construct, part.inputs
-        return feeder.fit(traced.built, fed, min(self.fitting_s, _FITTING_EACH))
+            return (_made_up(part.construct) if built.is_made_up else ""), part.inputs
+        fitted, inputs = feeder.fit(built, fed, min(self.fitting_s, _FITTING_EACH))
+        return (fitted.expression, inputs) if fitted is not None else None
 
     def _may_guess(self, target: TraceTarget) -> bool:
         """Say that what follows is a guess; False where one went badly before and the definition is the same."""

@@ -15,6 +15,7 @@ import time
 import types
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +25,14 @@ from torch import Tensor, nn
 from fxengine.inputs import InferredInputs, infer_inputs
 from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe, call_expression
 from fxengine.shapes_only import ShapesOnly
+from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.arguments import Search
+from fxworker.callers import EXPRESSION
 from fxworker.loading import Document, Loaded, load
 from fxworker.makers import made_in, settings_of
 from fxworker.overlays import OverlayFinder
 from fxworker.packages import Place, place_of
+from fxworker.patience import OutOfPatience, patience
 from fxworker.wire import Span, TraceRequest, TraceTarget, Whole
 
 _SECONDS: Final = 1.0
@@ -57,12 +61,14 @@ class _Model:
     Attributes:
         expression: The call that built it, as it reads in the file that asks for a part.
         root: The model.
-        inputs: What it runs on, as far as that was found.
+        said: Inputs that somebody wrote down for it.
+        inputs: What it runs on, as far as that was found; None where somebody wrote it down.
     """
 
     expression: str
     root: nn.Module
-    inputs: InferredInputs
+    said: tuple[Arguments, ...]
+    inputs: InferredInputs | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,8 @@ def part_of(
 ) -> Part | None:
     """Return an instance of a class as the models of other files make it, None where none of them can be built.
 
+    It is that of the first model which can be fed, so that it is known what the part is given there, if there is one.
+
     Args:
         target: What the class is the target of.
         cls: The class.
@@ -94,18 +102,18 @@ def part_of(
     """
     known: dict[Whole, _Model | None] = loaded.inner.setdefault(_KEPT, {})
     until = time.process_time() + _SECONDS_OF_ALL - loaded.inner.get(_SPENT, 0.0)
+    unfed: Part | None = None
     for whole in target.wholes:
         if whole not in known and time.process_time() < until:
             begun = time.process_time()
             known[whole] = _model(whole, loaded, scope, make)
             loaded.inner[_SPENT] = loaded.inner.get(_SPENT, 0.0) + time.process_time() - begun
         model = known.get(whole)
-        modules = model.root.named_modules() if model is not None else ()
-        path = next((name for name, each in modules if type(each) is cls), None)
-        if model is not None and path is not None:
-            part = model.root.get_submodule(path)
-            return Part(f"{model.expression}{_steps(model.root, path)}", part, _given(model, part))
-    return None
+        part = _part_of(model, cls) if model is not None else None
+        if part is not None and part.inputs:
+            return part
+        unfed = unfed or part
+    return unfed
 
 
 def scope_with_wholes(
@@ -253,30 +261,81 @@ def _is_in(folder: str, module: Any) -> bool:
 def _model(
     whole: Whole, loaded: Loaded, scope: Mapping[str, Any], make: Callable[[Callable[[], Any]], Any]
 ) -> _Model | None:
-    """Return a model of another file, with arguments that are searched for; None if that cannot be built."""
+    """Return a model of another file, as somebody builds it or with arguments that are searched for; None for none."""
     place = _place_of(whole)
     with contextlib.suppress(BaseException), _visiting(loaded, place, whole):
         names, own = _names_of(place, scope), vars(sys.modules[place.name])
         maker = own[whole.qualname]
         if not isinstance(maker, type) or issubclass(maker, nn.Module):
-            kind = (nn.Module, tuple, list)
-            name, said = _full_name(place, whole, maker), settings_of(loaded)
-            search = Search(name, maker, {**_ALWAYS, **own, **names}, make, kind=kind, settings=said)
-            expression, value = (None if search.stands_in else search.run(seconds=_SECONDS)) or ("", None)
-            root = made_in(value, nn.Module)
+            name, there = _full_name(place, whole, maker), {**_ALWAYS, **own, **names}
+            expression, root = _said(whole, there, make) or _searched(name, maker, there, loaded, make) or ("", None)
             if root is not None:
-                expression = _qualified(expression, place.name, own, {**scope, **names})
-                return _Model(expression, root, infer_inputs(root, budget_s=_SECONDS_OF_INPUTS))
+                expression = _qualified(expression, place.name, own, {**scope, **names}, {whole.qualname: name})
+                given = tuple(_written(whole, there))
+                return _Model(
+                    expression, root, given, None if given else infer_inputs(root, budget_s=_SECONDS_OF_INPUTS)
+                )
     return None
 
 
-def _qualified(expression: str, module: str, own: Mapping[str, Any], scope: Mapping[str, Any]) -> str:
-    """Return an expression of another module as it reads in a scope: with that module's name before its names."""
+def _said(
+    whole: Whole, scope: dict[str, Any], make: Callable[[Callable[[], Any]], Any]
+) -> tuple[str, nn.Module] | None:
+    """Return the call of a model that somebody wrote down, and what it makes; None where none makes one."""
+    for construct in whole.constructs:
+        expression = construct.expression.strip()
+        if expression.startswith(f"{whole.qualname}("):
+            with contextlib.suppress(Exception, OutOfPatience), patience(_SECONDS):
+                code = compile(expression, EXPRESSION, "eval")
+                root = made_in(make(partial(eval, code, scope)), nn.Module)
+                if root is not None:
+                    return expression, root
+    return None
+
+
+def _written(whole: Whole, scope: dict[str, Any]) -> Iterator[Arguments]:
+    """Yield the inputs of a model that somebody wrote down, as far as they can be made."""
+    for inputs in whole.inputs:
+        with contextlib.suppress(Exception, OutOfPatience), patience(_SECONDS_OF_INPUTS):
+            yield arguments_of(inputs.expression, scope)
+
+
+def _searched(
+    name: str, maker: Any, scope: dict[str, Any], loaded: Loaded, make: Callable[[Callable[[], Any]], Any]
+) -> tuple[str, nn.Module] | None:
+    """Return a call of what makes a model, with arguments that were searched for, and the model; None for none."""
+    search = Search(name, maker, scope, make, kind=(nn.Module, tuple, list), settings=settings_of(loaded))
+    expression, value = (None if search.stands_in else search.run(seconds=_SECONDS)) or ("", None)
+    root = made_in(value, nn.Module)
+    return (expression, root) if root is not None else None
+
+
+def _qualified(
+    expression: str, module: str, own: Mapping[str, Any], scope: Mapping[str, Any], known: Mapping[str, str]
+) -> str:
+    """Return an expression of another module as it reads in a scope: with that module's name before its names.
+
+    Args:
+        expression: The expression.
+        module: The full name of the module that it is of.
+        own: The names of that module.
+        scope: The names of where it is to be read.
+        known: The full names of some of them, where those do not begin with the module's.
+    """
     tree = ast.parse(expression, mode="eval")
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in own and scope.get(node.id, _NOTHING) is not own[node.id]:
-            node.id = f"{module}.{node.id}"
+            node.id = known.get(node.id, f"{module}.{node.id}")
     return ast.unparse(tree)
+
+
+def _part_of(model: _Model, cls: type) -> Part | None:
+    """Return the first instance of a class in a model that is called there, or the first one; None for none."""
+    found = {path: each for path, each in model.root.named_modules() if type(each) is cls}
+    if not found:
+        return None
+    path, inputs = _given(model, found) or (next(iter(found)), "")
+    return Part(f"{model.expression}{_steps(model.root, path)}", found[path], inputs)
 
 
 def _steps(root: nn.Module, path: str) -> str:
@@ -293,25 +352,35 @@ def _steps(root: nn.Module, path: str) -> str:
     return steps
 
 
-def _given(model: _Model, part: nn.Module) -> str:
-    """Return what a model calls one of its parts with, as an argument list; empty if that cannot be found out."""
-    root, found = model.root, model.inputs
-    if not found.usable:
-        return ""
-    calls: list[str] = []
-    recipes = dict(_recipes(root, found))
+def _given(model: _Model, parts: Mapping[str, nn.Module]) -> tuple[str, str] | None:
+    """Return the first of some parts that a model calls, by its path, and its argument list there; None for none."""
+    found = model.inputs
+    ways = [(each, dict[int, Recipe]()) for each in model.said]
+    if found is not None and found.usable:
+        ways = [((found.args, found.kwargs), dict(_recipes(model.root, found)))]
+    return next(filter(None, (_called(model.root, parts, each, recipes) for each, recipes in ways)), None)
 
-    def note(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+
+def _called(
+    root: nn.Module, parts: Mapping[str, nn.Module], arguments: Arguments, recipes: Mapping[int, Recipe]
+) -> tuple[str, str] | None:
+    """Return the first of some parts that a model calls when it is called, and with what; None for none."""
+    calls: list[tuple[str, str]] = []
+
+    def note(path: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not calls:
             given = tuple(_recipe(each, recipes) for each in args)
-            calls.append(call_expression(given, {name: _recipe(each, recipes) for name, each in kwargs.items()}))
+            named = {name: _recipe(each, recipes) for name, each in kwargs.items()}
+            calls.append((path, call_expression(given, named)))
 
-    handle = part.register_forward_pre_hook(note, with_kwargs=True)
+    handles = [each.register_forward_pre_hook(partial(note, path), with_kwargs=True) for path, each in parts.items()]
+    args, kwargs = arguments
     # It may need data behind the call that is looked for.
     with contextlib.suppress(Exception), torch.no_grad(), ShapesOnly(root):
-        root(*found.args, **found.kwargs)
-    handle.remove()
-    return calls[0] if calls else ""
+        root(*args, **kwargs)
+    for handle in handles:
+        handle.remove()
+    return calls[0] if calls else None
 
 
 def _recipes(root: nn.Module, found: InferredInputs) -> Iterator[tuple[int, Recipe]]:

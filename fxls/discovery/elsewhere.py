@@ -19,6 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from fxls.discovery.finding import discover
 from fxls.discovery.index import ModelIndex, ordered
 from fxls.discovery.names import Names, module_level, names_of
 from fxls.discovery.options import best_first, settings_in, speaks_of_options
@@ -42,6 +43,9 @@ _LARGEST: Final = 400_000
 _MOST_PARSED: Final = 12
 _MOST: Final = 3
 """How many files are parsed for one class, and how many ways are kept."""
+
+_MOST_WHOLES: Final = 6
+"""How many models of other files are named that have a class as a part, or as a part of a part."""
 
 _MOST_LOOKED_AT: Final = 100
 """How many files are asked whether they say something about options."""
@@ -85,6 +89,9 @@ class Calls:
     _times: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     _callers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _nearest: dict[tuple[str, str], tuple[Whole, ...]] = field(default_factory=dict[tuple[str, str], tuple[Whole, ...]])
+    _indices: dict[tuple[str, tuple[int, int]], ModelIndex] = field(
+        default_factory=dict[tuple[str, tuple[int, int]], ModelIndex]
+    )
     _seen: dict[_Key, _Seen] = field(default_factory=dict[_Key, _Seen])
     _telling: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _speaking: dict[str, tuple[tuple[int, int], bool]] = field(default_factory=dict[str, tuple[tuple[int, int], bool]])
@@ -143,10 +150,11 @@ class Calls:
 
     def _completed(self, target: TraceTarget, path: str, known: Callable[[], frozenset[str]]) -> TraceTarget:
         """Return a target with how it is built and fed elsewhere, or with what has it as a part."""
-        constructs, inputs = self._calls_of(target.qualname, path, known) if not target.constructs else ([], [])
-        if constructs:
-            constructs = ordered((*target.constructs, *constructs))
-            return replace(target, constructs=constructs, inputs=ordered((*target.inputs, *inputs)))
+        if not target.constructs:
+            constructs, inputs = self._calls_of(target.qualname, path, known)
+            target = replace(target, constructs=ordered(constructs), inputs=ordered((*target.inputs, *inputs)))
+        if target.constructs and target.inputs:
+            return target
         return replace(target, wholes=self._wholes_of(target.qualname, path))
 
     def _calls_of(
@@ -206,22 +214,54 @@ class Calls:
         return self._settings[key]
 
     def _wholes_of(self, name: str, path: str) -> tuple[Whole, ...]:
-        """Return what makes instances of a class in other files, that of the nearest files first."""
+        """Return what makes instances of a class in other files, the nearest files first, then what makes those."""
         known = self._nearest
         if (name, path) not in known:
             known[name, path] = self._nearest_of(name, path)
         return known[name, path]
 
     def _nearest_of(self, name: str, path: str) -> tuple[Whole, ...]:
+        found = dict.fromkeys(self._makers_of(name, path))
+        parts = list(found)
+        while parts and len(found) < _MOST_WHOLES:
+            # What has it as a part may be one itself, which nobody builds by itself.
+            outer = (each for part in parts for each in (*self._makers_in(*part), *self._makers_of(*reversed(part))))
+            parts = [each for each in dict.fromkeys(outer) if each not in found and each[0] != path]
+            found |= dict.fromkeys(parts)
+        return tuple(self._whole(*each) for each in list(found)[:_MOST_WHOLES])
+
+    def _makers_of(self, name: str, path: str) -> list[tuple[str, str]]:
+        """Return the files, and the names in them, of what makes instances of a class of another file."""
         files = [each for each in self._callers.get(name, ()) if each != path and each.endswith(".py")]
         files = [each for each in files if not _TEST.search(each)]
         files.sort(key=lambda other: (-_shared(other, path), other))
-        found: list[Whole] = []
+        found: list[tuple[str, str]] = []
         for other in files[:_MOST_PARSED]:
-            found += [Whole(other, each) for each in self._seen_in(other, name, path).makers]
+            found += [(other, each) for each in self._seen_in(other, name, path).makers]
             if len(found) >= _MOST:
                 break
-        return tuple(found[:_MOST])
+        return found[:_MOST]
+
+    def _makers_in(self, path: str, name: str) -> list[tuple[str, str]]:
+        """Return likewise what makes instances of a class of the same file."""
+        tree = parse(path, _text(path))
+        return [(path, each) for each in makers_of(name, tree)][:_MOST] if isinstance(tree, ast.Module) else []
+
+    def _whole(self, path: str, name: str) -> Whole:
+        """Return something that makes a class's instances, with how it is built and fed as far as that is written."""
+        text, key = _text(path), (path, self._times.get(path, (0, 0)))
+        if key not in self._indices:
+            if len(self._indices) >= _MOST_KEPT:
+                self._indices.clear()
+            self._indices[key] = discover(path, text)
+        target = self._indices[key].target(name)
+        if target is None or target.kind != "class":
+            return Whole(path, name)
+        constructs, inputs = target.constructs, target.inputs
+        if not constructs:
+            found, fed = self._calls_of(name, path, cache(partial(_bound_by, text)))
+            constructs, inputs = ordered(found), ordered((*inputs, *fed))
+        return Whole(path, name, constructs, inputs)
 
     def _seen_in(self, path: str, name: str, definition: str) -> _Seen:
         """Return what a file has to do with a class of another one: nothing where the name means another."""

@@ -153,16 +153,17 @@ class ModelIndex:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The classes at module level that may be built as a part of something in another file.
+        """The classes at module level that may be built, or fed, as a part of something in another file.
 
-        They are those of which the file does not say how they are built, and those of which the person wrote it down.
+        They are those of which the file does not say how they are built and fed, and those of which the person wrote
+        down how they are built.
         """
         return tuple(
             each.qualname
             for each in self.targets
             if each.kind == "class"
             and "." not in each.qualname
-            and (not each.constructs or each.constructs[0].source in {"directive", "configuration"})
+            and (not (each.constructs and each.inputs) or each.constructs[0].source in {"directive", "configuration"})
         )
 
     def target(self, qualname: str) -> TraceTarget | None:

@@ -178,16 +178,76 @@ def test_the_models_of_other_files_that_have_a_class_as_a_part_are_known(workspa
     assert wholes(folder) == [(f"{folder}/src/pkg/big.py", "Big"), (f"{folder}/src/far/away.py", "Far")]
 
 
-def test_a_class_that_is_built_as_it_stands_needs_no_model_around_it(workspace):
+_BIG = """
+from .net import Net
+
+class Big:
+    def __init__(self, width):
+        self.net = Net(width, 4)
+        self.small = Net(3, 4)
+"""
+
+
+def test_a_class_that_is_built_as_it_stands_is_fed_by_the_model_around_it(workspace):
+    folder = workspace(src__pkg__big_py=_BIG)
+    assert found(folder)[0] == ["Net(3, 4)"]
+    assert wholes(folder) == [(f"{folder}/src/pkg/big.py", "Big")]
+
+
+def test_a_class_that_is_built_and_fed_as_it_stands_needs_no_model_around_it(workspace):
+    use = "import torch\nfrom pkg.net import Net\nnet = Net(3, 4)\nnet(torch.randn(2, 3))\n"
+    folder = workspace(src__pkg__big_py=_BIG, tests__test_net_py=use)
+    assert found(folder) == (["Net(3, 4)"], ["torch.randn(2, 3)"])
+    assert wholes(folder) == []
+
+
+def test_what_has_it_as_a_part_of_a_part_is_known_too_and_how_that_is_built(workspace):
     folder = workspace(
-        src__pkg__big_py="""
+        src__pkg__block_py="""
+        from torch import nn
         from .net import Net
 
-        class Big:
-            def __init__(self, width):
-                self.net = Net(width, 4)
-                self.small = Net(3, 4)
-        """
+        class Block(nn.Module):
+            def __init__(self, make):
+                super().__init__()
+                self.net = Net(make(), make())
+
+            def forward(self, x):
+                return self.net(x)
+
+        class Stage(nn.Module):
+            def __init__(self, make):
+                super().__init__()
+                self.block = Block(make)
+
+            def forward(self, x):
+                return self.block(x)
+        """,
+        src__pkg__model_py="""
+        from torch import nn
+        from .block import Stage
+
+        class Model(nn.Module):
+            def __init__(self, depth):
+                super().__init__()
+                self.stages = nn.ModuleList(Stage(lambda: depth) for _ in range(depth))
+
+            def forward(self, x):
+                return self.stages[0](x)
+        """,
+        tests__test_model_py="""
+        import torch
+        from pkg.model import Model
+
+        model = Model(3)
+        model(torch.randn(2, 3))
+        """,
     )
-    assert found(folder)[0] == ["Net(3, 4)"]
-    assert wholes(folder) == []
+    block, model = f"{folder}/src/pkg/block.py", f"{folder}/src/pkg/model.py"
+    assert wholes(folder) == [(block, "Block"), (block, "Stage"), (model, "Model")]
+    path, text = str(folder / "src/pkg/net.py"), (folder / "src/pkg/net.py").read_text()
+    calls = Calls(str(folder))
+    calls.look()
+    last = calls.completed(discover(path, text), text).target("Net").wholes[-1]
+    assert [each.expression for each in last.constructs] == ["Model(3)"]
+    assert [each.expression for each in last.inputs] == ["torch.randn(2, 3)"]

@@ -162,3 +162,68 @@ def test_the_model_of_another_file_may_be_made_of_a_configuration_that_nobody_ha
     module.write_text(text.replace("heads)", "settings.heads)").format(module=imported))
     stack = next(each for each in traced(worker, project).targets if each.qualname == "Stack")
     assert re.search(r"Model\(settings=SimpleNamespace\(.*\)\)\.body$", stack.construct.expression)
+
+
+HEAD = """
+import torch
+from torch import nn
+
+class Head(nn.Module):
+    def __init__(self, width=24, steps=3):
+        super().__init__()
+        self.width, self.steps = width, steps
+        self.out = nn.Linear(width, 2)
+
+    def forward(self, features, shapes):
+        (low, high), (rows, columns) = features, shapes["grid"]
+        low = low.view(low.shape[0], rows, columns, self.width)
+        return self.out(low).sum() + high.view(high.shape[0], self.steps, rows * columns).sum()
+"""
+
+BODY = """
+import torch
+from torch import nn
+from net.head import Head
+
+class Body(nn.Module):
+    def __init__(self, stem, rows, columns):
+        super().__init__()
+        self.stem, self.rows, self.columns = stem, rows, columns
+        self.head = Head()
+
+    def forward(self, x):
+        low = self.stem(x).flatten(2).transpose(1, 2)
+        return self.head((low, x.flatten(1)), {"grid": (self.rows, self.columns)})
+"""
+
+NET = """
+import torch
+from torch import nn
+from net.body import Body
+
+class Net(nn.Module):
+    def __init__(self, rows, columns):
+        super().__init__()
+        if (rows, columns) != (5, 7):
+            raise ValueError(rows, columns)
+        self.body = Body(nn.Conv2d(3, 24, 1), rows, columns)
+
+    def forward(self, image):
+        return self.body(image)
+
+if __name__ == "__main__":
+    net = Net(5, 7)
+    net(torch.randn(4, 3, 5, 7))
+"""
+
+
+def test_a_part_of_a_part_is_fed_by_a_model_that_somebody_builds_and_feeds(worker, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "net").mkdir()
+    for name, text in (("head", HEAD), ("body", BODY), ("model", NET)):
+        (tmp_path / "net" / f"{name}.py").write_text(text)
+    head = traced(worker, tmp_path / "net" / "head.py").targets[0]
+    # It is built as it was, without arguments.
+    assert head.construct.expression == "Head()"
+    assert head.inputs.expression == ("(torch.randn(4, 35, 24), torch.randn(4, 105)), {'grid': (5, 7)}")
+    assert (head.status, head.problems) == ("complete", ())

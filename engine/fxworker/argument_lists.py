@@ -1,0 +1,16 @@
+"""Argument lists that are written down: what stands between the parentheses of a call."""
+
+from typing import Any, TypeAlias
+
+Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+"""What a call hands over by position, and by name."""
+
+
+def arguments_of(expression: str, scope: dict[str, Any]) -> Arguments:
+    """Return the real arguments that an argument list makes.
+
+    Raises:
+        BaseException: Whatever the expression raises.
+    """
+    code = compile(f"__fxls_call__({expression})", "<inputs>", "eval")
+    return eval(code, {**scope, "__fxls_call__": lambda *args, **kwargs: (args, kwargs)})  # noqa: S307 — The person's own.
