@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from fxls.discovery.finding import discover
 from fxls.discovery.index import ModelIndex, ordered
@@ -25,7 +25,7 @@ from fxls.discovery.names import Names, module_level, names_of
 from fxls.discovery.options import best_first, settings_in, speaks_of_options
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import example_code, parse
-from fxls.discovery.wholes import makers_of
+from fxls.discovery.wholes import Makers, makers_in
 from fxworker.wire import Construct, Inputs, Setting, TraceTarget, Whole
 
 _CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
@@ -66,14 +66,26 @@ _ALWAYS: Final = frozenset(dir(builtins)) | {"torch", "nn", "SimpleNamespace"}
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The calls of a class in a file, and what makes instances of it there."""
+    """What a file has to do with the classes of another one.
 
+    Attributes:
+        asked: The names of the classes that it was read for.
+        sites: The calls of those.
+        meant: Those of which the file imports the names.
+        makers: What makes instances of them there.
+    """
+
+    asked: frozenset[str]
     sites: Sites
-    makers: tuple[str, ...]
+    meant: frozenset[str]
+    makers: Makers
 
 
-_Key: TypeAlias = tuple[str, str, str, tuple[int, int]]
-"""A file, the name of a class, the file that defines it, and the time and size of the first."""
+_Key: TypeAlias = tuple[str, str, tuple[int, int]]
+"""A file, one whose classes it may use, and the time and size of the first."""
+
+_Own: TypeAlias = tuple[str, tuple[int, int]]
+"""A file, with its time and size."""
 
 
 @dataclass
@@ -89,17 +101,14 @@ class Calls:
     _times: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     _callers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _nearest: dict[tuple[str, str], tuple[Whole, ...]] = field(default_factory=dict[tuple[str, str], tuple[Whole, ...]])
-    _indices: dict[tuple[str, tuple[int, int]], ModelIndex] = field(
-        default_factory=dict[tuple[str, tuple[int, int]], ModelIndex]
-    )
+    _indices: dict[_Own, ModelIndex] = field(default_factory=dict[_Own, ModelIndex])
+    _makers: dict[_Own, Makers] = field(default_factory=dict[_Own, Makers])
     _seen: dict[_Key, _Seen] = field(default_factory=dict[_Key, _Seen])
     _telling: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _speaking: dict[str, tuple[tuple[int, int], bool]] = field(default_factory=dict[str, tuple[tuple[int, int], bool]])
     _told: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     _looks: int = 0
-    _settings: dict[tuple[str, tuple[int, int]], list[Setting]] = field(
-        default_factory=dict[tuple[str, tuple[int, int]], list["Setting"]]
-    )
+    _settings: dict[_Own, list[Setting]] = field(default_factory=dict[_Own, list["Setting"]])
 
     def look(self) -> None:
         """Look through the folder, at files that are new or have changed."""
@@ -205,13 +214,14 @@ class Calls:
         return speaks
 
     def _settings_in(self, path: str) -> list[Setting]:
-        key = path, self._times.get(path, (0, 0))
-        if key not in self._settings:
-            if len(self._settings) >= _MOST_KEPT:
-                self._settings.clear()
+        def read() -> list[Setting]:
             tree = parse(path, _text(path))
-            self._settings[key] = settings_in(path, tree) if isinstance(tree, ast.Module) else []
-        return self._settings[key]
+            return settings_in(path, tree) if isinstance(tree, ast.Module) else []
+
+        return _kept(self._settings, self._own(path), read)
+
+    def _own(self, path: str) -> _Own:
+        return path, self._times.get(path, (0, 0))
 
     def _wholes_of(self, name: str, path: str) -> tuple[Whole, ...]:
         """Return what makes instances of a class in other files, the nearest files first, then what makes those."""
@@ -237,24 +247,25 @@ class Calls:
         files.sort(key=lambda other: (-_shared(other, path), other))
         found: list[tuple[str, str]] = []
         for other in files[:_MOST_PARSED]:
-            found += [(other, each) for each in self._seen_in(other, name, path).makers]
+            seen = self._seen_in(other, name, path)
+            found += [(other, each) for each in seen.makers.of(name) if name in seen.meant]
             if len(found) >= _MOST:
                 break
         return found[:_MOST]
 
     def _makers_in(self, path: str, name: str) -> list[tuple[str, str]]:
         """Return likewise what makes instances of a class of the same file."""
-        tree = parse(path, _text(path))
-        return [(path, each) for each in makers_of(name, tree)][:_MOST] if isinstance(tree, ast.Module) else []
+
+        def read() -> Makers:
+            tree = parse(path, _text(path))
+            return makers_in(tree) if isinstance(tree, ast.Module) else Makers()
+
+        return [(path, each) for each in _kept(self._makers, self._own(path), read).of(name)][:_MOST]
 
     def _whole(self, path: str, name: str) -> Whole:
         """Return something that makes a class's instances, with how it is built and fed as far as that is written."""
-        text, key = _text(path), (path, self._times.get(path, (0, 0)))
-        if key not in self._indices:
-            if len(self._indices) >= _MOST_KEPT:
-                self._indices.clear()
-            self._indices[key] = discover(path, text)
-        target = self._indices[key].target(name)
+        text = _text(path)
+        target = _kept(self._indices, self._own(path), partial(discover, path, text)).target(name)
         if target is None or target.kind != "class":
             return Whole(path, name)
         constructs, inputs = target.constructs, target.inputs
@@ -264,13 +275,29 @@ class Calls:
         return Whole(path, name, constructs, inputs)
 
     def _seen_in(self, path: str, name: str, definition: str) -> _Seen:
-        """Return what a file has to do with a class of another one: nothing where the name means another."""
-        key = path, name, definition, self._times.get(path, (0, 0))
-        if key not in self._seen:
-            if len(self._seen) >= _MOST_KEPT:
-                self._seen.clear()
-            self._seen[key] = _seen_in(path, _text(path), name, definition)
-        return self._seen[key]
+        """Return what a file has to do with a class, and the others, of another file: it is read for all at once."""
+        key = path, definition, self._times.get(path, (0, 0))
+        seen = self._seen.get(key)
+        if seen is None or name not in seen.asked:
+            defined = frozenset(_DEFINED.findall(_text(definition))) & self._names.get(path, frozenset())
+            asked = defined.union([name], seen.asked if seen is not None else ())
+            self._seen.pop(key, None)
+            seen = _kept(self._seen, key, partial(_seen_in, path, _text(path), asked, definition))
+        return seen
+
+
+_Kept = TypeVar("_Kept")
+_Keyed = TypeVar("_Keyed")
+
+
+def _kept(known: dict[_Keyed, _Kept], key: _Keyed, make: Callable[[], _Kept]) -> _Kept:
+    """Return what is known by a key; made and kept where nothing is. When there is too much of it all is forgotten."""
+    if key not in known:
+        made = make()
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        known[key] = made
+    return known[key]
 
 
 def _shared(path: str, other: str) -> int:
@@ -283,25 +310,28 @@ def _called_in(text: str) -> frozenset[str]:
     return frozenset((*_CALL.findall(text), *_DESCRIBED.findall(text))) - frozenset(_DEFINED.findall(text))
 
 
-def _seen_in(path: str, text: str, name: str, definition: str) -> _Seen:
-    sites, makers = Sites({}, {}, [], [], set()), list[str]()
+def _seen_in(path: str, text: str, asked: frozenset[str], definition: str) -> _Seen:
+    sites, meant, makers = Sites({}, {}, [], [], set()), frozenset[str](), Makers()
+    described = frozenset(_DESCRIBED.findall(text))
     if path.endswith(".md"):
         bodies = [body for body in example_code(text, 1) if body]
     else:
-        may_mean = _may_mean(text, name, definition) or name in _DESCRIBED.findall(text)
+        may_mean = asked & described or any(_may_mean(text, name, definition) for name in asked)
         tree = parse(path, text) if may_mean else None
         bodies = [tree.body] if isinstance(tree, ast.Module) else []
     for body in bodies:
         tree = ast.Module(body, [])
         names = names_of(tree)
-        means = _means(names, name, definition)
-        is_entry = name not in names.full and name in _DESCRIBED.findall(text)
-        if is_entry or means:
-            found = sites_of(Source(path, text, tree, names), frozenset({name}), {})
+        means = frozenset(name for name in asked if _means(names, name, definition))
+        entries = (asked & described) - names.full.keys()
+        if entries or means:
+            found = sites_of(Source(path, text, tree, names), entries | means, {})
             for mine, theirs in ((sites.constructs, found.constructs), (sites.inputs, found.inputs)):
-                mine.setdefault(name, []).extend(theirs.get(name, []))  # pyright: ignore[reportArgumentType] — Alike.
-        makers += makers_of(name, tree) if means else []
-    return _Seen(sites, tuple(makers))
+                for name, ways in theirs.items():
+                    mine.setdefault(name, []).extend(ways)  # pyright: ignore[reportArgumentType] — Alike.
+        if means and not path.endswith(".md"):
+            meant, makers = means, makers_in(tree)
+    return _Seen(asked, sites, meant, makers)
 
 
 def _may_mean(text: str, name: str, definition: str) -> bool:

@@ -2,36 +2,45 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from fxls.discovery.factories import factories_of, needs_arguments, size_of
 from fxls.discovery.names import module_level
 from fxls.discovery.syntax import FunctionNode, dotted
 
 
-def makers_of(name: str, tree: ast.Module) -> list[str]:
-    """Return the classes of a file whose constructors make instances of a class, then its functions that do.
+@dataclass(frozen=True, slots=True)
+class Makers:
+    """What a file makes things with, in order, each with the names that it calls.
 
-    Of the functions those count that return what they make; the first are those that need no arguments, and among
-    them the ones whose names speak of a small model.
+    `classes` are those that call some in their constructors. `factories` are functions that return what they make; the
+    first are those that need no arguments, and among them the ones whose names speak of a small model.
     """
-    classes = [each.name for each in tree.body if isinstance(each, ast.ClassDef) and _constructs(each, name)]
-    return [*classes, *_factories(name, tree)]
+
+    classes: tuple[tuple[str, frozenset[str]], ...] = ()
+    factories: tuple[tuple[str, frozenset[str]], ...] = ()
+
+    def of(self, name: str) -> list[str]:
+        """Return the classes whose constructors make instances of a class, then the functions that do."""
+        classes = [each for each, called in self.classes if name in called]
+        direct = {each for each, called in self.factories if name in called}
+        return [*classes, *(each for each, called in self.factories if each in direct or called & direct)]
 
 
-def _constructs(cls: ast.ClassDef, name: str) -> bool:
-    """Whether a class has a constructor that calls a name."""
-    constructors = (each for each in cls.body if isinstance(each, FunctionNode) and each.name == "__init__")
-    return any(name in _called_by(each) for each in constructors)
-
-
-def _factories(name: str, tree: ast.Module) -> list[str]:
+def makers_in(tree: ast.Module) -> Makers:
+    """Return what a file makes things with."""
+    classes = ((each.name, _called_in_constructor(each)) for each in tree.body if isinstance(each, ast.ClassDef))
     functions = {each.name: each for each in module_level(tree.body) if isinstance(each, FunctionNode)}
     called = {each: frozenset(_called_by(function)) for each, function in functions.items()}
-    classes = frozenset(each for names in called.values() for each in names if each.rpartition(".")[2][:1].isupper())
-    factories = [each for each in factories_of(tree, classes) if each in functions]
-    direct = {each for each in factories if name in called[each]}
-    makers = [each for each in factories if each in direct or called[each] & direct]
-    return sorted(makers, key=lambda each: (needs_arguments(functions[each]), size_of(each)))
+    made = frozenset(each for names in called.values() for each in names if each.rpartition(".")[2][:1].isupper())
+    factories = [each for each in factories_of(tree, made) if each in functions]
+    factories.sort(key=lambda each: (needs_arguments(functions[each]), size_of(each)))
+    return Makers(tuple(each for each in classes if each[1]), tuple((each, called[each]) for each in factories))
+
+
+def _called_in_constructor(cls: ast.ClassDef) -> frozenset[str]:
+    constructors = (each for each in cls.body if isinstance(each, FunctionNode) and each.name == "__init__")
+    return frozenset(name for each in constructors for name in _called_by(each))
 
 
 def _called_by(function: FunctionNode) -> Iterator[str]:
