@@ -10,12 +10,14 @@ import re
 import sys
 import typing
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from torch import Tensor, nn
 
+from fxengine.errors import text_of
+from fxengine.inputs import disagreements_told
 from fxworker.choices import (
     OPTIONS,
     Choice,
@@ -23,6 +25,7 @@ from fxworker.choices import (
     Value,
     attribute_of,
     fields_in,
+    is_number,
     joined,
     literal,
     owner_of,
@@ -36,7 +39,7 @@ from fxworker.evidence import GIVEN, Kind
 from fxworker.having import has_field
 from fxworker.likeness import all_alike, twins_of
 from fxworker.proposing import Proposals
-from fxworker.stock import fits, takes_any, to_call
+from fxworker.stock import fits, halving, takes_any, to_call
 from fxworker.variations import (
     as_tuple,
     enlarged,
@@ -44,6 +47,7 @@ from fxworker.variations import (
     nested,
     of_length,
     of_length_throughout,
+    one_side,
     pieces,
     twin,
     type_name,
@@ -80,6 +84,11 @@ _AGAIN: Final = 0.5
 _MOST_AGAIN: Final = 4.0
 """What it adds to the cost of what is tried each time that a complaint has been heard before, and at most."""
 _OF_SIDES: Final = re.compile(r"size|kernel|stride|pad|shape|resolution|window|patch")
+_OF_STEPS: Final = re.compile(r"(\w+_)?(strides?|dilations?)")
+
+_DIMENSIONAL: Final = re.compile(r"expected \d-dimensional weight")
+"""What a layer says that was made with more sides than it has."""
+
 """What lists are called that have something for each side of a picture."""
 _OF_PICTURES: Final = re.compile(
     r"((\w+_)?(img|image|input|in|obs|observation|state|pic(ture)?|frame|crop|spatial)_?)?"
@@ -145,6 +154,8 @@ class Mending:
         if complaint.missing or complaint.unexpected:
             yield from self._called_rightly(choice, complaint)
         yield from self._with_several(choice)
+        if type(error) is RuntimeError:
+            yield from self._resized(choice, disagreements_told(text_of(error)), self._blamed(choice, complaint))
         yield from self._mended(choice, error, complaint)
 
     def fitting(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
@@ -157,8 +168,10 @@ class Mending:
         again = min(_AGAIN * self._heard[misfit.complaint], _MOST_AGAIN)
         self._heard[misfit.complaint] += 1
         for steps in (
-            self._resized(choice, misfit, blamed),
+            self._resized(choice, misfit.sizes, blamed),
             self._odd(choice, misfit, blamed),
+            self._plainer(choice, misfit),
+            self._halved(choice, misfit),
             self._longer(choice, misfit),
             self._called(choice, misfit, blamed),
             self._mended(choice, misfit.error, complaint),
@@ -226,9 +239,11 @@ class Mending:
             for value in to_call(now, results):
                 yield from self._changed(choice, path, value, 0.5 + 0.2 * rank)
 
-    def _resized(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+    def _resized(
+        self, choice: Choice, sizes: Iterable[tuple[int, int]], blamed: list[str]
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with other numbers, where one was a size that did not agree with another, or in proportion."""
-        for rank, (got, wanted) in enumerate(misfit.sizes):
+        for rank, (got, wanted) in enumerate(sizes):
             for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
                 now = choice.get(path) or repr(self._proposals.slot(choice, path).default)
                 unasked = 0.0 if path in blamed else 0.3
@@ -242,6 +257,23 @@ class Mending:
         for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
             for value in made_odd(choice.get(path, "")) if _OF_SIDES.search(owner_of(path)[1]) else ():
                 yield from self._changed(choice, path, value, 0.15 if path in blamed else 0.35)
+
+    def _plainer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with one side where there were too many, and with steps of one where sizes do not agree."""
+        if _DIMENSIONAL.search(text_of(misfit.error)):
+            for path in (each for each in choice if _OF_SIDES.search(owner_of(each)[1])):
+                for side in one_side(choice[path]):
+                    yield from self._changed(choice, path, side, 0.2)
+        steps = [each for each in choice if _OF_STEPS.fullmatch(owner_of(each)[1])] if misfit.sizes else []
+        if any(is_number(choice[each]) and choice[each] != "1" for each in steps):
+            yield 0.4, {**choice, **dict.fromkeys(steps, "1")}
+
+    def _halved(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with a gate in place of what stands in for a module, where half of a size was wanted."""
+        for got, wanted in misfit.sizes:
+            for path, value in choice.items() if got == 2 * wanted else ():
+                for gate in halving(value, wanted):
+                    yield from self._changed(choice, path, gate, 0.3)
 
     def _enlarged(
         self, choice: Choice, blamed: list[str], complaint: Complaint

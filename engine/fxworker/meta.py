@@ -122,7 +122,7 @@ class OnMeta(TorchFunctionMode):
                 kwargs["device"] = "cpu"
         elif func in self._to_cpu:
             kwargs["device"] = "cpu"
-        elif func in _MOVING or (func in _UNCHANGING and args and args[0].is_meta):
+        elif func in _MOVING or (func in _UNCHANGING and args and args[0].is_meta and _expands(args, kwargs)):
             return args[0]
         elif func == _SETTING_DATA and args[0].is_meta:
             args = (args[0], args[1].to("meta"))
@@ -180,6 +180,16 @@ def _staying(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         kwargs.pop("device", None)
         return (args[0], *(each for each in args[1:] if not isinstance(each, str | int | torch.device)))
     return args
+
+
+def _expands(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether all other tensors of a call can be expanded to the first one: torch refuses to write others into it."""
+    shape = tuple(reversed(args[0].shape))
+    others = (each.shape for each in tree_leaves((args[1:], kwargs)) if isinstance(each, torch.Tensor))
+    return all(
+        len(other) <= len(shape) and all(size in {1, own} for size, own in zip(reversed(other), shape, strict=False))
+        for other in others
+    )
 
 
 def _counts(tensor: torch.Tensor) -> bool:

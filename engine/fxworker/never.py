@@ -365,7 +365,21 @@ def never_agree(
     sizes = misfit(failure.node, root)
     if len(sizes) != 2 or not all(each.of_layer for each in sizes):
         return False
+    if construct is not None and sizes[0].size == 2 * sizes[1].size and _is_behind_stand_in(failure.node, root):
+        return False  # What stands in for a gate does not halve.
     return construct is None or differ_with_others(sizes, construct, target, loaded)
+
+
+def _is_behind_stand_in(node: Node, root: nn.Module) -> bool:
+    """Whether a node is given what something gives that stands in for a module, or a layer behind that."""
+    while len(node.all_input_nodes) == 1:
+        node = node.all_input_nodes[0]
+        module = root.get_submodule(str(node.target)) if node.op == "call_module" else None
+        if isinstance(module, nn.Identity):
+            return True
+        if not isinstance(module, nn.Dropout):
+            return False
+    return False
 
 
 def used_by_default(graph: Graph) -> frozenset[str]:

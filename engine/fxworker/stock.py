@@ -26,6 +26,16 @@ _OF_SIZES: Final = (
 )
 """What stands in for a class of modules, and one that is given what enters and what comes out, as `make(8, 16)`."""
 
+_GATES: Final = {
+    "torch.nn.Identity()": "torch.nn.GLU()",
+    "torch.nn.GELU()": "torch.nn.GLU()",
+    "torch.nn.functional.relu": "torch.nn.functional.glu",
+    "torch.nn.Identity": "torch.nn.GLU",
+}
+"""What gives half of what it is given, by what stands in for a module that gives all of it."""
+
+_HALF: Final = re.compile(r"\[\.\.\., :\d+\]")
+
 _ANY_CALL: Final = re.compile(r"type\('Module', \(torch\.nn\.(?:Identity|Linear),\), \{'forward': .*\}\)\((?:1, 1)?\)")
 
 OF_KIND: Final[dict[Kind, tuple[Value, ...]]] = {
@@ -67,6 +77,24 @@ def is_stand_in(value: Value | None) -> bool:
 def has_stand_in(expression: str) -> bool:
     """Whether an expression hands on what stands in for a module, which gives what it is given."""
     return "torch.nn.Identity" in expression
+
+
+def halving(now: Value, wanted: int) -> Iterator[str]:
+    """Yield what gives half of what it is given, as gates do, in place of what stands in for a module.
+
+    Args:
+        now: What stands in for it now.
+        wanted: How wide the half is.
+    """
+    if not isinstance(now, str):
+        return
+    if now in _GATES:
+        yield _GATES[now]
+    elif _ANY_CALL.fullmatch(now) and _HALF.search(now) is None:
+        one = "(*given, *named.values())"
+        yield now.replace(f"{one}[:1]", f"({one}[0][..., :{wanted}],)").replace(
+            f"{one}[0]}}", f"{one}[0][..., :{wanted}]}}"
+        )
 
 
 def giving(value: Value, results: int) -> Value:

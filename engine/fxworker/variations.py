@@ -76,6 +76,13 @@ def made_odd(now: Value) -> Iterator[str]:
         yield repr(type(found)(odd) if isinstance(found, list | tuple) else odd[0])
 
 
+def one_side(now: Value) -> Iterator[str]:
+    """Yield the number that is given for each side, if there are several that are the same."""
+    found = literal(now) if isinstance(now, str) else None
+    if isinstance(found, list | tuple) and len(found) > 1 and type(found[0]) is int and set(found) == {found[0]}:
+        yield repr(found[0])
+
+
 def enlarged(now: Value) -> Iterator[str]:
     """Yield an expression with larger sides of a picture: those of `64` or of the last two items of `(3, 64, 64)`."""
     found = literal(now) if isinstance(now, str) else None

@@ -567,3 +567,62 @@ def test_what_is_imported_meanwhile_is_no_time_of_a_search_for_other_arguments(w
     (target,) = worker.trace(path).targets
     assert target.inputs is not None
     assert target.construct.expression.count("'forward': ") == 2
+
+
+CUTTING = """from torch import nn
+
+
+class Cutting(nn.Module):
+    def __init__(self, dim: int, hidden: int, mixer: nn.Module):
+        super().__init__()
+        self.enter, self.mixer, self.leave = nn.Linear(dim, hidden), mixer, nn.Linear(hidden // 2, dim)
+
+    def forward(self, x, mask):
+        y, mask = self.mixer(self.enter(x), mask, cache=None)
+        return self.leave(y), mask
+"""
+
+SIDES = """from torch import nn
+
+DEFAULTS = {"kernel_size": (3, 3), "width": 16}
+
+
+class Sides(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.conv = nn.Conv1d(config["width"], config["width"], config["kernel_size"])
+
+    def forward(self, x):
+        return self.conv(x)
+"""
+
+STEPS = """from torch import nn
+
+
+class Steps(nn.Module):
+    def __init__(self, width, kernel_size, stride, dilation, padding):
+        super().__init__()
+        self.conv = nn.Conv1d(width, width, kernel_size, stride=stride, padding=padding, dilation=dilation)
+
+    def forward(self, x):
+        x = x.view(x.shape[0], -1, 32)
+        return x + self.conv(x)
+"""
+
+
+def test_a_part_that_is_called_with_more_may_be_a_gate(worker, model):
+    (target,) = worker.trace(model(CUTTING)).targets
+    assert "[0][..., :" in target.construct.expression
+    assert (target.inputs is not None, target.problems) == (True, ())
+
+
+def test_a_layer_with_one_side_has_one(worker, model):
+    (target,) = worker.trace(model(SIDES)).targets
+    assert "'kernel_size': 3" in target.construct.expression
+    assert target.inputs is not None
+
+
+def test_what_is_added_to_its_input_goes_in_steps_of_one(worker, model):
+    (target,) = worker.trace(model(STEPS)).targets
+    assert "stride=1, dilation=1" in target.construct.expression
+    assert target.inputs is not None

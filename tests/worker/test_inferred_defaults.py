@@ -261,3 +261,32 @@ class Longest(nn.Module):
 def test_a_constructor_of_any_number_of_things_may_want_some(worker, model):
     net = of(worker.trace(model(SEVERAL)), "Longest")
     assert net.construct.expression == "Longest(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))"
+
+
+GRID = """
+import torch
+from torch import nn
+
+class Grid(nn.Module):
+    def __init__(self, length, width):
+        super().__init__()
+        self.places = nn.Parameter(torch.zeros(1, length, width))
+        side = int((length - 1) ** 0.5)
+        self.places.data.copy_(torch.rand(1, side * side + 1, width))
+
+    def forward(self, x):
+        return x + self.places
+"""
+
+
+def test_values_that_do_not_fit_in_a_tensor_are_refused_without_values_too(worker, model):
+    grid = of(worker.trace(model(GRID)), "Grid")
+    length = int(grid.construct.expression.partition("length=")[2].partition(",")[0])
+    assert int((length - 1) ** 0.5) ** 2 + 1 == length
+    assert grid.inputs is not None
+
+
+def test_values_that_do_not_fit_in_a_tensor_are_told_where_they_are_written(worker, model):
+    text = GRID.replace("self, length, width", "self").replace("length", "30").replace("width", "8")
+    (problem,) = of(worker.trace(model(text)), "Grid").problems
+    assert (problem.code, problem.location.span.line) == ("FX102", 10)

@@ -353,3 +353,30 @@ class Net(nn.Module):
         return self.up(image.transpose(1, 2).view(b, c, h, w)), hidden
 """
     assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
+
+
+GATED = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim, hidden, activation: nn.Module):
+        super().__init__()
+        self.first = nn.Linear(dim, hidden)
+        self.activation = activation
+        self.drop = nn.Dropout()
+        self.second = nn.Linear(hidden // 2, dim)
+
+    def forward(self, x):
+        return self.second(self.drop(self.activation(self.first(x))))
+"""
+
+
+def test_what_something_stands_in_for_may_be_a_gate(worker: Worker, model: Callable[..., Path]) -> None:
+    target = of(worker.trace(model(GATED)), "Net")
+    assert "activation=torch.nn.GLU()" in target.construct.expression
+    assert (target.inputs is not None, target.problems) == (True, ())
+
+
+def test_what_a_gate_would_not_mend_is_told(worker: Worker, model: Callable[..., Path]) -> None:
+    problems = of(worker.trace(model(GATED.replace("hidden // 2", "dim"))), "Net").problems
+    assert [each.code for each in problems] == ["FX201"]

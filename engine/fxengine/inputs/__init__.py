@@ -5,7 +5,7 @@ comes back and says so. Comments and call sites in the source are not looked at 
 those.
 """
 
-from fxengine.inputs.disagreements import Disagreement, disagreements
+from fxengine.inputs.disagreements import Disagreement, disagreements, disagreements_told
 from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe
 from fxengine.inputs.search import Attempt, InferredInputs, infer_inputs, materialize
 
@@ -19,6 +19,7 @@ __all__ = [
     "Record",
     "TensorRecipe",
     "disagreements",
+    "disagreements_told",
     "infer_inputs",
     "materialize",
 ]

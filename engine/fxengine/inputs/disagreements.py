@@ -7,7 +7,7 @@ sizes come from the model itself, and whoever has built it may want to know whic
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 from fxengine.inputs.accounts import Operation
 from fxengine.inputs.probe import SPATIAL, TRANSPOSED, Outcome
 
-__all__ = ["Disagreement", "disagreements"]
+__all__ = ["Disagreement", "disagreements", "disagreements_told"]
 
 Disagreement: TypeAlias = tuple[int, int]
 """The size that something had, and the one that was wanted of it."""
@@ -45,7 +45,15 @@ _MOST: Final = 4
 
 def disagreements(outcome: Outcome) -> tuple[Disagreement, ...]:
     """Return the sizes that did not agree where a trial ended, the likeliest first; none where it was about others."""
-    found = [*(_between(outcome.operation) if outcome.operation is not None else ()), *_told(str(outcome.error))]
+    return _kept([*(_between(outcome.operation) if outcome.operation is not None else ()), *_told(str(outcome.error))])
+
+
+def disagreements_told(message: str) -> tuple[Disagreement, ...]:
+    """Return the sizes of which a message says that they did not agree, the likeliest first."""
+    return _kept(_told(message))
+
+
+def _kept(found: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
     kept = dict.fromkeys((got, wanted) for got, wanted in found if got != wanted and min(got, wanted) > 0)
     return tuple(kept)[:_MOST]
 
