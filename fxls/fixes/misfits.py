@@ -12,6 +12,7 @@ from fxworker.wire import Edit, Location, Problem, Size, Span
 _SECOND: Final = ("num_channels", "out_features", "out_channels", "embedding_dim", "hidden_size")
 """The sizes that layers take as their second argument; all others are the first."""
 
+_CONTAINERS: Final = frozenset({"ModuleDict", "ModuleList", "Sequential"})
 _JOINS: Final = ("cat", "concat", "concatenate")
 _PRODUCTS: Final = ("matmul", "mm", "bmm")
 _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
@@ -135,7 +136,7 @@ def resizing(source: Source, node: ast.expr, problem: Problem) -> Iterator[Propo
             continue
         line, comes_in = size.built.span.line, misfit.at_layer and size is second
         why = ", which is what comes in" if comes_in else f" in line {line}, to fit what it meets"
-        for call in source.calls_on(line):
+        for call in _layers_at(source, size.built.span):
             for given in _said(call, size.argument):
                 is_number = _number(given) == size.value
                 text = str(other.value) if is_number else _said_beside(source, call, other)
@@ -167,6 +168,12 @@ def _layers_of(source: Source, node: ast.expr, size: int) -> list[ast.expr]:
     return [said for each in linear for said in _said(each, "in_features") if _number(said) == size]
 
 
+def _layers_at(source: Source, span: Span) -> list[ast.Call]:
+    """Return the call that stands at a span, else those on its line: none of them puts layers together."""
+    calls = [each for each in source.calls_on(span.line) if dotted(each.func).rpartition(".")[2] not in _CONTAINERS]
+    return [each for each in calls if span_of(each) == span] or calls
+
+
 def _said(call: ast.Call, name: str) -> list[ast.expr]:
     """Return the argument by which a layer is told a size."""
     place = int(name in _SECOND)
@@ -178,7 +185,7 @@ def _said_beside(source: Source, call: ast.Call, other: Size) -> str:
     built = other.built
     if built is None or built.path != source.path or not other.argument or other.flattened:
         return ""
-    beside = [each for each in source.calls_on(built.span.line) if source.function(each) is source.function(call)]
+    beside = [each for each in _layers_at(source, built.span) if source.function(each) is source.function(call)]
     said = [given for each in beside for given in _said(each, other.argument)]
     return source.written(said[0]) if len(said) == 1 else ""
 

@@ -626,6 +626,19 @@ def test_a_layer_is_built_for_what_comes_in(before, argument, path, after):
     assert texts == ([LAYER.format(after)] if after is not None else [])
 
 
+def test_what_puts_layers_together_is_told_no_size():
+    text = LAYER.format("nn.Sequential(\n            nn.Linear(10, 32),\n            nn.ReLU(),\n        )")
+    mapper = Mapper(text)
+    start = text.index("self.it(x)")
+    span = Span(*mapper.at_offset(start), *mapper.at_offset(start + len("self.it(x)")))
+    built = Location(PATH, Span(7, 8, 10, 9))
+    sizes = (Size(32, "out_features", built=built), Size(64, "in_features", 1, built=built))
+    source = Source.of(PATH, text)
+    assert source is not None
+    problem = Problem("FX201", "error", "no", Location(PATH, span), misfit=Misfit(((2, 32),), sizes, at_layer=True))
+    assert not list(proposals(source, problem))
+
+
 @pytest.mark.parametrize(
     ("made", "after"),
     [

@@ -59,6 +59,11 @@ WAYS = ["", ", dim, classes"]
             "`x.max(dim=1)` returns values and indices, and `F.relu(y)` takes them for one value",
         ),
         (
+            "y = [each(x).max(dim=1) for each in self.parts]\n        return torch.cat(y, dim=1)",
+            "torch.cat(y, dim=1)",
+            "returns values and indices, and `torch.cat(y, dim=1)` takes them for one value",
+        ),
+        (
             "y = self.lstm(x)[0]\n        return self.fc(y.contiguous)",
             "self.fc(y.contiguous)",
             "`self.fc(y.contiguous)` is given the method `y.contiguous` itself: call it, `y.contiguous(…)`",

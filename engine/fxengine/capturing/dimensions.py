@@ -226,6 +226,8 @@ def _made(module: nn.Module) -> tuple[str, int, int] | None:
 def _joined(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...]]]) -> tuple[Dimension, ...]:
     """The sizes beside the one along which values are joined."""
     dim: Any = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)
+    if not shapes:  # What is to be joined are no tensors.
+        return ()
     first, one = shapes[0]
     for other, shape in shapes[1:]:
         for index, (a, b) in enumerate(zip(one, shape, strict=False)):
@@ -432,6 +434,7 @@ def _definition(root: nn.Module, path: str) -> SourceFrame | None:
     Of several such places, in branches, it is the first that speaks of a class as that of the module.
     """
     kind = type(dict(root.named_modules()).get(path)).__name__
+    below: list[str] = []
     while path:
         path, _, name = path.rpartition(".")
         for cls in type(root.get_submodule(path)).__mro__:
@@ -440,13 +443,28 @@ def _definition(root: nn.Module, path: str) -> SourceFrame | None:
                 continue
             definition = definition_of(code.co_filename, code.co_firstlineno, "__init__")
             assigned = (each for each in _assignments(definition) if _assigns(each, name))
-            found = [_filled(definition, each, name) or each for each in assigned]
+            found = [_filled(definition, each, name) or _one_of(each, below) or each for each in assigned]
             chosen = next((each for each in found if _mentions(each, kind)), next(iter(found), None))
             span = span_of(chosen) if chosen is not None else None
             if span is not None:
                 return SourceFrame(code.co_filename, code.co_qualname, *span)
         # One of a list or a sequence of modules: where that is made.
+        below.append(name)
     return None
+
+
+def _one_of(assignment: ast.Assign | ast.AnnAssign, below: list[str]) -> ast.expr | None:
+    """The layer of a sequence that is written out where the sequence is made, by its place; None where it is not."""
+    value = assignment.value
+    for name in reversed(below):
+        match value:
+            case ast.Call(func=ast.Attribute(attr="Sequential") | ast.Name(id="Sequential"), args=args):
+                place = int(name) if name.isdigit() else len(args)
+                has_stars = any(isinstance(each, ast.Starred) for each in args[: place + 1])
+                value = None if has_stars or place >= len(args) else args[place]
+            case _:
+                return None
+    return value if below else None
 
 
 def _assignments(definition: ast.AST | None) -> Iterator[ast.Assign | ast.AnnAssign]:
