@@ -2,7 +2,7 @@
 
 A block marked `python fails FX001` is a model with exactly that problem; one marked `python fixed` has none, and gives
 the outputs of the failing one before it. Blocks of FX001 to FX009 bind `model` and `inputs`, and so do those of silent
-errors (FX301 to FX311): there a block marked `python shows` demonstrates with torch.fx what is `wrong`, and it is so
+errors (FX301 to FX312): there a block marked `python shows` demonstrates with torch.fx what is `wrong`, and it is so
 for the failing model and not for the mended one. Blocks of other codes are files, which go through the command line. A
 block of TOML is the configuration of a project with one small model.
 """

@@ -203,6 +203,14 @@ class LostResult(Rule):
     severity = "warning"
 
 
+class MisplacedSoftmax(Rule):
+    """A softmax goes along another dimension than the one that is summed up, along a single value, or the batch."""
+
+    code = "FX312"
+    title = "a softmax along a wrong dimension"
+    severity = "warning"
+
+
 SILENT_RULES: tuple[type[Rule], ...] = (
     BakedTraining,
     EmbeddedConstructor,
@@ -215,6 +223,7 @@ SILENT_RULES: tuple[type[Rule], ...] = (
     SwallowedError,
     ImplicitDimension,
     LostResult,
+    MisplacedSoftmax,
 )
 
 

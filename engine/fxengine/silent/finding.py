@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from fxengine.diagnosis import Observation, TracingProblem
-from fxengine.errors import EmbeddedDraw, InPlaceChange, SpecialisedValue, UnusedInput
+from fxengine.errors import EmbeddedDraw, InPlaceChange, LostResult, SpecialisedValue, UnusedInput
 from fxengine.silent import (
     along,
     attributes,
@@ -16,6 +16,7 @@ from fxengine.silent import (
     swallowed,
     training,
     values,
+    weighing,
 )
 from fxengine.silent.scene import Scene, merged
 
@@ -32,6 +33,7 @@ _FINDERS: tuple[Callable[[Scene], Iterator[TracingProblem]], ...] = (
     swallowed.find,
     along.find,
     dropped.find,
+    weighing.find,
 )
 
 
@@ -47,9 +49,12 @@ def find_silent(observation: Observation) -> tuple[TracingProblem, ...]:
     asked = {problem.provenance[0].node for problem in found if problem.rule is SpecialisedValue and problem.provenance}
     # That a draw is written into something is no second error beside the draw.
     drawn = {problem.site for problem in found if problem.rule is EmbeddedDraw}
+    # Nor that a result is lost where the `return` of it is forgotten.
+    forgotten = {problem.site for problem in found if results.is_lost(problem)}
     return tuple(
         problem
         for problem in found
         if not (problem.rule is UnusedInput and problem.provenance[0].node in asked)
         and not (problem.rule is InPlaceChange and problem.site in drawn)
+        and not (problem.rule is LostResult and problem.site in forgotten)
     )
