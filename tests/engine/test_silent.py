@@ -195,3 +195,17 @@ def test_a_function_is_parsed_alone_as_it_would_be_in_its_file() -> None:
     whole = ast.parse(Path(__file__).read_text(encoding="utf-8"))
     same = next(node for node in ast.walk(whole) if isinstance(node, ast.FunctionDef) and node.name == "asked")
     assert ast.dump(definition, include_attributes=True) == ast.dump(same, include_attributes=True)
+
+
+class Forgotten(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> None:
+        self.fc(x.relu())
+
+
+def test_a_result_without_a_name_that_is_not_returned_is_told_once_as_a_warning() -> None:
+    (problem,) = diagnose(Forgotten()).silent
+    assert (problem.code, problem.severity) == ("FX305", "warning")

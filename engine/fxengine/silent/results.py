@@ -36,7 +36,8 @@ def lost(scene: Scene) -> Iterator[TracingProblem]:
                     f"`{code.co_name}` ends here without a `return`: whatever it is given, it gives None",
                     (f"return what it is to give: `return {_given(last)}`",),
                     provenance=(Step(None, frame, code.co_name),),
-                    severity="information",
+                    # A value may be given a name for somebody who looks at it; what has none is lost.
+                    severity="warning" if isinstance(last, ast.Expr) else "information",
                 )
 
 
