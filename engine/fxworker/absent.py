@@ -265,6 +265,10 @@ class _Absent:
         # A class may call it on itself: `absent.Base.__init__(self, width)`.
         pass
 
+    def __getnewargs__(self) -> tuple[str]:
+        # Settings of a package are copied: `deepcopy(absent.settings)`.
+        return (self.__dict__["_path"],)
+
     def __getattr__(self, name: str) -> Any:
         return _attribute(self.__dict__["_path"], name)
 

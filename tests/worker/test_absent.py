@@ -864,6 +864,16 @@ def test_it_has_the_version_that_the_code_takes(tmp_path):
     assert module.older.VERSION == (1, 999)
 
 
+def test_what_it_has_may_be_copied(tmp_path):
+    module, missing = imported(
+        tmp_path,
+        "import copy\nfrom no_such_thing.resnet import settings\n"
+        "mine = copy.deepcopy(settings)\nshallow = copy.copy(mine)\nmine['a']['url'] = 'b'\n",
+    )
+    assert missing == ["no_such_thing"]
+    assert repr(module.shallow) == repr(module.mine) == repr(module.settings)
+
+
 def test_what_is_raised_for_another_reason_is_raised(tmp_path):
     (tmp_path / "broken.py").write_text("import no_such_thing\nassert 1 > 2, 'version 1.2 is broken'\n")
     with pytest.raises(AssertionError, match="broken"):
