@@ -13,7 +13,7 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,13 +23,13 @@ import torch
 from torch import Tensor, nn
 
 from fxengine.inputs import InferredInputs, infer_inputs
-from fxengine.inputs.recipes import Constant, Listing, Recipe, Record, TensorRecipe, call_expression
-from fxengine.shapes_only import ShapesOnly
+from fxengine.inputs.recipes import Recipe, TensorRecipe
 from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.arguments import Search
 from fxworker.callers import EXPRESSION
+from fxworker.given import Call, Writing, first_call
 from fxworker.loading import Document, Loaded, load
-from fxworker.makers import made_in, settings_of
+from fxworker.makers import made_in, scope_with, settings_of
 from fxworker.overlays import OverlayFinder
 from fxworker.packages import Place, place_of
 from fxworker.patience import OutOfPatience, patience
@@ -47,6 +47,9 @@ _SECONDS_OF_ALL: Final = 4.0
 _KEPT: Final = "wholes"
 _SPENT: Final = "seconds of wholes"
 """What the models are kept as that were built for a file, and the time that they took."""
+
+_MORE: Final = "more of the file"
+"""What the names are kept as that other files import of a file, and that its own models do not need."""
 
 _NOTHING: Final = object()
 
@@ -109,7 +112,7 @@ def part_of(
             known[whole] = _model(whole, loaded, scope, make)
             loaded.inner[_SPENT] = loaded.inner.get(_SPENT, 0.0) + time.process_time() - begun
         model = known.get(whole)
-        part = _part_of(model, cls) if model is not None else None
+        part = _part_of(model, cls, scope) if model is not None else None
         if part is not None and part.inputs:
             return part
         unfed = unfed or part
@@ -185,8 +188,13 @@ def _visiting(loaded: Loaded, place: Place, whole: Whole) -> Generator[None]:
     """
     before = dict(sys.modules)
     path = str(loaded.module.__file__)
+    if _MORE not in loaded.inner:
+        # What is built there may ask for more of the file whenever it runs.
+        loaded.inner[_MORE] = dict[str, Any]()
+        own = vars(loaded.module).get("__getattr__")
+        vars(loaded.module)["__getattr__"] = partial(_more_of, loaded, own)
     try:
-        for name in {place.name, *_older(place.root, loaded.module)}:
+        for name in _older(place.root, loaded.module):
             sys.modules.pop(name, None)
         sys.modules |= dict.fromkeys(_names_of_file(path), loaded.module)
         place.import_package()
@@ -198,6 +206,41 @@ def _visiting(loaded: Loaded, place: Place, whole: Whole) -> Generator[None]:
         # What was imported last is told by the order.
         sys.modules.clear()
         sys.modules.update(before | new)
+
+
+def _more_of(loaded: Loaded, own: Callable[[str], Any] | None, name: str) -> Any:
+    """Return what a name stands for in a file whose own models do not need it: others may import it.
+
+    Raises:
+        AttributeError: Nothing.
+    """
+    more: dict[str, Any] = loaded.inner[_MORE]
+    if name not in more:
+        names = [name, *(_defined_in(loaded) if name == "__all__" else ())]
+        scope = {**vars(loaded.module), **more}
+        found = scope_with(names, loaded, scope)
+        more |= {each: value for each, value in found.items() if each not in scope}
+        if name == "__all__":
+            more.setdefault(name, [each for each in names[1:] if each in found and not each.startswith("_")])
+    if name in more:
+        return more[name]
+    if own is not None:
+        return own(name)
+    raise AttributeError(name)
+
+
+def _defined_in(loaded: Loaded) -> list[str]:
+    """Return the names of what a file defines and imports."""
+    found: list[str] = []
+    for node in loaded.tree.body if loaded.tree is not None else ():
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.append(name)
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                found += [each.asname or each.name.partition(".")[0] for each in names if each.name != "*"]
+            case _:
+                pass
+    return found
 
 
 def _load(place: Place, whole: Whole) -> None:
@@ -329,13 +372,13 @@ def _qualified(
     return ast.unparse(tree)
 
 
-def _part_of(model: _Model, cls: type) -> Part | None:
+def _part_of(model: _Model, cls: type, names: Mapping[str, Any]) -> Part | None:
     """Return the first instance of a class in a model that is called there, or the first one; None for none."""
     found = {path: each for path, each in model.root.named_modules() if type(each) is cls}
     if not found:
         return None
-    path, inputs = _given(model, found) or (next(iter(found)), "")
-    return Part(f"{model.expression}{_steps(model.root, path)}", found[path], inputs)
+    call = _given(model, found, names) or Call(next(iter(found)), "")
+    return Part(f"{model.expression}{_steps(model.root, call.path)}", found[call.path], call.given)
 
 
 def _steps(root: nn.Module, path: str) -> str:
@@ -352,35 +395,15 @@ def _steps(root: nn.Module, path: str) -> str:
     return steps
 
 
-def _given(model: _Model, parts: Mapping[str, nn.Module]) -> tuple[str, str] | None:
-    """Return the first of some parts that a model calls, by its path, and its argument list there; None for none."""
+def _given(model: _Model, parts: Collection[str], names: Mapping[str, Any]) -> Call | None:
+    """Return the first call of some parts in a model, by their paths, as it reads with some names; None for none."""
     found = model.inputs
-    ways = [(each, dict[int, Recipe]()) for each in model.said]
-    if found is not None and found.usable:
-        ways = [((found.args, found.kwargs), dict(_recipes(model.root, found)))]
-    return next(filter(None, (_called(model.root, parts, each, recipes) for each, recipes in ways)), None)
-
-
-def _called(
-    root: nn.Module, parts: Mapping[str, nn.Module], arguments: Arguments, recipes: Mapping[int, Recipe]
-) -> tuple[str, str] | None:
-    """Return the first of some parts that a model calls when it is called, and with what; None for none."""
-    calls: list[tuple[str, str]] = []
-
-    def note(path: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not calls:
-            given = tuple(_recipe(each, recipes) for each in args)
-            named = {name: _recipe(each, recipes) for name, each in kwargs.items()}
-            calls.append((path, call_expression(given, named)))
-
-    handles = [each.register_forward_pre_hook(partial(note, path), with_kwargs=True) for path, each in parts.items()]
-    args, kwargs = arguments
-    # It may need data behind the call that is looked for.
-    with contextlib.suppress(Exception), torch.no_grad(), ShapesOnly(root):
-        root(*args, **kwargs)
-    for handle in handles:
-        handle.remove()
-    return calls[0] if calls else None
+    if found is None:
+        calls = (first_call(model.root, parts, each, Writing({}, names), fits=True) for each in model.said)
+        return next(filter(None, calls), None)
+    # A model that nothing fits may fail behind the part.
+    writing = Writing(dict(_recipes(model.root, found)), names)
+    return first_call(model.root, parts, (found.args, found.kwargs), writing, fits=found.usable)
 
 
 def _recipes(root: nn.Module, found: InferredInputs) -> Iterator[tuple[int, Recipe]]:
@@ -389,28 +412,3 @@ def _recipes(root: nn.Module, found: InferredInputs) -> Iterator[tuple[int, Reci
     for name, recipe in found.recipes.items():
         if isinstance(recipe, TensorRecipe) and isinstance(values.get(name), Tensor):
             yield id(values[name]), recipe
-
-
-def _recipe(value: Any, recipes: Mapping[int, Recipe]) -> Recipe:
-    """Return how a value is made that is like one that a part was given.
-
-    Raises:
-        TypeError: There is no way to write it down.
-    """
-    match value:
-        case Tensor() if id(value) in recipes:
-            return recipes[id(value)]
-        case Tensor() if value.dtype is torch.bool:
-            return TensorRecipe(tuple(value.shape), "ones", value.dtype)
-        case Tensor():
-            fill = "normal" if value.is_floating_point() or value.is_complex() else "zeros"
-            return TensorRecipe(tuple(value.shape), fill, value.dtype)
-        case None | bool() | int() | float() | str():
-            return Constant(value)
-        case tuple() | list():
-            kind = list if isinstance(value, list) else tuple
-            return Listing(tuple(_recipe(each, recipes) for each in value), kind)
-        case dict():
-            return Record(tuple((key, _recipe(each, recipes)) for key, each in value.items()))
-        case _:
-            raise TypeError(type(value).__name__)

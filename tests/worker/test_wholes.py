@@ -1,12 +1,18 @@
 """Classes whose arguments nobody can guess, and which a model of another file has as a part."""
 
+import ast
+import importlib
 import re
+from dataclasses import replace
 
 import pytest
 
 from fxls.discovery import discover
 from fxls.discovery.elsewhere import Calls
 from fxls.discovery.roots import roots_of
+from fxworker.building import in_wholes
+from fxworker.loading import Loaded
+from fxworker.wire import Whole
 
 LAYERS = """
 import torch
@@ -227,3 +233,156 @@ def test_a_part_of_a_part_is_fed_by_a_model_that_somebody_builds_and_feeds(worke
     assert head.construct.expression == "Head()"
     assert head.inputs.expression == ("(torch.randn(4, 35, 24), torch.randn(4, 105)), {'grid': (5, 7)}")
     assert (head.status, head.problems) == ("complete", ())
+
+
+PARTS = """
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+@dataclass
+class Span:
+    low: torch.Tensor
+    rows: int
+
+class Pair(NamedTuple):
+    low: torch.Tensor
+    dtype: torch.dtype
+
+class Odd(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, 2)
+
+    def out(self, low):
+        if low.shape[0] ** 7 + low.shape[1] ** 5 != 94932:
+            raise ValueError("such numbers nobody guesses")
+        return self.linear(low)
+
+    def forward(self, {parameters}):
+        {body}
+"""
+
+WHOLE = """
+import torch
+from torch import nn
+from types import SimpleNamespace
+from net import parts
+from net.parts import Odd
+
+class Hidden:
+    def __init__(self, low):
+        self.low = low
+
+    def __call__(self):
+        return self.low
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.odd, self.other = nn.Linear(8, 24), Odd(24), Odd(24)
+
+    def forward(self, x):
+        low = self.stem(x.view(x.shape[0], -1, 8))
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "part", "whole", "given"),
+    [
+        pytest.param(
+            "a: Span, b",
+            "return self.out(a.low).view(a.rows, -1)",
+            "return self.odd(parts.Span(low, 5), 1)",
+            "Span(low={low}, rows=5), 1",
+            id="dataclass",
+        ),
+        pytest.param(
+            "a",
+            "return self.out(a[0].to(a[1])).view(5, 7, 2)",
+            "return self.odd(parts.Pair(low, x.dtype))",
+            "({low}, torch.float32)",
+            id="named tuple",
+        ),
+        pytest.param(
+            "a",
+            "return self.out(a.low).view(a.rows, -1)",
+            "return self.odd(SimpleNamespace(low=low, rows=5))",
+            "SimpleNamespace(low={low}, rows=5)",
+            id="namespace",
+        ),
+        pytest.param(
+            "a, b",
+            "return self.out(a).view(b, 7, -1)",
+            "return self.odd.forward(low, b=5)",
+            "{low}, b=5",
+            id="forward alone",
+        ),
+        pytest.param(
+            "a, b",
+            "return self.out(a.low if b == 1 else a).view(5, 7, -1)",
+            "return self.odd(Hidden(low), 1), self.other(low, 5)",
+            "{low}, 5",
+            id="another instance",
+        ),
+        pytest.param(
+            "a, b",
+            "return self.out(a).view(b, 7, -1)",
+            "return self.odd(self.stem(torch.zeros(5, 7, 8)), 5) + torch.zeros(9, 9)",
+            "{low}, 5",
+            id="fails behind",
+        ),
+        pytest.param(
+            "a, b",
+            "return self.out(a).view(b, 7, -1)",
+            "return self.odd(low, 5) if low.sum() < 1e9 else None",
+            "{low}, 5",
+            id="wants data",
+        ),
+        pytest.param(
+            "a, b",
+            "return self.out(a)[:, b].view(5, 2, 2)",
+            "return self.odd(low, torch.tensor([6, 0]))",
+            "{low}, torch.tensor([6, 0], dtype=torch.int64)",
+            id="numbers",
+        ),
+    ],
+)
+def test_a_part_is_given_what_it_is_called_with(worker, tmp_path, parameters, part, whole, given):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "parts.py").write_text(PARTS.format(parameters=parameters, body=part))
+    fed = "" if "zeros" in whole else "\n\nif __name__ == '__main__':\n    Model()(torch.randn(5, 7, 8))\n"
+    (tmp_path / "net" / "model.py").write_text(WHOLE.format(body=whole) + fed)
+    odd = next(each for each in traced(worker, tmp_path / "net" / "parts.py").targets if each.qualname == "Odd")
+    assert (odd.inputs.expression if odd.inputs else "") == given.format(low="torch.randn(5, 7, 24)")
+
+
+@pytest.mark.parametrize("imported", ["Odd, Pair", "*"])
+def test_other_files_import_what_the_file_itself_does_not_need(worker, tmp_path, imported):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "net").mkdir()
+    part = PARTS.format(parameters="a, b", body="return self.out(a).view(b, 7, -1)")
+    (tmp_path / "net" / "parts.py").write_text(f"{part}\nfor _ in range(10**9):\n    Odd(24)\n")
+    whole = WHOLE.format(body="return self.odd(Pair(low, 5).low, 5)").replace("import Odd", f"import {imported}")
+    (tmp_path / "net" / "model.py").write_text(f"{whole}\nnet = Model()\nnet(torch.randn(5, 7, 8))\n")
+    odd = next(each for each in traced(worker, tmp_path / "net" / "parts.py").targets if each.qualname == "Odd")
+    assert odd.inputs.expression == "torch.randn(5, 7, 24), 5"
+
+
+@pytest.mark.usefixtures("imports_undone")
+@pytest.mark.parametrize("project", ["package"], indirect=True)
+def test_a_package_may_have_a_function_by_the_name_of_the_module(project, monkeypatch):
+    folder, text = project.parent, project.read_text()
+    (folder / "__init__.py").write_text("from .model import model\n")
+    with (folder / "model.py").open("a") as model:
+        model.write("\ndef model(depth: int = 4):\n    return Model(depth)\n")
+    monkeypatch.syspath_prepend(folder.parent)
+    # The file is executed as a part of its package.
+    loaded = Loaded(importlib.import_module("net.layers"), ast.parse(text))
+    target = discover(str(project), text).target("Stack")
+    stack = in_wholes(replace(target, wholes=(Whole(str(folder / "model.py"), "model"),)), loaded)
+    assert stack.construct.expression == "net.model().body"
