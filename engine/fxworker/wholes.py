@@ -9,6 +9,7 @@ not there afterwards, as they have not been before.
 import ast
 import contextlib
 import inspect
+import linecache
 import os
 import sys
 import time
@@ -215,7 +216,8 @@ def _more_of(loaded: Loaded, own: Callable[[str], Any] | None, name: str) -> Any
         AttributeError: Nothing.
     """
     more: dict[str, Any] = loaded.inner[_MORE]
-    if name not in more:
+    lines = linecache.getlines(str(loaded.module.__file__))
+    if name not in more and (name == "__all__" or any(name in each for each in lines)):
         names = [name, *(_defined_in(loaded) if name == "__all__" else ())]
         scope = {**vars(loaded.module), **more}
         found = scope_with(names, loaded, scope)
