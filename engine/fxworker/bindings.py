@@ -80,6 +80,8 @@ class Bindings:
             case ast.Call(func=ast.Attribute(value=value, attr="get" | "pop"), args=[ast.Constant(str(key))]):
                 around = self.path(value)
                 return f"{around}.{key}" if around else ""
+            case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(str(key)), *_]) if self.path(value):
+                return f"{self.path(value)}.{key}"
             case (
                 ast.Call(func=ast.Attribute(value=value, attr="copy"), args=[], keywords=[])
                 | ast.Call(func=ast.Name(id="dict" | "deepcopy"), args=[value], keywords=[])

@@ -87,6 +87,22 @@ def _asked(names: Bindings, value: ast.expr, key: str, *, missed: bool) -> None:
         names.use(path).asked.append(key)
 
 
+def note_got(call: ast.Call, names: Bindings) -> None:
+    """Note which attribute a value is asked for, which it may lack where there is a default: `getattr(config, "x", 4)`.
+
+    Only an object has to have one: any value may be asked for what some lack.
+    """
+    match call:
+        case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(str(key)), *default]) if names.path(value):
+            path = names.path(value)
+            part = names.use(f"{path}.{key}")
+            part.replaced, part.read = part.replaced or bool(default), part.read or not default
+            if not default:
+                names.use(path).note("object")
+        case _:
+            pass
+
+
 def note_attribute(test: ast.expr, names: Bindings) -> None:
     """Note what a value must have: `assert hasattr(model, "width")`."""
     match test:

@@ -86,6 +86,8 @@ class Use:
         array: It is an array of numpy's.
         axis: It says along which axis tensors are worked on.
         titles: What its class is called, as expressions.
+        read: It is read from what must have it.
+        replaced: Something else is taken for it where what it is read from lacks it.
     """
 
     kinds: dict[Kind, int] = field(default_factory=dict["Kind", int])
@@ -107,6 +109,8 @@ class Use:
     array: bool = False
     axis: bool = False
     titles: list[str] = field(default_factory=list[str])
+    read: bool = False
+    replaced: bool = False
 
     def note(self, kind: Kind) -> None:
         """Add evidence for a kind."""
@@ -153,6 +157,8 @@ class Use:
         self.array = self.array or other.array
         self.axis = self.axis or other.axis
         self.titles += other.titles
+        self.read = self.read or other.read
+        self.replaced = self.replaced or other.replaced
 
 
 Usage: TypeAlias = dict[str, Use]

@@ -290,7 +290,7 @@ class Mending:
                 yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + 0.1 * step)
         if not complaint.small:
             return
-        optional = [joined("", each) for each in self._proposals.optional(self._root)]
+        optional = [joined("", each) for each in self._proposals.optional(choice, "")]
         places = [each for each in dict.fromkeys([*choice, *optional]) if _OF_PICTURES.fullmatch(owner_of(each)[1])]
         for rank, path in enumerate(places):
             now = choice.get(path) or repr(self._proposals.slot(choice, path).default)
@@ -555,9 +555,7 @@ class Mending:
             # What a function gives is spoken of by the name of the function.
             places.setdefault(path.removesuffix(f".{GIVEN}").rpartition(".")[2], []).append(path)
         for path in groups:
-            group = choice[path]
-            assert isinstance(group, Group)
-            for name in self._proposals.optional(group):
+            for name in self._proposals.optional(choice, path):
                 inner = joined(path, name)
                 if inner not in choice:
                     places.setdefault(name, []).append(inner)

@@ -191,8 +191,8 @@ class Proposals:
             usage = self._usage_around(choice, path)
             # Of several alike each has something to tell.
             is_item = isinstance(around := choice.get(owner_of(path)[0]), Group) and bool(around.size)
-            asked = usage.get("", Use()).asked if not is_item else []
-            read = [each for each in fields_of(usage, "") if each not in asked]
+            spared = _spared(usage) if not is_item else []
+            read = [each for each in fields_of(usage, "") if each not in spared]
             return [each for each in read if not any(hasattr(cls, each) for cls in kinds)]
         return [name for name, each in parameters_of(group.cls).items() if _is_wanted(each)]
 
@@ -222,10 +222,12 @@ class Proposals:
         gives = usage.get(f".{GIVEN}", Use()).kind
         return Slot(path, name, hint, default, usage.get("", Use()), tuple(fields_of(usage, "")), nested, gives)
 
-    def optional(self, group: Group) -> list[str]:
-        """Return the parameters of a constructor that need not be given."""
+    def optional(self, choice: Choice, path: str) -> list[str]:
+        """Return the parameters of a constructor that need not be given, or what an object may lack."""
+        group = choice[path]
+        assert isinstance(group, Group)
         if group.style != "call":
-            return []
+            return _spared(self._usage_around(choice, path))
         own = parameters_of(group.cls)
         return [
             name
@@ -400,6 +402,14 @@ def _known_path(usage: Usage, path: str) -> str:
         has_own = any(each == inner or each.startswith((f"{inner}.", f"{inner}[")) for each in usage)
         found = f"{found}[]" if found and not has_own and f"{found}[]" in usage else inner
     return found
+
+
+def _spared(usage: Usage) -> list[str]:
+    """Return what a value is asked for whether it has it, and what is replaced where it lacks it."""
+    replaced = [
+        each for each in fields_of(usage, "") if (use := usage.get(f".{each}")) and use.replaced and not use.read
+    ]
+    return list(dict.fromkeys([*usage.get("", Use()).asked, *replaced]))
 
 
 def _gives_number(name: str) -> bool:

@@ -17,7 +17,15 @@ from torch import Tensor, nn
 from fxworker.bindings import Bindings
 from fxworker.called_by_name import note_named
 from fxworker.choices import FIRST_KEY, attribute_of, every_parameter_of, parameters_of, required_parameters
-from fxworker.conditions import note_asked, note_attribute, note_cases, note_chosen, note_comparison, note_test
+from fxworker.conditions import (
+    note_asked,
+    note_attribute,
+    note_cases,
+    note_chosen,
+    note_comparison,
+    note_got,
+    note_test,
+)
 from fxworker.conventions import is_table_called, is_text_called
 from fxworker.documented import note_documented
 from fxworker.evidence import GIVEN, METHODS, MOVED, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
@@ -212,7 +220,7 @@ class _Reader(ast.NodeVisitor):
         elif path and node.attr not in SHARED and not node.attr.startswith("__"):
             self._names.use(path).note("object")
             self._names.use(path).apart |= not hasattr(Tensor, node.attr) and node.attr not in OF_ARRAYS
-            self._names.use(f"{path}.{node.attr}")
+            self._names.use(f"{path}.{node.attr}").read = True
         self.visit(node.value)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
@@ -242,6 +250,7 @@ class _Reader(ast.NodeVisitor):
         """Note what is called, and what is handed on to it."""
         path = self._names.path(node.func)
         note_named(node, self._names, self._around)
+        note_got(node, self._names)
         self._own_method(node.func)
         self._own_function(node)
         if asked := _asked_of(node):

@@ -86,6 +86,24 @@ class Missed(nn.Module):
         self.fc = nn.Linear(config["width"], 2 if "num_classes" in config else config["num_classes"])
 
 
+class Replacing(nn.Module):
+    """Has something for what its configuration may lack."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.dropout = nn.Dropout(getattr(config, "dropout", 0.1))
+        self.fc = nn.Linear(getattr(config, "width"), 2)  # noqa: B009 — As many write it.
+
+
+class Unreplaced(nn.Module):
+    """Has nothing that does for what its configuration may lack."""
+
+    def __init__(self, config):
+        super().__init__()
+        inner = getattr(config, "intermediate_size", None)
+        self.fc = nn.Linear(config.width, inner)
+
+
 class Columns(nn.Module):
     """Looks names up in a table that nothing else says the keys of."""
 
@@ -242,6 +260,7 @@ def test_they_are_built(cls):
         (Asked, "Asked(config={'width': 64})"),
         (AskedOf, "AskedOf(config=SimpleNamespace(width=64))"),
         (Missed, "Missed(config={'width': 64, 'num_classes': 10})"),
+        (Replacing, "Replacing(config=SimpleNamespace(width=64))"),
         (Sparse, "Sparse(enc_dict={'a': {'vocab_size': 1000}, 'b': {'vocab_size': 1000}})"),
     ],
 )
@@ -249,6 +268,12 @@ def test_what_is_only_asked_for_is_left_out(cls, expression):
     search = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt)
     assert search.run()[0] == expression
     assert search.trials <= 2
+
+
+def test_what_may_be_lacking_is_given_where_what_is_taken_for_it_will_not_do():
+    search = Search("Unreplaced", Unreplaced, {**SCOPE, "Unreplaced": Unreplaced}, attempt)
+    assert search.run()[0] == "Unreplaced(config=SimpleNamespace(width=64, intermediate_size=64))"
+    assert search.trials <= 4
 
 
 def test_names_are_looked_up_in_a_table_that_has_them():
