@@ -26,6 +26,7 @@ from fxworker.conventions import is_configuration, usual_values
 from fxworker.examples import spaces_of
 from fxworker.lineages import is_template, standing_for
 from fxworker.packages import full_name
+from fxworker.records import contained
 
 ARGUMENTS: Final = Group("namespace", "argparse.Namespace")
 """What parsing a command line gives, which some libraries take where they take no other object."""
@@ -129,17 +130,20 @@ class Hints:
                 self._of_absent(hint, name) if is_stand_in(hint) else self._of_space(hint) or self._of_class(hint)
             )
 
-    def _of_absent(self, hint: Any, name: str) -> Iterator[str]:
-        """Yield a call of a class of a package that is not installed, as the file would write it."""
+    def _of_absent(self, hint: Any, name: str) -> Iterator[Value]:
+        """Yield a call of a class of a package that is not installed, as the file would write it.
+
+        One that is called a container may be made of what is looked up in it.
+        """
         path = path_of(hint)
         around, _, last = path.rpartition(".")
         if path.partition(".")[0] in _ENVIRONMENTS and last in _SPACES:
             yield from spaces_of(last, name)
         known = {path_of(each): name for name, each in self._scope.items() if is_stand_in(each)}
-        if path in known and not is_configuration(last):
-            yield f"{known[path]}()"
-        elif around in known and not is_configuration(last):
-            yield f"{known[around]}.{last}()"
+        head = known[path] if path in known else f"{known[around]}.{last}" if around in known else ""
+        if head and not is_configuration(last):
+            yield from [Group("mapping", head)] * (contained(path, (), {}) is not None)
+            yield f"{head}()"
 
     def _of_generic(self, hint: Any, origin: Any, arguments: tuple[Any, ...], name: str) -> Iterator[Value]:
         """Yield values for an annotation with others in brackets."""

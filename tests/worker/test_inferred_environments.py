@@ -185,6 +185,28 @@ def test_what_an_absent_function_gives_is_computed_with(tmp_path, monkeypatch):
             sys.modules.pop(name, None)
 
 
+def test_what_is_looked_up_in_an_absent_container_is_in_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(torch.jit, "script", torch.jit.script)
+    (tmp_path / "observing_file.py").write_text(
+        "import torch\nfrom no_such_dict import TensorDict\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, obs: TensorDict, names: list[str]):\n        super().__init__()\n"
+        "        self.fc = torch.nn.Linear(sum(obs[each].shape[-1] for each in names), 2)\n"
+    )
+    importing(lambda: importlib.import_module("observing_file"))
+    try:
+        module = sys.modules["observing_file"]
+        search = Search("Net", module.Net, vars(module), partial(attempt, real=False))
+        expression, _ = search.run()
+        assert expression.startswith("Net(obs=TensorDict({'a': torch.ones(64, 64), 'b': torch.ones(64, 64)})")
+    finally:
+        ABSENCES.names.clear()
+        sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, StandIns)]
+        for name in ("observing_file", "no_such_dict"):
+            sys.modules.pop(name, None)
+
+
 def test_spaces_of_functions_are_none_of_environments():
     scope = {"OfFunctions": OfFunctions, "SimpleNamespace": SimpleNamespace}
     search = Search("OfFunctions", OfFunctions, scope, attempt)
