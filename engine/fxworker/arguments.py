@@ -120,7 +120,11 @@ class Search:
         """Whether an attempt raised what nothing that one could propose mends; the furthest that came is noted."""
         depth = depth_of(error)
         own = error is not None and self._is_own(error)
-        unknown = isinstance(error, NameError) and own and not (is_evaluated(error) or is_raising(error))
+        unknown = (
+            isinstance(error, NameError)
+            and own
+            and not (isinstance(error, UnboundLocalError) or is_evaluated(error) or is_raising(error))
+        )
         in_vain = own and (isinstance(error, ModuleNotFoundError) or unknown or self._is_hopeless(error))
         if error is not None and (in_vain or self.error is None or depth > depth_of(self.error)):
             self.error, self.tried = error, expression

@@ -315,12 +315,25 @@ def _whole_line(path: str, line: int) -> str:
 
 
 def _conditions(error: BaseException) -> list[ast.expr]:
-    """Return the conditions under which code raised by itself, innermost first."""
+    """Return the conditions under which code raised by itself, innermost first, or makes the variable that it lacks."""
     moments = moments_of(error.__traceback__)
+    if isinstance(error, UnboundLocalError) and moments:
+        around = nodes_around(moments[-1].path, moments[-1].source.span)
+        return [*_assigning(around, dict.fromkeys(re.findall(r"'(\w+)'", text_of(error))))]
     if not moments or not (moments[-1].opname == "RAISE_VARARGS" or is_raising(error)):
         return []
     around = nodes_around(moments[-1].path, moments[-1].source.span)[::-1]
     return [node.test for node in around if isinstance(node, ast.If | ast.Assert)]
+
+
+def _assigning(around: Iterable[ast.AST], names: Iterable[str]) -> Iterator[ast.expr]:
+    """Yield the conditions under which the function that holds some nodes assigns variables, first those inside."""
+    functions = [each for each in around if isinstance(each, ast.FunctionDef)]
+    tests = [node for function in functions[-1:] for node in ast.walk(function) if isinstance(node, ast.If)]
+    for node in tests:
+        stored = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        if not stored.isdisjoint(names):
+            yield node.test
 
 
 def _words(error: BaseException, text: str, moments: Moments, tests: list[ast.expr]) -> Iterator[str]:

@@ -49,6 +49,7 @@ from fxworker.variations import (
     of_length_throughout,
     one_side,
     pieces,
+    rising,
     twin,
     type_name,
     whole,
@@ -463,7 +464,11 @@ class Mending:
                 known = isinstance(value, Group) and not value.size
                 changed = dict(choice) if known else self._with(choice, path, Group("mapping"))
                 changed[inner] = "None"
-                yield 0.0, self._with(changed, inner, self._proposed(changed, inner)[0])
+                filled = self._with(changed, inner, self._proposed(changed, inner)[0])
+                # Of what has nothing in it, as far as one knows, there may be none.
+                is_bare = isinstance(filled[inner], Group) and not fields_in(filled, inner)
+                yield from [(0.0, changed)] * is_bare
+                yield 0.3 * is_bare, filled
 
     def _with_fields_of(
         self, choice: Choice, path: str, reader: tuple[type, str]
@@ -585,7 +590,12 @@ class Mending:
             # Nothing else will do.
             allowed = map(repr, typing.get_args(slot.hint))
             return [each for each in allowed if each not in {now, repr(slot.default)}]
-        found: list[Value] = [*whole(now, complaint), *twin(now, complaint), *nested(now, complaint)]
+        found: list[Value] = [
+            *whole(now, complaint),
+            *rising(now, complaint),
+            *twin(now, complaint),
+            *nested(now, complaint),
+        ]
         if now is None and nn.Module in complaint.classes and _is_layer(slot.default):
             # A class by default, where an instance of it is wanted.
             found.append(f"torch.nn.{slot.default.__name__}()")

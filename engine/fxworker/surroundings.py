@@ -105,12 +105,27 @@ class Surroundings:
             elif isinstance(node, ast.List | ast.Tuple) and literal(ast.unparse(node)) is not NotImplemented:
                 yield ast.unparse(node)
 
+    def as_constant(self, node: ast.expr) -> ast.expr:
+        """Return the text that a name stands for as an expression, `WIDTH` in `config[WIDTH]`; other nodes as they are.
+
+        Names of the function's own are none.
+        """
+        code = attribute_of(self._function, "__code__")
+        own = code.co_varnames if code is not None else ()
+        is_own = any(isinstance(each, ast.Name) and each.id in own and each.id != "self" for each in ast.walk(node))
+        found = self.value(node) if isinstance(node, ast.Name | ast.Attribute) and not is_own else None
+        return ast.Constant(str(found)) if type(found) is str else node
+
     def keys(self, table: ast.expr) -> list[str]:
         """Return what a table may be asked for: the keys of a dictionary that is written out, or that is there."""
         table = self._tables.get(ast.unparse(table), table)
         if isinstance(table, ast.Dict):
             return [*self.constants(each for each in table.keys if each is not None)]
         found = self.value(table)
+        if isinstance(found, dict) and "__spec__" in found:
+            # The names of a module, of which one is called: functions that make models rather than their classes.
+            called = [name for name, each in found.items() if callable(each) and not name.startswith("_")]
+            return [repr(each) for each in sorted(called, key=lambda name: isinstance(found[name], type))][:12]
         if isinstance(found, enum.EnumType):
             return [repr(each) for each in found.__members__][:12]
         if isinstance(found, Mapping | list | tuple | set | frozenset):

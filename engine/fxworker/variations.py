@@ -22,6 +22,9 @@ _INDICES: Final = frozenset({"index", "indices"})
 _WHOLE: Final = frozenset({"int64", "long"})
 """What is said of a tensor of numbers that was to tell places."""
 
+_ORDERED: Final = frozenset({"sorted", "increasing", "ascending", "monotonic", "monotonically"})
+"""What is said of numbers that have to be in order."""
+
 _LETTERS: Final = "abcdefghijkl"
 _GIVING: Final[dict[Kind, str]] = {
     "number": "lambda *_, **__: 1",
@@ -141,6 +144,17 @@ def twin(value: Value | None, complaint: Complaint) -> list[Value]:
             return [repr(list(found))]
         case _:
             return []
+
+
+def rising(value: Value | None, complaint: Complaint) -> list[Value]:
+    """Return tensors and lists of the same numbers with greater and greater ones, where a complaint wants an order."""
+    if not isinstance(value, str) or _ORDERED.isdisjoint(complaint.words):
+        return []
+    tensors = re.sub(r"torch\.ones\((\d+)\)", r"torch.arange(\1.0)", value)
+    found = literal(value)
+    if isinstance(found, list | tuple) and len(set(found)) == 1 and type(found[0]) in {int, float}:
+        return [repr(type(found)(found[0] * at for at in range(1, len(found) + 1)))]
+    return [tensors] if tensors != value else []
 
 
 def nested(value: Value | None, complaint: Complaint) -> list[Value]:

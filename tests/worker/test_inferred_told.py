@@ -9,7 +9,8 @@ from torch import nn
 
 from fxworker.arguments import Search
 from fxworker.building import attempt
-from fxworker.variations import of_length_throughout
+from fxworker.complaints import Complaint
+from fxworker.variations import of_length_throughout, rising
 
 
 class Levels(nn.Module):
@@ -39,6 +40,35 @@ class Roles(nn.Module):
 
 
 PART = "enc" + "oder"
+
+
+class Bins(nn.Module):
+    def __init__(self, bins: list[torch.Tensor]):
+        super().__init__()
+        if any(bool((each[:-1] >= each[1:]).any()) for each in bins):
+            raise ValueError("Bin edges must be sorted.")
+        self.fc = nn.Linear(len(bins), 4)
+
+
+class Unassigned(nn.Module):
+    """Makes a variable under conditions that its defaults do not meet."""
+
+    def __init__(self, kind=None, flavor=None):
+        super().__init__()
+        if kind == "narrow" and flavor is None:
+            width = 4
+        elif isinstance(kind, dict):
+            width = kind["width"]
+        self.fc = nn.Linear(width, 4)
+
+
+MODELS = {**vars(nn), "make_net": lambda: nn.Linear(4, 4)}
+
+
+class FromModule(nn.Module):
+    def __init__(self, arch):
+        super().__init__()
+        self.net = MODELS[arch]()
 
 
 class Wide(nn.Module):
@@ -221,3 +251,23 @@ def test_lists_of_lists_are_made_as_long_throughout():
     assert of_length_throughout("[[2, 3], [4, 5]]", 1) == ["[[2]]"]
     assert of_length_throughout("(3,)", 2) == ["(3, 3)"]
     assert of_length_throughout("[64, 32]", 2) == ["[64, 32]"]
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [
+        (Bins, "Bins(bins=[torch.arange(64.0), torch.arange(64.0)])"),
+        (Unassigned, "Unassigned(kind={'width': 64})"),
+        (FromModule, "FromModule(arch='make_net')"),
+    ],
+)
+def test_orders_variables_and_names_of_modules(cls, expression):
+    search = Search(cls.__name__, cls, {cls.__name__: cls, "torch": torch}, partial(attempt, real=False))
+    assert (search.run() or ("",))[0] == expression, (search.tried, search.error)
+    assert search.trials <= 4
+
+
+def test_numbers_that_are_to_be_in_order():
+    wanted = Complaint(words=("must", "be", "increasing"))
+    assert rising("[64, 64, 64]", wanted) == ["[64, 128, 192]"]
+    assert rising("(2, 4)", wanted) == rising("[64, 64]", Complaint(words=("too", "long"))) == []
