@@ -6,6 +6,7 @@ way; what else is done with a value is read elsewhere.
 
 import ast
 import re
+from collections.abc import Callable
 
 from fxworker.evidence import GIVEN, METHODS, PROPERTIES, SHARED, Usage, Use
 
@@ -15,6 +16,7 @@ class Bindings:
 
     Args:
         usage: The evidence that is added to.
+        as_constant: Gives the constant that a name stands for.
 
     Attributes:
         paths: The names, with the paths of what they hold.
@@ -22,11 +24,12 @@ class Bindings:
         keywords: What `**kwargs` is called; what is read from it is a parameter as others are.
     """
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, usage: Usage, as_constant: Callable[[ast.expr], ast.expr]) -> None:
         self.paths: dict[str, str] = {}
         self.alike: list[tuple[str, str]] = []
         self.keywords = ""
         self._usage = usage
+        self._as_constant = as_constant
 
     def use(self, path: str) -> Use:
         """Return the evidence for a value."""
@@ -41,9 +44,9 @@ class Bindings:
                 known = self.paths.get(ast.unparse(node))
                 around = self.path(value)
                 return known or (f"{around}.{name}" if around and name not in PROPERTIES else "")
-            case ast.Subscript(value=value, slice=ast.Constant(value=key)):
-                return self._entry(value, key)
-            case ast.Subscript(value=value):
+            case ast.Subscript(value=value, slice=index):
+                if isinstance(key := self._as_constant(index), ast.Constant):
+                    return self._entry(value, key.value)
                 around = self.path(value)
                 return f"{around}[]" if around and not isinstance(node.slice, ast.Slice) else around
             case ast.Call():

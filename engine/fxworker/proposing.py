@@ -52,6 +52,8 @@ _GIVEN: Final = frozenset({"in_channels", "in_ch", "in_chans", "in_planes", "inp
 _MADE: Final = frozenset(
     {"out_channels", "out_ch", "out_chans", "out_planes", "num_features", "num_channels", "planes"}
 )
+_OF_SECTION: Final = re.compile(r"\.\w+(\.\w|\[)")
+"""What the paths of values are like that are in an entry of a table."""
 _FLAG: Final = re.compile(r"(use|is|has|with|no)_")
 """How names begin of what is so or is not so, though a number may be made of it."""
 _GETTING: Final = re.compile(r"^_*(get|read|load)_+")
@@ -262,8 +264,10 @@ class Proposals:
         """Yield the position of an item in a table such as a vocabulary, whose length is asked for."""
         around, name = owner_of(path)
         group = choice.get(around)
-        if isinstance(group, Group) and group.style == "mapping":
-            kinds = self._usage_around(choice, around).get("", Use()).kinds
+        usage = self._usage_around(choice, around)
+        # What has sections is a configuration, and no such table.
+        if isinstance(group, Group) and group.style == "mapping" and not any(map(_OF_SECTION.match, usage)):
+            kinds = usage.get("", Use()).kinds
             is_text = fits("string", next(iter(usual_values(name)), "0"))
             if ("sequence" in kinds or not name.isidentifier()) and not is_text:
                 names = fields_in(choice, around)

@@ -82,7 +82,7 @@ class _Reader(ast.NodeVisitor):
         self._around = Surroundings(scope, cls, function)
         self._cls = cls
         self._way = way
-        self._names = Bindings(self.usage)
+        self._names = Bindings(self.usage, self._as_constant)
         self._keywords = ""
         self._sums: list[list[str]] = []
         self._same: list[tuple[str, str]] = []
@@ -120,6 +120,10 @@ class _Reader(ast.NodeVisitor):
             if measured is not None and "number" in measured.kinds:
                 use.note("object")
                 use.apart = True
+
+    def _as_constant(self, node: ast.expr) -> ast.expr:
+        """Return the text that a name stands for where the code is that is read now."""
+        return self._around.as_constant(node)
 
     def _read_sums(self) -> None:
         """What is added to a list is one, and so is what is added to a text."""
@@ -225,7 +229,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """`opt["dim"]` makes a mapping, `dims[0]` a sequence, `{"relu": …}[act]` says what `act` may be."""
-        path, index = self._names.path(node.value), node.slice
+        path, index = self._names.path(node.value), self._around.as_constant(node.slice)
         if path and isinstance(index, ast.Constant) and isinstance(index.value, str):
             self._names.use(path).note("mapping")
             self._names.use(f"{path}.{index.value}")
@@ -458,9 +462,10 @@ class _Reader(ast.NodeVisitor):
         mine = [(at, self._names.path(value)) for at, value in given if self._names.path(value)]
         spread = [each.value for each in call.keywords if each.arg is None]
         for each in spread:
-            if self._names.path(each):
-                self._names.use(self._names.path(each)).note("mapping")
-                self._spread(call, name, self._names.path(each))
+            owner = _owner_of_attributes(each)
+            if path := self._names.path(owner or each):
+                self._names.use(path).note("object" if owner is not None else "mapping")
+                self._spread(call, name, path)
         for at, value in enumerate(call.args[bound:]):
             if isinstance(value, ast.Starred) and self._names.path(value.value):
                 self._dealt_out(call, name, at, self._names.path(value.value))
@@ -579,6 +584,15 @@ def _is_made_anew(target: ast.expr, value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and all(
         ast.unparse(each) != name for each in ast.walk(value) if isinstance(each, ast.Name | ast.Attribute)
     )
+
+
+def _owner_of_attributes(node: ast.expr) -> ast.expr | None:
+    """Return what has the attributes that `vars(config)` and `config.__dict__` are, None for another expression."""
+    match node:
+        case ast.Attribute(value=owner, attr="__dict__") | ast.Call(func=ast.Name(id="vars"), args=[owner]):
+            return owner
+        case _:
+            return None
 
 
 def _last_of(path: str) -> str:

@@ -104,6 +104,46 @@ class Unreplaced(nn.Module):
         self.fc = nn.Linear(config.width, inner)
 
 
+FIRST, SECOND = "upos", "xpos"
+
+
+class ByConstant(nn.Module):
+    """Looks up by names that stand for texts."""
+
+    def __init__(self, tables):
+        super().__init__()
+        self.one = nn.Embedding(len(tables[FIRST]), 4)
+        self.other = nn.Embedding(len(tables[SECOND]), 4)
+
+
+class ForAny(nn.Module):
+    def __init__(self, input_dim, **_others):
+        super().__init__()
+        self.fc = nn.Linear(input_dim, 2)
+
+
+class Emptied(nn.Module):
+    """Hands on the attributes of its configuration."""
+
+    def __init__(self, config, other):
+        super().__init__()
+        self.one = ForAny(**config.__dict__) if config.name == "any" else nn.Identity()
+        self.other = ForAny(**vars(other))
+
+
+class OfSections(nn.Module):
+    """Asks a configuration with sections which keys it has."""
+
+    def __init__(self, cfg):
+        super().__init__()
+        for key in ("align_corners", "norm_cfg"):
+            if key in cfg:
+                setattr(self, key, cfg[key])
+        self.norm = nn.Identity() if self.norm_cfg is None else nn.BatchNorm2d(**self.norm_cfg)
+        self.head = nn.Linear(cfg["head"]["width"], cfg["num_classes"])
+        self.extra = nn.Linear(cfg["head"]["width"], 2 if self.align_corners else 3)
+
+
 class Columns(nn.Module):
     """Looks names up in a table that nothing else says the keys of."""
 
@@ -261,6 +301,11 @@ def test_they_are_built(cls):
         (AskedOf, "AskedOf(config=SimpleNamespace(width=64))"),
         (Missed, "Missed(config={'width': 64, 'num_classes': 10})"),
         (Replacing, "Replacing(config=SimpleNamespace(width=64))"),
+        (ByConstant, "ByConstant(tables={'upos': [64, 64], 'xpos': [64, 64]})"),
+        (
+            Emptied,
+            "Emptied(config=SimpleNamespace(name='any', input_dim=64), other=SimpleNamespace(input_dim=64))",
+        ),
         (Sparse, "Sparse(enc_dict={'a': {'vocab_size': 1000}, 'b': {'vocab_size': 1000}})"),
     ],
 )
@@ -268,6 +313,12 @@ def test_what_is_only_asked_for_is_left_out(cls, expression):
     search = Search(cls.__name__, cls, {**SCOPE, cls.__name__: cls}, attempt)
     assert search.run()[0] == expression
     assert search.trials <= 2
+
+
+def test_what_is_asked_of_a_configuration_with_sections_is_no_place_in_a_vocabulary():
+    expression, root = Search("OfSections", OfSections, {**SCOPE, "OfSections": OfSections}, attempt).run()
+    assert "'head': {'width': 64}, 'num_classes': 10" in expression
+    assert root.norm_cfg is None
 
 
 def test_what_may_be_lacking_is_given_where_what_is_taken_for_it_will_not_do():
