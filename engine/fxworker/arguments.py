@@ -1,7 +1,8 @@
 """Inferring the arguments of a constructor: a search that proposes, constructs, reads the error, and proposes again.
 
-Best first: the first proposal for every required parameter, then what may mend that (`mending`). Arguments are Python
-expressions, so that what was found can be written into the file as a directive.
+Best first: the first proposal for every required parameter, then what may mend that (`mending`), or what it made if
+that does not run (`refitting`). Arguments are Python expressions, so that what was found can be written into the file
+as a directive.
 """
 
 import heapq
@@ -16,10 +17,10 @@ from torch import nn
 from fxworker.callers import EXPRESSION
 from fxworker.choices import Group, Value, written
 from fxworker.complaints import depth_of, is_evaluated, is_raising, parts_made
-from fxworker.mending import Mending, Misfit
 from fxworker.packages import with_packages
 from fxworker.patience import patience, worked
 from fxworker.proposing import Proposals
+from fxworker.refitting import Misfit, Refitting
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.stock import is_stand_in
 
@@ -62,7 +63,7 @@ class Search:
         self._is_hopeless = is_hopeless
         self._kind = kind
         self._cls = cls
-        self._mending = Mending(Group("call", name, cls), Proposals(self._scope, cls, settings, inner=inner))
+        self._mending = Refitting(Group("call", name, cls), Proposals(self._scope, cls, settings, inner=inner))
 
     @property
     def stands_in(self) -> bool:

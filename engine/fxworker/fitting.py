@@ -27,7 +27,7 @@ from fxengine.shapes_only import to_meta
 from fxworker.building import Built, search_for
 from fxworker.complaints import sources_of
 from fxworker.loading import Loaded
-from fxworker.mending import Misfit
+from fxworker.refitting import Misfit
 from fxworker.wire import Construct, TraceTarget
 
 NOT_OF_INPUTS: Final = (NotImplementedError.__name__, ModuleNotFoundError.__name__)

@@ -1,4 +1,4 @@
-"""What may mend the arguments that a constructor refuses, or that make a model which does not run.
+"""What may mend the arguments that a constructor refuses.
 
 First comes what an error asks for, then the next proposals for the places that the error, or the line that raised it,
 speaks of.
@@ -9,9 +9,8 @@ import inspect
 import re
 import sys
 import typing
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from torch import Tensor, nn
@@ -25,7 +24,6 @@ from fxworker.choices import (
     Value,
     attribute_of,
     fields_in,
-    is_number,
     joined,
     literal,
     owner_of,
@@ -39,15 +37,13 @@ from fxworker.evidence import GIVEN, Kind
 from fxworker.having import has_field
 from fxworker.likeness import all_alike, twins_of
 from fxworker.proposing import Proposals
-from fxworker.stock import fits, halving, takes_any, to_call
+from fxworker.stock import fits
 from fxworker.variations import (
     as_tuple,
     enlarged,
-    made_odd,
     nested,
     of_length,
     of_length_throughout,
-    one_side,
     pieces,
     rising,
     twin,
@@ -81,51 +77,18 @@ _OF_NUMBERS: Final = re.compile(r"(\w+_)?(dims?|sizes?|shape|axes|channels|featu
 """What several numbers are called."""
 _PLENTY: Final = "512"
 """A number that others can be taken away from."""
-_AGAIN: Final = 0.5
-_MOST_AGAIN: Final = 4.0
-"""What it adds to the cost of what is tried each time that a complaint has been heard before, and at most."""
-_OF_SIDES: Final = re.compile(r"size|kernel|stride|pad|shape|resolution|window|patch")
-_OF_STEPS: Final = re.compile(r"(\w+_)?(strides?|dilations?)")
-
-_DIMENSIONAL: Final = re.compile(r"expected \d-dimensional weight")
-"""What a layer says that was made with more sides than it has."""
-
-"""What lists are called that have something for each side of a picture."""
 _OF_PICTURES: Final = re.compile(
     r"((\w+_)?(img|image|input|in|obs|observation|state|pic(ture)?|frame|crop|spatial)_?)?"
     r"(sizes?|shape|dims?|res(olution)?|height|width|hw?|w)"
 )
 """What the sides of a picture are called, or its shape."""
-_CALLED: Final = re.compile(
-    r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
-)
-"""What is said of something that was called with what it does not take."""
 _PREFIX: Final = re.compile(r"(\w+?_)(?:kw|kwargs|args|arguments|opts?|options|params|parameters|cfg|config)")
 """What a mapping is called of the arguments of one part."""
 _OF_TYPE: Final[dict[str, Kind]] = {"str": "string", "int": "number", "float": "number"}
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """What is wrong with a model that was built: what it raises when it is called.
-
-    Attributes:
-        error: The exception.
-        words: The names in the code that it came through, and those that stand for the same in the constructors.
-        sizes: The sizes that did not agree there, each with the one that was wanted instead.
-        complaint: What it says, numbers apart, and where.
-        reached: How far the model came: the more, the better its arguments.
-    """
-
-    error: BaseException
-    words: tuple[str, ...]
-    sizes: tuple[tuple[int, int], ...]
-    complaint: str
-    reached: float
-
-
 class Mending:
-    """The ways to go on from a choice of arguments that was refused. Mutable: it remembers what was heard before."""
+    """The ways to go on from a choice of arguments that was refused. Mutable: it keeps what is proposed for a place."""
 
     def __init__(self, root: Group, proposals: Proposals) -> None:
         """Prepare to mend the arguments of a call.
@@ -137,7 +100,6 @@ class Mending:
         self._root = root
         self._proposals = proposals
         self._kept: dict[tuple[str, Value], list[Value]] = {}
-        self._heard = Counter[str]()
 
     def first(self) -> dict[str, Value]:
         """Return the choice of what is proposed first for everything that is required."""
@@ -158,27 +120,6 @@ class Mending:
         if type(error) is RuntimeError:
             yield from self._resized(choice, disagreements_told(text_of(error)), self._blamed(choice, complaint))
         yield from self._mended(choice, error, complaint)
-
-    def fitting(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield choices with which what was built may run."""
-        complaint = replace(complaint_of(misfit.error), words=misfit.words)
-        # What a model calls while it runs it has been given as an object.
-        complaint = replace(complaint, kind="callable" if complaint.kind == "class" else complaint.kind)
-        blamed = self._blamed(choice, complaint)
-        # What has been heard before may well be about something else.
-        again = min(_AGAIN * self._heard[misfit.complaint], _MOST_AGAIN)
-        self._heard[misfit.complaint] += 1
-        for steps in (
-            self._resized(choice, misfit.sizes, blamed),
-            self._odd(choice, misfit, blamed),
-            self._plainer(choice, misfit),
-            self._halved(choice, misfit),
-            self._longer(choice, misfit),
-            self._called(choice, misfit, blamed),
-            self._mended(choice, misfit.error, complaint),
-        ):
-            for step, changed in steps:
-                yield step + again, changed
 
     def _with_several(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with several things for a constructor that takes any number of them, and was given nothing."""
@@ -210,36 +151,6 @@ class Mending:
             self._kept[key] = self._proposals.of(choice, path)
         return self._kept[key]
 
-    def _longer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield choices with longer lists where one had no such item: those that have something for each layer."""
-        lists = [path for path, value in choice.items() if path and _is_list(value)]
-        if not isinstance(misfit.error, IndexError) or len(lists) < 2:
-            return
-        of_layers = [each for each in lists if not _OF_SIDES.search(owner_of(each)[1])]
-        for rank, several in enumerate([of_layers, lists]):
-            for step, length in enumerate((4, 5, 3)):
-                changed = dict(choice)
-                for path in several:
-                    changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
-                yield 0.3 + 0.3 * rank + 0.2 * step, changed
-
-    def _called(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield choices with what can be called with any arguments where something else was called with some."""
-        if not isinstance(misfit.error, TypeError) or not _CALLED.search(str(misfit.error)):
-            return
-        for rank, path in enumerate(blamed):
-            now = choice.get(path, "None")
-            results = self._proposals.slot(choice, path).use.results
-            if (
-                isinstance(now, Group)
-                and now.style in {"namespace", "module"}
-                and joined(path, "forward") not in choice
-            ):
-                changed = self._with(choice, path, Group("module"))
-                yield 0.5 + 0.2 * rank, {**changed, joined(path, "forward"): takes_any(results)}
-            for value in to_call(now, results):
-                yield from self._changed(choice, path, value, 0.5 + 0.2 * rank)
-
     def _resized(
         self, choice: Choice, sizes: Iterable[tuple[int, int]], blamed: list[str]
     ) -> Iterator[tuple[float, dict[str, Value]]]:
@@ -250,31 +161,6 @@ class Mending:
                 unasked = 0.0 if path in blamed else 0.3
                 for step, value in enumerate(with_sizes(now, got, wanted)):
                     yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + unasked + 0.2 * step)
-
-    def _odd(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield choices with odd sides where sizes are off by one: a kernel that is even has no middle."""
-        if not any(abs(got - wanted) == 1 for got, wanted in misfit.sizes):
-            return
-        for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
-            for value in made_odd(choice.get(path, "")) if _OF_SIDES.search(owner_of(path)[1]) else ():
-                yield from self._changed(choice, path, value, 0.15 if path in blamed else 0.35)
-
-    def _plainer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield choices with one side where there were too many, and with steps of one where sizes do not agree."""
-        if _DIMENSIONAL.search(text_of(misfit.error)):
-            for path in (each for each in choice if _OF_SIDES.search(owner_of(each)[1])):
-                for side in one_side(choice[path]):
-                    yield from self._changed(choice, path, side, 0.2)
-        steps = [each for each in choice if _OF_STEPS.fullmatch(owner_of(each)[1])] if misfit.sizes else []
-        if any(is_number(choice[each]) and choice[each] != "1" for each in steps):
-            yield 0.4, {**choice, **dict.fromkeys(steps, "1")}
-
-    def _halved(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield choices with a gate in place of what stands in for a module, where half of a size was wanted."""
-        for got, wanted in misfit.sizes:
-            for path, value in choice.items() if got == 2 * wanted else ():
-                for gate in halving(value, wanted):
-                    yield from self._changed(choice, path, gate, 0.3)
 
     def _enlarged(
         self, choice: Choice, blamed: list[str], complaint: Complaint
@@ -517,7 +403,7 @@ class Mending:
     def _of_one_length(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with lists of another length together: those of one owner have something for each layer."""
         owners = {owner_of(path)[0] for path in blamed if path in choice}
-        several = [path for path in choice if path and owner_of(path)[0] in owners and _is_list(choice[path])]
+        several = [path for path in choice if path and owner_of(path)[0] in owners and is_list(choice[path])]
         for step, length in enumerate((4, 3, 5) if len(several) > 1 else ()):
             changed = dict(choice)
             for path in several:
@@ -534,7 +420,7 @@ class Mending:
                     for name in fields_in(choice, each)[1:]:
                         changed = without(changed, joined(each, name))
                     changed[each] = replace(value, size=1)
-                elif _is_list(value):
+                elif is_list(value):
                     changed[each] = of_length(value, 1)[0]
             yield _ALONE, changed
 
@@ -542,7 +428,7 @@ class Mending:
         """Yield choices with lists of as many items as a number says that is to blame as well, be it by default."""
         values = {path: choice.get(path) or repr(self._proposals.slot(choice, path).default) for path in blamed}
         counts = [int(each) for each in values.values() if isinstance(each, str) and each.isdecimal()]
-        lists = {path: each for path, each in values.items() if _is_list(each)}
+        lists = {path: each for path, each in values.items() if is_list(each)}
         for count in dict.fromkeys(each for each in counts if 0 < each <= _MANY):
             for alike in (of_length, of_length_throughout):
                 changed = dict(choice)
@@ -649,7 +535,7 @@ def _length(value: Value | None) -> int:
     return len(found) if isinstance(found, list | tuple | dict) else sys.maxsize
 
 
-def _is_list(value: Value) -> bool:
+def is_list(value: Value) -> bool:
     """Whether an expression is a list or tuple with something in it."""
     return isinstance(value, str) and isinstance(literal(value), list | tuple) and bool(literal(value))
 

@@ -1,0 +1,144 @@
+"""What may mend the arguments that make a model which does not run: by what it says when it is called.
+
+First come the sizes that did not agree, then what is called or gone through, and at last what mends a constructor.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fxengine.errors import text_of
+from fxworker.choices import Choice, Group, Value, joined, owner_of
+from fxworker.complaints import complaint_of
+from fxworker.mending import Mending, is_list
+from fxworker.proposing import Proposals
+from fxworker.stock import fits, halving, takes_any, to_call
+from fxworker.variations import made_odd, of_length, one_side
+
+_AGAIN: Final = 0.5
+_MOST_AGAIN: Final = 4.0
+"""What it adds to the cost of what is tried each time that a complaint has been heard before, and at most."""
+_OF_SIDES: Final = re.compile(r"size|kernel|stride|pad|shape|resolution|window|patch")
+"""What lists are called that have something for each side of a picture."""
+_OF_STEPS: Final = re.compile(r"(\w+_)?(strides?|dilations?)")
+"""What tells how far a layer goes at once."""
+_DIMENSIONAL: Final = re.compile(r"expected \d-dimensional weight")
+"""What a layer says that was made with more sides than it has."""
+_CALLED: Final = re.compile(
+    r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
+)
+"""What is said of something that was called with what it does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What is wrong with a model that was built: what it raises when it is called.
+
+    Attributes:
+        error: The exception.
+        words: The names in the code that it came through, and those that stand for the same in the constructors.
+        sizes: The sizes that did not agree there, each with the one that was wanted instead.
+        complaint: What it says, numbers apart, and where.
+        reached: How far the model came: the more, the better its arguments.
+    """
+
+    error: BaseException
+    words: tuple[str, ...]
+    sizes: tuple[tuple[int, int], ...]
+    complaint: str
+    reached: float
+
+
+class Refitting(Mending):
+    """The ways to go on from arguments that were refused, or that made what does not run. Mutable.
+
+    It remembers what was heard before.
+    """
+
+    def __init__(self, root: Group, proposals: Proposals) -> None:
+        """Prepare to mend the arguments of a call.
+
+        Args:
+            root: The call.
+            proposals: What its arguments may be.
+        """
+        super().__init__(root, proposals)
+        self._heard = Counter[str]()
+
+    def fitting(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with which what was built may run."""
+        complaint = replace(complaint_of(misfit.error), words=misfit.words)
+        # What a model calls while it runs it has been given as an object.
+        complaint = replace(complaint, kind="callable" if complaint.kind == "class" else complaint.kind)
+        blamed = self._blamed(choice, complaint)
+        # What has been heard before may well be about something else.
+        again = min(_AGAIN * self._heard[misfit.complaint], _MOST_AGAIN)
+        self._heard[misfit.complaint] += 1
+        for steps in (
+            self._resized(choice, misfit.sizes, blamed),
+            self._odd(choice, misfit, blamed),
+            self._plainer(choice, misfit),
+            self._halved(choice, misfit),
+            self._longer(choice, misfit),
+            self._called(choice, misfit, blamed),
+            self._mended(choice, misfit.error, complaint),
+        ):
+            for step, changed in steps:
+                yield step + again, changed
+
+    def _longer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with longer lists where one had no such item: those that have something for each layer."""
+        lists = [path for path, value in choice.items() if path and is_list(value)]
+        if not isinstance(misfit.error, IndexError) or len(lists) < 2:
+            return
+        of_layers = [each for each in lists if not _OF_SIDES.search(owner_of(each)[1])]
+        for rank, several in enumerate([of_layers, lists]):
+            for step, length in enumerate((4, 5, 3)):
+                changed = dict(choice)
+                for path in several:
+                    changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
+                yield 0.3 + 0.3 * rank + 0.2 * step, changed
+
+    def _called(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with what can be called with any arguments where something else was called with some."""
+        if not isinstance(misfit.error, TypeError) or not _CALLED.search(str(misfit.error)):
+            return
+        for rank, path in enumerate(blamed):
+            now = choice.get(path, "None")
+            results = self._proposals.slot(choice, path).use.results
+            if (
+                isinstance(now, Group)
+                and now.style in {"namespace", "module"}
+                and joined(path, "forward") not in choice
+            ):
+                changed = self._with(choice, path, Group("module"))
+                yield 0.5 + 0.2 * rank, {**changed, joined(path, "forward"): takes_any(results)}
+            for value in to_call(now, results):
+                yield from self._changed(choice, path, value, 0.5 + 0.2 * rank)
+
+    def _odd(self, choice: Choice, misfit: Misfit, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with odd sides where sizes are off by one: a kernel that is even has no middle."""
+        if not any(abs(got - wanted) == 1 for got, wanted in misfit.sizes):
+            return
+        for path in dict.fromkeys([*blamed, *(each for each in choice if each)]):
+            for value in made_odd(choice.get(path, "")) if _OF_SIDES.search(owner_of(path)[1]) else ():
+                yield from self._changed(choice, path, value, 0.15 if path in blamed else 0.35)
+
+    def _plainer(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with one side where there were too many, and with steps of one where sizes do not agree."""
+        if _DIMENSIONAL.search(text_of(misfit.error)):
+            for path in (each for each in choice if _OF_SIDES.search(owner_of(each)[1])):
+                for side in one_side(choice[path]):
+                    yield from self._changed(choice, path, side, 0.2)
+        steps = [each for each in choice if _OF_STEPS.fullmatch(owner_of(each)[1])] if misfit.sizes else []
+        if any(fits("number", choice[each]) and choice[each] != "1" for each in steps):
+            yield 0.4, {**choice, **dict.fromkeys(steps, "1")}
+
+    def _halved(self, choice: Choice, misfit: Misfit) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with a gate in place of what stands in for a module, where half of a size was wanted."""
+        for got, wanted in misfit.sizes:
+            for path, value in choice.items() if got == 2 * wanted else ():
+                for gate in halving(value, wanted):
+                    yield from self._changed(choice, path, gate, 0.3)
