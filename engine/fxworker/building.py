@@ -292,15 +292,17 @@ def _unaided(
     if inspect.isabstract(cls):
         # No arguments make one of it: it is shown by what inherits its forward, or is there for others alone.
         may_search = on_guess is None or on_guess()
-        heir = _by_heirs(cls, loaded, scope) if may_search else None
-        nothing = failed or Unbuilt(None, None, other=True)
-        return _made(heir, loaded, scope, make) if heir is not None else nothing
+        heir = by_heir(target, loaded, make) if may_search else None
+        return heir or failed or Unbuilt(None, None, other=True)
     if failed is not None and (
         is_refused_by(cls, failed.construct, failed.error, loaded) or is_of_code(failed.error, loaded)
     ):
         return failed
     required = required_parameters(cls)
-    bare = _evaluate(Construct(f"{target.callee}()", "no arguments"), scope, make) if not required else None
+    # What was found instead of it shows what it lacks itself.
+    instead = bool(hint) and not hint.startswith(f"{target.callee}(")
+    may_be_bare = not required and not instead
+    bare = _evaluate(Construct(f"{target.callee}()", "no arguments"), scope, make) if may_be_bare else None
     if isinstance(bare, Built) or (bare is not None and is_of_code(bare.error, loaded)):
         return bare
     if bare is not None and failed is None:
@@ -341,6 +343,17 @@ def _inferred(target: TraceTarget, cls: Any, loaded: Loaded, make: _Maker, faile
         return Unbuilt(Construct(search.tried, "inferred"), search.error)
     missing = tuple(required_parameters(cls))
     return failed or Unbuilt(None, search.error, unknown=True, missing=missing, tried=search.tried)
+
+
+def by_heir(target: TraceTarget, loaded: Loaded, make: _Maker = attempt) -> Built | None:
+    """Return an instance of a subclass that inherits a target's forward, of the file or of another; None for none."""
+    cls = class_of(target, loaded)
+    if cls is None or not issubclass(cls, nn.Module):
+        return None
+    scope = scope_of(loaded, target.qualname)
+    found = _by_heirs(cls, loaded, scope)
+    made = _made(found, loaded, scope, make) if found is not None else None
+    return made if isinstance(made, Built) else in_wholes(target, loaded, make)
 
 
 def _by_heirs(cls: Any, loaded: Loaded, scope: dict[str, Any]) -> tuple[str, Any] | None:

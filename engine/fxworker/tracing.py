@@ -25,7 +25,18 @@ from fxengine.shapes_only import needs_data
 from fxworker import sample, sandbox
 from fxworker.absent import lacks_base, speaks_of_stand_in
 from fxworker.blackbox import passing
-from fxworker.building import EXPLICIT, Built, Unbuilt, attempt, build, class_of, in_wholes, misbuilt, with_values
+from fxworker.building import (
+    EXPLICIT,
+    Built,
+    Unbuilt,
+    attempt,
+    build,
+    by_heir,
+    class_of,
+    in_wholes,
+    misbuilt,
+    with_values,
+)
 from fxworker.capturing import captured_with
 from fxworker.children import disarm_timers
 from fxworker.compiling import eagerly, leave_compiler_alone
@@ -357,9 +368,9 @@ class _Session:
             memory=subject.memory,
         )
         diagnosis = next(steps)
-        valued = self._with_values(target, subject, diagnosis)
-        if valued is not None:
-            return self.traced(target, valued, build_ms)
+        other = self._with_values(target, subject, diagnosis) or self._by_heir(target, subject, diagnosis)
+        if other is not None:
+            return self.traced(target, other, build_ms)
         if isinstance(built.root, nn.Module):
             self._note_enclosed(target, built.root, diagnosis)
         report = TargetReport(
@@ -385,6 +396,17 @@ class _Session:
             return None
         built = with_values(subject.built, target, self.loaded)
         return Subject.of(built) if built is not None else None
+
+    def _by_heir(self, target: TraceTarget, subject: Subject, diagnosis: Diagnosis) -> Subject | None:
+        """Return an instance of a subclass that has what the forward asks of a class, which has not; None for none."""
+        built, root = subject.built, subject.built.root
+        errors = (each.exception for each in diagnosis.problems if isinstance(each.exception, AttributeError))
+        lacking = [str(each.name) for each in errors if kept_in(each, AttributeError, "obj") is root]
+        is_of_ours = built.construct is not None and built.construct.source not in {*EXPLICIT, "call"}
+        if not lacking or not is_of_ours or type(root) is not class_of(target, self.loaded):
+            return None
+        heir = by_heir(target, self.loaded) if self._may_guess(target) else None
+        return Subject.of(heir) if heir is not None and all(hasattr(heir.root, each) for each in lacking) else None
 
     def described(self, traced: _Traced) -> TargetReport:
         """Return the whole report of a target that was traced: with its graph, and the shapes if it can be fed."""

@@ -375,8 +375,14 @@ def _qualified(
 
 
 def _part_of(model: _Model, cls: type, names: Mapping[str, Any]) -> Part | None:
-    """Return the first instance of a class in a model that is called there, or the first one; None for none."""
-    found = {path: each for path, each in model.root.named_modules() if type(each) is cls}
+    """Return the first instance of a class in a model that is called there, or the first one; None for none.
+
+    Where there are none, the instances of its subclasses count that have its forward.
+    """
+    modules = dict(model.root.named_modules())
+    found = {path: each for path, each in modules.items() if type(each) is cls} or {
+        path: each for path, each in modules.items() if isinstance(each, cls) and type(each).forward is cls.forward
+    }
     if not found:
         return None
     call = _given(model, found, names) or Call(next(iter(found)), "")

@@ -238,7 +238,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A class of another file whose constructor makes instances of a target's class, or a function that does.
+    """A class of another file whose constructor makes instances of a target's class, a function that does, or an heir.
 
     It may do so by what it makes itself: the whole of a whole is one, too. `constructs` and `inputs` say how it is
     built and fed, as far as somebody wrote that down; they are evaluated in its own file.

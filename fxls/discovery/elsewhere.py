@@ -3,7 +3,8 @@
 An index says which files call which capitalised name. It is made by looking for `Name(`, and for `dict(type="Name"`,
 in their text alone, once, and brought up to date by the files' times. Only files that call a class which is asked about
 are parsed. A call counts if what it needs is known in the class's own module, where it will be evaluated. A call in
-the constructor of another class needs that one's arguments: then this class is a part of the other one, the whole.
+the constructor of another class needs that one's arguments: then this class is a part of the other one, the whole. A
+class that nothing calls may be the base of others, which show what it is.
 What files say about options and configurations is read of the nearest that look as if they said some (`options`).
 """
 
@@ -12,7 +13,7 @@ import builtins
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import accumulate
@@ -31,6 +32,10 @@ from fxworker.wire import Construct, Inputs, Setting, TraceTarget, Whole
 _CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
 _DESCRIBED: Final = re.compile(r"""\btype(?:=|["']: ?)["'](?:\w+\.)*([A-Z]\w*)["']""")
 """What `dict(type="Net")` is an instance of: the entry of a registry, whose name is the same in every file."""
+
+_DERIVED: Final = re.compile(r"^class \w+\(([^)]*)\)", re.MULTILINE)
+_BASE: Final = re.compile(r"\b[A-Z]\w*")
+"""The bases of classes, and their names."""
 
 _DEFINED: Final = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
 
@@ -100,6 +105,8 @@ class Calls:
     _names: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     _times: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     _callers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _bases: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    _heirs: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _nearest: dict[tuple[str, str], tuple[Whole, ...]] = field(default_factory=dict[tuple[str, str], tuple[Whole, ...]])
     _indices: dict[_Own, ModelIndex] = field(default_factory=dict[_Own, ModelIndex])
     _makers: dict[_Own, Makers] = field(default_factory=dict[_Own, Makers])
@@ -114,20 +121,21 @@ class Calls:
         """Look through the folder, at files that are new or have changed."""
         end = time.monotonic() + _SECONDS
         times: dict[str, tuple[int, int]] = {}
-        names: dict[str, frozenset[str]] = {}
+        names, bases = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
         for path, at in _files(self.folder):
             if len(times) >= _MOST_FILES or time.monotonic() > end:
                 break
             times[path] = at
-            same = self._times.get(path) == at
-            names[path] = self._names[path] if same else _called_in(_text(path))
-        callers: dict[str, list[str]] = {}
-        for path, called in names.items():
-            for name in called:
-                callers.setdefault(name, []).append(path)
+            if self._times.get(path) == at:
+                names[path], bases[path] = self._names[path], self._bases[path]
+            else:
+                text = _text(path)
+                names[path], bases[path] = _called_in(text), _derived_from_in(text)
+        callers, heirs = _by_name(names), _by_name(bases)
         # Another thread may read meanwhile: it sees the one or the other.
         is_same = times == self._times
         self._times, self._names, self._callers = times, names, callers
+        self._bases, self._heirs = bases, heirs
         if not is_same:
             self._nearest, self._telling = {}, {}
             self._looks += 1
@@ -148,7 +156,7 @@ class Calls:
                 said = self._settings_for(index.path, text)
                 self._told[index.path] = self._looks, len(said)
             index = replace(index, settings=said)
-        parts = {each for each in index.parts if each in self._callers}
+        parts = {each for each in index.parts if each in self._callers or self._is_base(each, index)}
         if not parts:
             return index
         known = cache(partial(_bound_by, text))
@@ -156,6 +164,11 @@ class Calls:
             self._completed(each, index.path, known) if each.qualname in parts else each for each in index.targets
         )
         return replace(index, targets=tuple(targets))
+
+    def _is_base(self, name: str, index: ModelIndex) -> bool:
+        """Whether a class that could be built by itself is there for others that are derived from it."""
+        found = index.model_class(name) if name in self._heirs else None
+        return found is not None and not found.required
 
     def _completed(self, target: TraceTarget, path: str, known: Callable[[], frozenset[str]]) -> TraceTarget:
         """Return a target with how it is built and fed elsewhere, or with what has it as a part."""
@@ -224,14 +237,17 @@ class Calls:
         return path, self._times.get(path, (0, 0))
 
     def _wholes_of(self, name: str, path: str) -> tuple[Whole, ...]:
-        """Return what makes instances of a class in other files, the nearest files first, then what makes those."""
+        """Return what makes instances of a class in other files, the nearest files first, then what makes those.
+
+        Where nothing calls it, it is what inherits from it.
+        """
         known = self._nearest
         if (name, path) not in known:
             known[name, path] = self._nearest_of(name, path)
         return known[name, path]
 
     def _nearest_of(self, name: str, path: str) -> tuple[Whole, ...]:
-        found = dict.fromkeys(self._makers_of(name, path))
+        found = dict.fromkeys((self._makers_of if name in self._callers else self._heirs_of)(name, path))
         parts = list(found)
         while parts and len(found) < _MOST_WHOLES:
             # What has it as a part may be one itself, which nobody builds by itself.
@@ -242,13 +258,21 @@ class Calls:
 
     def _makers_of(self, name: str, path: str) -> list[tuple[str, str]]:
         """Return the files, and the names in them, of what makes instances of a class of another file."""
-        files = [each for each in self._callers.get(name, ()) if each != path and each.endswith(".py")]
-        files = [each for each in files if not _TEST.search(each)]
-        files.sort(key=lambda other: (-_shared(other, path), other))
+        return self._nearest_in(self._callers.get(name, ()), name, path, Makers.of)
+
+    def _heirs_of(self, name: str, path: str) -> list[tuple[str, str]]:
+        """Return likewise what is derived from a class of another file."""
+        return self._nearest_in(self._heirs.get(name, ()), name, path, Makers.heirs)
+
+    def _nearest_in(
+        self, files: Iterable[str], name: str, path: str, of: Callable[[Makers, str], list[str]]
+    ) -> list[tuple[str, str]]:
+        near = [each for each in files if each != path and each.endswith(".py") and not _TEST.search(each)]
+        near.sort(key=lambda other: (-_shared(other, path), other))
         found: list[tuple[str, str]] = []
-        for other in files[:_MOST_PARSED]:
+        for other in near[:_MOST_PARSED]:
             seen = self._seen_in(other, name, path)
-            found += [(other, each) for each in seen.makers.of(name) if name in seen.meant]
+            found += [(other, each) for each in of(seen.makers, name) if name in seen.meant]
             if len(found) >= _MOST:
                 break
         return found[:_MOST]
@@ -308,6 +332,20 @@ def _shared(path: str, other: str) -> int:
 def _called_in(text: str) -> frozenset[str]:
     """Return the capitalised names that a file calls and does not define, and the entries of registries in it."""
     return frozenset((*_CALL.findall(text), *_DESCRIBED.findall(text))) - frozenset(_DEFINED.findall(text))
+
+
+def _derived_from_in(text: str) -> frozenset[str]:
+    """Return the capitalised names that the classes of a file have as bases, those of the file apart."""
+    return frozenset(_BASE.findall(" ".join(_DERIVED.findall(text)))) - frozenset(_DEFINED.findall(text)) - {"Module"}
+
+
+def _by_name(names: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+    """Return the files that each name is in."""
+    found: dict[str, list[str]] = {}
+    for path, each in names.items():
+        for name in each:
+            found.setdefault(name, []).append(path)
+    return found
 
 
 def _seen_in(path: str, text: str, asked: frozenset[str], definition: str) -> _Seen:

@@ -251,3 +251,26 @@ def test_what_has_it_as_a_part_of_a_part_is_known_too_and_how_that_is_built(work
     last = calls.completed(discover(path, text), text).target("Net").wholes[-1]
     assert [each.expression for each in last.constructs] == ["Model(3)"]
     assert [each.expression for each in last.inputs] == ["torch.randn(2, 3)"]
+
+
+@pytest.mark.parametrize(("needs", "count"), [("width, depth", 0), ("width=3, depth=3", 1)])
+def test_what_inherits_from_a_class_is_known_that_nothing_calls_though_it_needs_nothing(workspace, needs, count):
+    folder = workspace(
+        src__pkg__net_py=MODEL.replace("width, depth", needs),
+        src__pkg__heir_py="""
+        from .net import Net
+
+        class Heir(Net):
+            pass
+
+        class Other(Nets):
+            pass
+        """,
+        src__far__away_py="""
+        from elsewhere import Net
+
+        class Stranger(Net):
+            pass
+        """,
+    )
+    assert wholes(folder) == [(f"{folder}/src/pkg/heir.py", "Heir")] * count

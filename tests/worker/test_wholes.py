@@ -386,3 +386,54 @@ def test_a_package_may_have_a_function_by_the_name_of_the_module(project, monkey
     target = discover(str(project), text).target("Stack")
     stack = in_wholes(replace(target, wholes=(Whole(str(folder / "model.py"), "model"),)), loaded)
     assert stack.construct.expression == "net.model().body"
+
+
+BASE = """
+from torch import nn
+
+class Base(nn.Module):
+    def forward(self, x):
+        return self.head(self.body(x)).relu()
+"""
+
+HEIR = """
+from torch import nn
+from net.base import Base
+
+class Heir(Base):
+    def __init__(self, width):
+        super().__init__()
+        self.body, self.head = nn.Conv2d(3, width, 1), nn.Conv2d(width, 2, 1)
+"""
+
+
+@pytest.fixture
+def base(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "base.py").write_text(BASE)
+    (tmp_path / "net" / "heir.py").write_text(HEIR)
+    return tmp_path / "net" / "base.py"
+
+
+def test_a_class_that_leaves_its_parts_to_subclasses_is_shown_by_one_of_another_file(own_worker, base):
+    (target,) = traced(own_worker, base).targets
+    assert re.fullmatch(r"heir\.Heir\(width=\d+\)", target.construct.expression)
+    assert (target.status, target.problems, target.inputs is not None) == ("complete", (), True)
+    edited = traced(own_worker, base, BASE.replace("relu()", "sort()[0]")).targets[0]
+    assert (edited.construct, edited.status) == (target.construct, "complete")
+
+
+def test_a_class_that_leaves_its_parts_to_subclasses_is_shown_by_one_of_its_file(worker, base):
+    base.with_name("heir.py").unlink()
+    text = BASE + HEIR.replace("from net.base import Base\n", "")
+    target = next(each for each in traced(worker, base, text).targets if each.qualname == "Base")
+    assert target.construct.expression.startswith("Heir(width=")
+    assert (target.status, target.problems) == ("complete", ())
+
+
+@pytest.mark.parametrize("wrong", ["self.heads(self.body(x))", "self.head(self.bodies(x))"])
+def test_what_subclasses_lack_as_well_is_a_mistake(worker, base, wrong):
+    text = BASE.replace("self.head(self.body(x))", wrong)
+    (target,) = traced(worker, base, text).targets
+    assert [(each.code, "s'" in each.message) for each in target.problems] == [("FX009", True)]
