@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
 
 from fxengine.inputs import infer_inputs
 from tests.support.feeding import fed
@@ -338,3 +339,19 @@ def test_a_message_about_ranks_is_read():
     inferred = fed(Diagonal())
     assert len(inferred.args[0].shape) == 2
     assert len(inferred.failures) == 1
+
+
+class Distilling(nn.Module):
+    def layer_loss(self, one, other):
+        height, width = one.shape[2:]
+        return F.mse_loss(one, other) / (height * width)
+
+    def forward(self, teacher: dict[str, Tensor], student: dict[str, Tensor]):
+        return torch.stack([self.layer_loss(teacher[layer], student[layer]) for layer in teacher]).sum()
+
+
+def test_dictionaries_of_which_nothing_is_looked_up_by_name_have_the_same_keys():
+    found = fed(Distilling())
+    teacher, student = found.args
+    assert list(teacher) == list(student) == ["0", "1"]
+    assert all(one.dim() == 4 and one.shape == student[key].shape for key, one in teacher.items())

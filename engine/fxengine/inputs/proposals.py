@@ -399,9 +399,18 @@ class Proposer:
         elif origin in _CONTAINERS or annotation is list:
             yield from self._container(parameter, origin or list, arguments or (torch.Tensor,))
         elif origin in {dict, collections.abc.Mapping} or annotation is dict:
-            yield Record(self.parts(parameter.name, self.keys.get(parameter.name, ())), because)
+            yield from self._dictionary(parameter, arguments, because)
         elif isinstance(annotation, type):
             yield from self._of_class(annotation, parameter.name, because)
+
+    def _dictionary(self, parameter: Parameter, arguments: tuple[Any, ...], because: str) -> Iterator[Recipe]:
+        """Yield a dictionary with what is looked up in it; where nothing is, with what a list would hold, by number."""
+        looked_up = self.keys.get(parameter.name, ())
+        yield Record(self.parts(parameter.name, looked_up), because)
+        if not looked_up and arguments and plain(arguments[0]) is str and holds_tensors(arguments[-1]):
+            for each in self._container(parameter, list, arguments[1:]):
+                if isinstance(each, Listing):
+                    yield Record(tuple((str(index), item) for index, item in enumerate(each.items)), because)
 
     def _container(self, parameter: Parameter, origin: Any, arguments: tuple[Any, ...]) -> Iterator[Recipe]:
         """Yield lists and tuples of what the annotation says that they hold."""

@@ -375,10 +375,8 @@ class _Scene:
 
     def _unpacked(self, value: ast.expr, targets: list[ast.expr]) -> Iterator[Change]:
         """So many values are wanted of an input, or of the shape of one."""
-        count = len(targets)
-        base = value.value if isinstance(value, ast.Attribute) and value.attr == "shape" else None
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "size":
-            base = value.func.value
+        base, passed = _measured(value)
+        count = len(targets) + passed
         yield from self._taken_apart(value, count)
         if base is not None:
             tensor = self.frame.value(base)
@@ -468,3 +466,14 @@ class _Scene:
             yield self.moves.put(place, Listing((Listing((whole,) * count, tuple),)), self.cost + 0.6)
         elif isinstance(whole, Constant):
             yield self.moves.put(place, Constant((whole.value,) * 2), self.cost + 0.3)
+
+
+def _measured(value: ast.expr) -> tuple[ast.expr | None, int]:
+    """Return the expression whose sizes a value is, and how many of them it leaves out; None for another value."""
+    match value:
+        case ast.Attribute(value=base, attr="shape") | ast.Call(func=ast.Attribute(value=base, attr="size")):
+            return base, 0
+        case ast.Subscript(value=ast.Attribute(value=base, attr="shape"), slice=ast.Slice(ast.Constant(int(passed)))):
+            return base, max(passed, 0)
+        case _:
+            return None, 0
