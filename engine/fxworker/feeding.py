@@ -80,6 +80,7 @@ class Fed:
         unknown: What is told of a search in vain.
         in_vain: What a search that was made now came to, where that is nothing.
         is_unfit: Whether the model, built with arguments that nobody wrote down, refuses inputs that somebody did.
+        ran_on: The inputs that it ran on before it was edited, where no others are found.
     """
 
     inputs: Inputs | None = None
@@ -90,6 +91,7 @@ class Fed:
     unknown: Unknown | None = None
     in_vain: InferredInputs | None = None
     is_unfit: bool = False
+    ran_on: str = ""
 
     @property
     def wants_other_arguments(self) -> bool:
@@ -290,7 +292,7 @@ class Feeder:
         try:
             with patience(_PATIENCE):
                 fed = self._try(module, Inputs(hint, "inferred")) if hint else None
-                return fed or self._searched(module)
+                return fed or self._no_longer(module, self._searched(module))
         except OutOfPatience:
             return Fed(feared=True)
 
@@ -333,6 +335,21 @@ class Feeder:
             is_of_layout(failure.error) or mistaken(failure, self.sources.root) is not None or hopeless.told_apart
         )
         return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
+
+    def _no_longer(self, module: GraphModule, fed: Fed) -> Fed:
+        """Return what is told of a model for which no inputs are found, though it ran on some before it was edited.
+
+        What is to be known of these is where they fail now, if the model itself does so, too.
+        """
+        hint, unknown = self.sources.hint, fed.unknown
+        if not hint or unknown is None or fed.inputs is not None or fed.failures:
+            return fed
+        arguments = self.sources.arguments(hint)
+        failure = failure_with(module, *arguments, self.sources.root)
+        if failure is None or failure.needs_data or not self._run(arguments).agrees(failure):
+            return fed
+        told = replace(unknown, guess=hint, complaint=text_of(failure.error))
+        return replace(fed, unknown=told, failures=(failure,), ran_on=hint)
 
     def _search(self, module: GraphModule, found: InferredInputs) -> Search:
         """Return what a search came to, to be asked what would fit no inputs."""

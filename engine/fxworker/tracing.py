@@ -531,7 +531,7 @@ class _Session:
         unknown = fed.unknown or Unknown((), "", "")
         self.found[target.qualname] = Hint(
             _made_up(construct),
-            inputs.expression if inputs is not None and inputs.source == "inferred" else "",
+            inputs.expression if inputs is not None and inputs.source == "inferred" else fed.ran_on,
             unfed=self.loaded.dependence(target.qualname) if fed.searched else "",
             feared=definition if fed.feared else "",
             doubtful=",".join(unknown.parameters),
@@ -625,7 +625,10 @@ class _Session:
             found = [self.reporter.shape_problem(each, guess, target.qualname, root) for each in fed.failures]
             made_up = traced.built.construct if traced.built.is_made_up else None
             said = f"built as `{made_up.expression}`, with arguments that were inferred" if made_up is not None else ""
-            explained = (replace(each, explanation="\n".join(filter(None, (each.explanation, said)))) for each in found)
+            ran = f"it ran on `{fed.ran_on}` before, and now no inputs are found" if fed.ran_on else ""
+            explained = (
+                replace(each, explanation="\n".join(filter(None, (each.explanation, ran, said)))) for each in found
+            )
             return tuple(replace(each, severity="warning") for each in explained)
         if fed.inputs is None:
             return self._unfed(target, traced.built.root, fed.unknown)

@@ -437,3 +437,19 @@ def test_what_subclasses_lack_as_well_is_a_mistake(worker, base, wrong):
     text = BASE.replace("self.head(self.body(x))", wrong)
     (target,) = traced(worker, base, text).targets
     assert [(each.code, "s'" in each.message) for each in target.problems] == [("FX009", True)]
+
+
+def test_what_no_longer_runs_on_what_a_part_is_given_is_told_where_it_fails(own_worker, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "net").mkdir()
+    for name, text in (("head", HEAD), ("body", BODY), ("model", NET)):
+        (tmp_path / "net" / f"{name}.py").write_text(text)
+    path = tmp_path / "net" / "head.py"
+    inputs = traced(own_worker, path).targets[0].inputs
+    for width in ("self.width + 1", "self.width - 1"):
+        text = HEAD.replace("columns, self.width)", f"columns, {width})")
+        (problem,) = traced(own_worker, path, text).targets[0].problems
+        assert (problem.code, problem.severity) == ("FX201", "warning")
+        assert problem.location.span.line == HEAD[: HEAD.index("low.view")].count("\n") + 1
+        assert f"it ran on `{inputs.expression}` before" in problem.explanation
+    assert traced(own_worker, path).targets[0].problems == ()
