@@ -27,6 +27,7 @@ from fxls.fixes.verifying import is_worthwhile, with_fixes
 from fxls.lsp_ext import Status
 from fxls.scheduler import Scheduler
 from fxls.snapshot import Snapshot
+from fxls.view import View
 from fxls.watching import Watcher
 from fxls.workers.client import OnProgress, WorkerClient
 from fxls.workers.pool import WorkerPool
@@ -117,6 +118,7 @@ class Session:
         self._archive = Archive()
         self._trials: dict[str, asyncio.Task[None]] = {}
         self._edited: set[str] = set()
+        self._looks: dict[View, asyncio.Task[None]] = {}
         # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
         self._beside = ThreadPoolExecutor(1, "fxls discovery")
 
@@ -284,6 +286,8 @@ class Session:
         self._watcher.close()
         for uri in [*self._trials]:
             self._end_trials(uri)
+        for look in self._looks.values():
+            look.cancel()
         await self._scheduler.close()
         await self._archive.close()
         self._beside.shutdown(wait=False, cancel_futures=True)
@@ -364,10 +368,27 @@ class Session:
 
     async def _searched(self, document: Document, text: str) -> ModelIndex:
         """Return the models in a text that a document has or may get; what takes long is done beside the event loop."""
-        view, said = self._workspace.view(document), document.index.settings
-        if not _is_long(text) and not view.is_new(document.path):
-            return view.discover(document.path, text, said)
-        return await asyncio.get_running_loop().run_in_executor(self._beside, view.discover, document.path, text, said)
+        view, said, loop = self._workspace.view(document), document.index.settings, asyncio.get_running_loop()
+        if _is_long(text) or view.is_new(document.path):
+            found = await loop.run_in_executor(self._beside, view.discover, document.path, text, said)
+        else:
+            found = view.discover(document.path, text, said)
+        if view.was_hasty(document.path) and view not in self._looks:
+            self._looks[view] = loop.create_task(self._look_again(view))
+        return found
+
+    async def _look_again(self, view: View) -> None:
+        """Trace what was looked at too early to know of calls in the folder's files, once those have been looked at."""
+        await view.looked()
+        del self._looks[view]
+        hasty = [each for each in self._documents.values() if view.was_hasty(each.path)]
+        for document in hasty:
+            text = document.text
+            found = await self._searched(document, text)
+            is_other = (found.targets, found.settings) != (document.index.targets, document.index.settings)
+            if document.text == text and found.parsed and is_other:
+                document.indexed(found)
+                self._again(document.uri)
 
     async def _trace(self, document: Document) -> None:
         """Trace a document and show the report."""

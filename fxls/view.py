@@ -3,8 +3,10 @@
 A view answers from the file system and remembers; `reset` lets it look again.
 """
 
+import asyncio
 import os
 import time
+from concurrent.futures import Future, wait
 from pathlib import Path
 from threading import Thread
 from typing import Final
@@ -38,8 +40,9 @@ class View:
         self._configurations: dict[str, ProjectConfiguration] = {}
         self._memory = Memory()
         self._calls = Calls(folder or "")
-        self._looking: Thread | None = None
+        self._looking: Future[None] | None = None
         self._looked = 0.0
+        self._hasty: set[str] = set()
         self._discovered: set[str] = set()
 
     def contains(self, path: str) -> bool:
@@ -76,8 +79,23 @@ class View:
             index = index.configured(configuration.targets)
         if index.parts:
             self._look()
+            (self._hasty.add if self.is_looking else self._hasty.discard)(path)
             index = self._calls.completed(index, text, said)
         return self._memory.recalled(index)
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether calls are being looked for in the files of the folder."""
+        return self._looking is not None and not self._looking.done()
+
+    async def looked(self) -> None:
+        """Return when calls have been looked for in the files of the folder."""
+        if self._looking is not None:
+            await asyncio.wrap_future(self._looking)
+
+    def was_hasty(self, path: str) -> bool:
+        """Whether calls were still being looked for when a file's models were: there may be more of them now."""
+        return path in self._hasty
 
     def is_new(self, path: str) -> bool:
         """Whether a file's models are looked for the first time: others are read for that, too."""
@@ -114,14 +132,22 @@ class View:
     def _look(self) -> None:
         """Begin to look for calls in the folder, in the background; at first it is waited for, though not for long."""
         now = time.monotonic()
-        is_fresh = self._looking is not None and (self._looking.is_alive() or now < self._looked + _STALE)
-        if is_fresh or not self.folder:
+        is_first = self._looking is None
+        if not self.folder or self.is_looking or (not is_first and now < self._looked + _STALE):
             return
-        is_first, self._looked = self._looking is None, now
-        self._looking = Thread(target=self._calls.look, name="fxls calls", daemon=True)
-        self._looking.start()
+        self._looked = now
+        self._looking = Future()
+        self._looking.set_running_or_notify_cancel()  # Nobody who waits for it can end it.
+        # A thread of a pool would be waited for when the server ends.
+        Thread(target=self._look_through, args=(self._looking,), name="fxls calls", daemon=True).start()
         if is_first:
-            self._looking.join(_PATIENCE)
+            wait([self._looking], _PATIENCE)
+
+    def _look_through(self, done: "Future[None]") -> None:
+        try:
+            self._calls.look()
+        finally:
+            done.set_result(None)
 
     def _configuration_file(self, path: str) -> str | None:
         parent = _parent(path)

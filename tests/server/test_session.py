@@ -1,6 +1,7 @@
 """The session, with a client and workers that note what they are told: what is traced when, and what is shown."""
 
 import asyncio
+import threading
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from lsprotocol import types as lsp
 
 from fxls import session
 from fxls.commands import CommandError, show_code
+from fxls.discovery.elsewhere import Calls
 from fxls.lsp_ext import CommandArguments
 from fxls.session import Session, Terms
 from fxls.text.uris import to_path
@@ -190,6 +192,29 @@ async def test_each_edit_of_code_is_traced_and_shown_with_its_version(world):
         await world.settle()
     assert world.editor.published == [("net.py", 1, []), ("net.py", 2, []), ("net.py", 3, [])]
     assert world.traced() == ["net.py"] * 3
+
+
+async def test_a_file_opened_before_its_folder_was_looked_at_is_traced_with_what_that_finds(world, monkeypatch):
+    """An index of a large folder, or of one on a slow disk, comes after the first report."""
+    is_let, look = threading.Event(), Calls.look
+
+    def slowly(calls):
+        is_let.wait(5)
+        look(calls)
+
+    monkeypatch.setattr(Calls, "look", slowly)
+    (world.folder / "test_net.py").write_text("from net import Net\nnet = Net(3)\n")
+    await world.open(
+        "net.py", NET.replace("    def", "    def __init__(self, width):\n        super().__init__()\n\n    def")
+    )
+    await world.open("other.py")
+    assert world.traced() == ["net.py", "other.py"]
+    is_let.set()
+    await asyncio.sleep(0.2)
+    await world.settle()
+    assert world.traced() == ["net.py", "other.py", "net.py"]
+    ways = [[each.expression for each in request.targets[0].constructs] for request in world.worker.requests]
+    assert ways == [[], [], ["Net(3)"]]
 
 
 async def test_edits_that_come_faster_than_traces_end_the_older_ones(world):
