@@ -29,15 +29,16 @@ from fxls.discovery.syntax import example_code, parse
 from fxls.discovery.wholes import Makers, makers_in
 from fxworker.wire import Construct, Inputs, Setting, TraceTarget, Whole
 
-_CALL: Final = re.compile(r"\b([A-Z]\w*)\(")
-_DESCRIBED: Final = re.compile(r"""\btype(?:=|["']: ?)["'](?:\w+\.)*([A-Z]\w*)["']""")
+# What stands before a match is asked behind its first letters: a pattern that begins with some is found faster.
+_CALL: Final = re.compile(r"([A-Z](?<!\w.)\w*)\(")
+_DESCRIBED: Final = re.compile(r"""type(?<!\wtype)(?:=|["']: ?)["'](?:\w+\.)*([A-Z]\w*)["']""")
 """What `dict(type="Net")` is an instance of: the entry of a registry, whose name is the same in every file."""
 
-_DERIVED: Final = re.compile(r"^class \w+\(([^)]*)\)", re.MULTILINE)
+_DERIVED: Final = re.compile(r"class (?<![^\n]class )\w+\(([^)]*)\)")
 _BASE: Final = re.compile(r"\b[A-Z]\w*")
 """The bases of classes, and their names."""
 
-_DEFINED: Final = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
+_DEFINED: Final = re.compile(r"class (?<![^\n]class )([A-Z]\w*)")
 
 _TEST: Final = re.compile(r"(^|/)(tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$)")
 _SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "venv", "env", "__pycache__"})
@@ -64,7 +65,7 @@ _MOST_KEPT: Final = 500
 """How many answers are kept."""
 
 _SECONDS: Final = 5.0
-"""How long the index may take to be made."""
+"""How long it may take to look at files before what is known by then is told."""
 
 _ALWAYS: Final = frozenset(dir(builtins)) | {"torch", "nn", "SimpleNamespace"}
 
@@ -118,12 +119,19 @@ class Calls:
     _settings: dict[_Own, list[Setting]] = field(default_factory=dict[_Own, list["Setting"]])
 
     def look(self) -> None:
-        """Look through the folder, at files that are new or have changed."""
+        """Look through the folder, at files that are new or have changed; what is known meanwhile is told."""
+        while self._looked_on():
+            pass
+
+    def _looked_on(self) -> bool:
+        """Look through the folder for a while, and return whether there is more to look at."""
         end = time.monotonic() + _SECONDS
         times: dict[str, tuple[int, int]] = {}
+        is_over = False
         names, bases = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
         for path, at in _files(self.folder):
-            if len(times) >= _MOST_FILES or time.monotonic() > end:
+            is_over = time.monotonic() > end
+            if is_over or len(times) >= _MOST_FILES:
                 break
             times[path] = at
             if self._times.get(path) == at:
@@ -131,14 +139,18 @@ class Calls:
             else:
                 text = _text(path)
                 names[path], bases[path] = _called_in(text), _derived_from_in(text)
+        if is_over:
+            times, names, bases = self._times | times, self._names | names, self._bases | bases
         callers, heirs = _by_name(names), _by_name(bases)
         # Another thread may read meanwhile: it sees the one or the other.
-        is_same = times == self._times
+        is_same, is_more = times == self._times, len(times) > len(self._times)
         self._times, self._names, self._callers = times, names, callers
         self._bases, self._heirs = bases, heirs
         if not is_same:
             self._nearest, self._telling = {}, {}
             self._looks += 1
+        # Where even that takes all the time, it would never come to an end.
+        return is_over and is_more
 
     def completed(self, index: ModelIndex, text: str, said: tuple[Setting, ...] = ()) -> ModelIndex:
         """Return an index with calls of its classes elsewhere, for those that the file says nothing about.

@@ -1,10 +1,11 @@
 """Calls of a class in other files of its workspace."""
 
 import textwrap
+import time
 
 import pytest
 
-from fxls.discovery import discover
+from fxls.discovery import discover, elsewhere
 from fxls.discovery.elsewhere import Calls
 
 MODEL = """
@@ -112,6 +113,18 @@ def test_what_changed_is_looked_at_again(workspace):
     (folder / "use.py").unlink()
     calls.look()
     assert not calls.completed(discover(path, text), text).target("Net").constructs
+
+
+def test_a_folder_that_takes_long_is_looked_through_to_its_end(workspace, monkeypatch):
+    folder = workspace(
+        **{f"a{number}_py": "" for number in range(5)}, use_py="from pkg.net import Net\nnet = Net(1, 1)\n"
+    )
+    monkeypatch.setattr("fxls.discovery.elsewhere._SECONDS", 0.02)
+    read = elsewhere._text
+    monkeypatch.setattr("fxls.discovery.elsewhere._text", lambda path: time.sleep(0.015) or read(path))
+    assert found(folder)[0] == ["Net(1, 1)"]
+    monkeypatch.setattr("fxls.discovery.elsewhere._SECONDS", -1.0)
+    assert found(folder)[0] == []
 
 
 def test_hidden_folders_and_environments_are_passed_over(workspace):
