@@ -13,22 +13,21 @@ from fxworker.reparsing import first_line
 from fxworker.wire import Edit, Fix, Location, Span
 
 
-def offers(path: str, text: str, name: str, binder: ast.stmt, statement: ast.stmt | None) -> Iterator[Fix]:
+def offers(path: str, name: str, binder: ast.stmt, statement: ast.stmt | None) -> Iterator[Fix]:
     """Yield the ways to get a name's value, each as the insertion of a comment.
 
     Args:
         path: The file.
-        text: Its text.
         name: The name.
         binder: The statement that assigns it.
         statement: The statement that is not executed, None where it was and failed.
     """
     if _assigns_only(binder, name):
         value = value_of(name, binder, tree_of(path))
-        yield _inserted(path, text, f"{name} = {value}", binder, f"Say what {name} is: # fx: {name} = {value}")
+        yield _inserted(path, f"{name} = {value}", binder, f"Say what {name} is: # fx: {name} = {value}")
     if statement is not None:
         title = f"Execute line {statement.lineno} all the same: # fx: {RUN}"
-        yield _inserted(path, text, RUN, statement, title)
+        yield _inserted(path, RUN, statement, title)
 
 
 def _assigns_only(node: ast.stmt, name: str) -> bool:
@@ -42,8 +41,7 @@ def _assigns_only(node: ast.stmt, name: str) -> bool:
             return False
 
 
-def _inserted(path: str, text: str, order: str, node: ast.stmt, title: str) -> Fix:
+def _inserted(path: str, order: str, node: ast.stmt, title: str) -> Fix:
     line = first_line(node)
-    end = "\r\n" if "\r\n" in text else "\n"
     place = Location(path, Span(line, 0, line, 0))
-    return Fix(title, (Edit(place, f"{' ' * node.col_offset}# fx: {order}{end}"),), verified=False)
+    return Fix(title, (Edit(place, f"{' ' * node.col_offset}# fx: {order}\n"),), verified=False)

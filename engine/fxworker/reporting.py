@@ -187,7 +187,7 @@ class Reporter:
         )
         node, binds = failure.statement.node, failure.statement.binds
         needed = [(each.name, each.binder) for each in failure.uses] or [(name, node) for name in sorted(binds)]
-        fixes = tuple(fix for name, binder in needed for fix in offers(self.path, self.text, name, binder, None))
+        fixes = tuple(fix for name, binder in needed for fix in offers(self.path, name, binder, None))
         uses = [Related(self._at(each.use), f"`{each.name}` depends on it") for each in failure.uses]
         uses += [Related(self._at(each.statement.node), "fails likewise") for each in others if each.statement]
         problem = forgotten.told(problem, error) or replace(_explained(problem, error), fixes=fixes)
@@ -207,7 +207,7 @@ class Reporter:
                 hint=f"say what it is above the assignment, `# fx: {name} = …`, or execute it: `# fx: run`",
                 related=[Related(statement, f"not executed: {refused.cost}")],
             ),
-            fixes=tuple(offers(self.path, self.text, name, refused.binder, refused.statement)),
+            fixes=tuple(offers(self.path, name, refused.binder, refused.statement)),
         )
 
     def _not_assigned(self, refused: Refused, failure: Failure) -> Problem:
@@ -447,9 +447,8 @@ class Reporter:
         if owner is None or owner.lineno != name.line:
             return ()
         line = first_line(owner)
-        end = "\r\n" if "\r\n" in self.text else "\n"
         place = Location(self.path, Span(line, 0, line, 0))
-        edit = Edit(place, f"{' ' * owner.col_offset}# fx: {text}{end}")
+        edit = Edit(place, f"{' ' * owner.col_offset}# fx: {text}\n")
         return (Fix(f"{title}: # fx: {text}", (edit,), verified=False),)
 
     def not_run(self, target: TraceTarget, error: BaseException) -> Problem:

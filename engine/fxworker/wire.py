@@ -114,7 +114,7 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A replacement of a range by new text."""
+    """A replacement of a range by new text, whose lines end in a line feed whatever those of the file end in."""
 
     location: Location
     text: str

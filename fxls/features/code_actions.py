@@ -127,7 +127,7 @@ def _edit(snapshot: Snapshot, fix: Fix, *, carried: bool) -> lsp.WorkspaceEdit |
         span = snapshot.here(edit.location) if carried else edit.location.span
         if span is None:
             return None
-        edits.append(lsp.TextEdit(snapshot.mapper.range(span), edit.text))
+        edits.append(lsp.TextEdit(snapshot.mapper.range(span), snapshot.mapper.fitting(edit.text)))
     return _workspace_edit(snapshot, edits) if edits else None
 
 
@@ -180,9 +180,8 @@ def _insertion(
     """Return the insertion of a directive above a class, indented as the class is."""
     line = snapshot.mapper.line(found.header)
     indent = line[: len(line) - len(line.lstrip())]
-    end = "\r\n" if "\r\n" in snapshot.text else "\n"
     place = snapshot.mapper.position(found.header, 0)
-    edit = lsp.TextEdit(lsp.Range(place, place), f"{indent}# fx: {directive}{end}")
+    edit = lsp.TextEdit(lsp.Range(place, place), snapshot.mapper.fitting(f"{indent}# fx: {directive}\n"))
     return lsp.CodeAction(
         title=shortened(f"Say how {found.qualname} is {_verb(directive)}: # fx: {directive}", _LONGEST_TITLE),
         kind=kind,

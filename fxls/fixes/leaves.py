@@ -69,14 +69,13 @@ def registration(source: Source, name: str) -> Iterator[Proposal]:
     imports = [each for each in source.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
     if torch is None or not imports:
         return
-    end = "\r\n" if "\r\n" in source.mapper.text else "\n"
     last = span_of(imports[-1])
     column = len(source.mapper.line(last.end_line).encode("utf-8", "surrogatepass"))
-    loaded = "" if _loads_fx(imports) else f"{end}import {torch}.fx"
+    loaded = "" if _loads_fx(imports) else f"\nimport {torch}.fx"
     if loaded and torch != "torch":
         return
     at = Span(last.end_line, column, last.end_line, column)
-    text = f'{loaded}{end}{end}{torch}.fx.wrap("{name}")'
+    text = f'{loaded}\n\n{torch}.fx.wrap("{name}")'
     yield Proposal(f'Add `{torch}.fx.wrap("{name}")` to this file', (Edit(Location(source.path, at), text),))
 
 
@@ -261,8 +260,7 @@ def _definition(source: Source, function: FunctionNode, text: str) -> Edit:
     line = first_line(top)
     while line > 1 and _COMMENT.match(source.mapper.line(line - 1)):
         line -= 1
-    end = "\r\n" if "\r\n" in source.mapper.text else "\n"
-    return Edit(Location(source.path, Span(line, 0, line, 0)), text.replace("\n", end))
+    return Edit(Location(source.path, Span(line, 0, line, 0)), text)
 
 
 def _imported(source: Source, torch: str) -> Iterator[Edit]:
@@ -273,10 +271,9 @@ def _imported(source: Source, torch: str) -> Iterator[Edit]:
     plain = (each for each in imports if isinstance(each, ast.Import))
     first = next((each for each in plain if any(one.name.partition(".")[0] == "torch" for one in each.names)), None)
     if first is not None:
-        end = "\r\n" if "\r\n" in source.mapper.text else "\n"
         place = span_of(first)
         at = Span(place.end_line, place.end_column, place.end_line, place.end_column)
-        yield Edit(Location(source.path, at), f"{end}import torch.fx")
+        yield Edit(Location(source.path, at), "\nimport torch.fx")
 
 
 def _loads_fx(imports: list[ast.Import | ast.ImportFrom]) -> bool:

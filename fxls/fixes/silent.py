@@ -226,9 +226,8 @@ def _appended(source: Source, function: FunctionNode, line: str) -> Edit | None:
     column = len(text.encode("utf-8", "surrogatepass"))
     first = source.mapper.line(function.body[0].lineno)
     indentation = first[: len(first) - len(first.lstrip())]
-    end = "\r\n" if "\r\n" in source.mapper.text else "\n"
     at = Span(span.end_line, column, span.end_line, column)
-    return Edit(Location(source.path, at), f"{end}{indentation}{line}")
+    return Edit(Location(source.path, at), f"\n{indentation}{line}")
 
 
 def _unused(source: Source, name: str) -> str:

@@ -88,8 +88,9 @@ def changed(mapper: Mapper, proposal: Proposal) -> tuple[str, Carry]:
     for edit in edits:
         span = edit.location.span
         start, end = mapper.offset(span.line, span.column), mapper.offset(span.end_line, span.end_column)
-        text = text[:start] + edit.text + text[end:]
-        carry = carry.then([Change(span, edit.text)])
+        written = mapper.fitting(edit.text)
+        text = text[:start] + written + text[end:]
+        carry = carry.then([Change(span, written)])
     return text, carry
 
 

@@ -49,6 +49,10 @@ class Mapper:
         lines = [*self._lines[: span.line - 1], *(before + text + after).split("\n"), *self._lines[span.end_line :]]
         return Mapper("\n".join(lines), self.encoding, lines)
 
+    def fitting(self, text: str) -> str:
+        """Return what is to stand in this text, its lines ending as the ones here do."""
+        return text.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in self.text else text
+
     @property
     def line_count(self) -> int:
         """The number of lines, the empty one after a final line end included."""

@@ -422,6 +422,14 @@ def test_actions_fix_problems_in_this_version_of_the_text():
     assert actions(edited(shot, "y.sum() > 0", "y.sum() > 9"), "y.sum()") == []
 
 
+def test_a_line_that_is_inserted_ends_as_those_of_the_file():
+    text = TEXT.replace("\n", "\r\n")
+    fix = Fix("Add an import", (Edit(Location(PATH, Span(1, 0, 1, 0)), "import math\n"),), verified=True)
+    shot = snapshot(text, net(problem(fixes=(fix,))))
+    action, _ = actions(shot, "y.sum()", only=[lsp.CodeActionKind.QuickFix])
+    assert action.edit.document_changes[0].edits[0].new_text == "import math\r\n"
+
+
 def test_what_a_fix_was_proven_to_keep_stands_behind_its_title_and_in_the_hover():
     edit = (Edit(location(TEXT, "y.sum() > 0"), "True"),)
     proof = "traces; same outputs on 5 inputs, both outcomes met"

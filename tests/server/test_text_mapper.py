@@ -94,6 +94,12 @@ def test_the_end_is_behind_the_last_line_end():
     assert Mapper("").position(1, 0) == lsp.Position(0, 0)
 
 
+def test_what_is_inserted_ends_its_lines_as_the_text_does():
+    assert Mapper("a\r\nb").fitting("x\ny\r\n") == "x\r\ny\r\n"
+    assert Mapper("a\nb").fitting("x\ny\n") == "x\ny\n"
+    assert Mapper("").fitting("x\n") == "x\n"
+
+
 def test_a_long_file_is_mapped_fast():
     text = "    value = self.layer(value)  # é\n" * 100_000
     started = time.process_time()
