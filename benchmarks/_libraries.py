@@ -338,6 +338,8 @@ def _modules(package: str) -> Iterator[ModuleType]:
         while waiting:
             name = waiting.pop(0)
             try:
+                if name == package and importlib.util.find_spec(name.partition(".")[0]) is None:
+                    raise ModuleNotFoundError(f"{name} is not installed: it cannot be measured")
                 importing(partial(importlib.import_module, name))
             except (Exception, SystemExit):  # A script, or something that needs what nobody stands in for.
                 if name == package:
