@@ -611,6 +611,7 @@ MODULES = [
     (nn.Conv2d(4, 6, (3, 1), padding="same", padding_mode="circular"), (2, 4, 5, 6)),
     (nn.Conv2d(4, 6, 3, padding="valid"), (4, 5, 6)),
     (nn.Conv3d(4, 4, 2, groups=2, stride=(1, 2, 1)), (1, 4, 4, 5, 6)),
+    (nn.Conv3d(4, 4, 3, stride=[2], padding=[1]), (1, 4, 4, 5, 6)),
     (nn.Linear(4, 3), (4,)),
     (nn.LayerNorm((3, 4)), (2, 3, 4)),
     (nn.LayerNorm(4, elementwise_affine=False), (2, 4)),

@@ -29,6 +29,8 @@ def _convolution(module: Any, x: Tensor, *rest: Any) -> Tensor | None:
         padding: tuple[int, ...] = (0,) * spatial
     else:
         padding = module.padding
+    if any(len(each) != spatial for each in (module.stride, padding, module.dilation)):
+        return None  # One number in a list stands for all dimensions.
     sizes = [shape[0], module.out_channels]
     for size, kernel, stride, pad, dilation in zip(
         shape[2:], module.kernel_size, module.stride, padding, module.dilation, strict=True
