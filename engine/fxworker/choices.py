@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any, Final, Literal, TypeAlias
 
+from fxengine.inputs.signature import meant_by
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -147,7 +149,10 @@ def handed_parameters_of(cls: Any) -> dict[str, inspect.Parameter]:
 def every_parameter_of(function: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of a callable; none where it does not say."""
     try:
-        found = dict(inspect.signature(function).parameters)
+        found = {
+            name: each.replace(annotation=meant_by(each.annotation))
+            for name, each in inspect.signature(function).parameters.items()
+        }
         if isinstance(function, type) and type(function).__call__ is not type.__call__ and _says_nothing(found):
             # The metaclass hands on what it is called with.
             _, *own = inspect.signature(function.__init__).parameters.items()

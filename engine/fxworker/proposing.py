@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from torch import nn
 
+from fxengine.inputs.signature import meant_by
 from fxworker.absent import is_stand_in
 from fxworker.choices import (
     Choice,
@@ -472,7 +473,8 @@ def _is_open(value: Value) -> bool:
 
 def _type_hints(cls: Any) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(cls.__init__ if isinstance(cls, type) else cls)
+        hints = typing.get_type_hints(cls.__init__ if isinstance(cls, type) else cls)
+        return {name: meant_by(hint) for name, hint in hints.items()}
     except Exception:  # noqa: BLE001 — Annotations are user code; one that cannot be evaluated says nothing.
         return {}
 

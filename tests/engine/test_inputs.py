@@ -169,6 +169,20 @@ def test_annotations_of_numbers_and_lists():
     assert inferred.expression.endswith(", 1.0, False, 1")
 
 
+def test_a_list_or_a_dictionary_of_types_is_an_annotation_of_such():
+    class Displayed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, images: [Tensor], others: {str: Tensor}, mode: {1, 2} = None):
+            assert isinstance(images, list)
+            assert isinstance(others, dict)
+            return [self.conv(image[None]) for image in images], others.values(), mode
+
+    assert fed(Displayed()).expression.startswith("[torch.randn(3,")
+
+
 def test_keyword_only_parameters_are_named():
     class Keywords(nn.Module):
         def __init__(self):

@@ -2,6 +2,7 @@
 
 import abc
 import argparse
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -351,6 +352,22 @@ def test_the_expression_says_no_more_than_is_needed():
 def test_items_of_a_list_are_told_apart():
     expression, _ = searched(Annotated).run()
     assert expression == "Annotated(columns=[Column(name='name0', size=64), Column(name='name1', size=64)])"
+
+
+class Displayed(nn.Module):
+    """Has a list where the type of one is meant."""
+
+    def __init__(self, dims: [int], width: int, *, names: {str: int}):
+        super().__init__()
+        sizes = [width, *dims]
+        self.layers = nn.Sequential(*(nn.Linear(one, other) for one, other in itertools.pairwise(sizes)))
+        self.heads = nn.ModuleDict({name: nn.Linear(sizes[-1], size) for name, size in names.items()})
+
+
+def test_a_list_of_a_type_is_an_annotation_of_lists():
+    _, found = searched(Displayed).run()
+    assert len(found.layers) >= 2
+    assert len(found.heads) >= 1
 
 
 def test_a_class_that_the_file_does_not_name_is_named_by_its_package():

@@ -20,8 +20,8 @@ from fxengine.inputs.reading import may_be_none
 from fxengine.node import Node
 
 __all__ = [
-    "Parameter", "consumers", "is_tensor_type", "parameters_of", "sibling_of", "takes_keys", "takes_names",
-    "takes_none", "without_none",
+    "Parameter", "consumers", "is_tensor_type", "meant_by", "parameters_of", "sibling_of", "takes_keys",
+    "takes_names", "takes_none", "without_none",
 ]  # fmt: skip
 
 _MAX_STEPS = 64
@@ -76,7 +76,7 @@ def parameters_of(root: nn.Module | Callable[..., Any]) -> list[Parameter]:
     return [
         Parameter(
             parameter.name,
-            hints.get(parameter.name, _annotation(parameter)),
+            meant_by(hints.get(parameter.name, _annotation(parameter))),
             parameter.default is inspect.Parameter.empty
             and not (are_others and parameter.kind is inspect.Parameter.VAR_POSITIONAL),
             parameter.kind is inspect.Parameter.KEYWORD_ONLY,
@@ -117,6 +117,31 @@ def without_none(annotation: Any) -> Any:
         members = [member for member in typing.get_args(annotation) if member is not types.NoneType]
         tensors = [member for member in members if is_tensor_type(member)]
         return next(iter([*tensors, *members]), None)
+    return annotation
+
+
+def meant_by(annotation: Any) -> Any:
+    """Return the type that is meant by an annotation: `list[int]` by `[int]`, nothing by what is neither type nor text.
+
+    What is written down is hashable then, as all types are.
+    """
+    try:
+        hash(annotation)
+    except Exception:  # noqa: BLE001 - it may be an object of the user's.
+        match annotation:
+            case [first, *others] if isinstance(first, type) and all(each is first for each in others):
+                return list[first]
+            case list():
+                return list
+            case dict() if len(annotation) == 1 and all(
+                isinstance(each, type) for each in (*annotation, *annotation.values())
+            ):
+                ((key, value),) = annotation.items()
+                return dict[key, value]
+            case dict():
+                return dict
+            case _:
+                return None
     return annotation
 
 
