@@ -110,7 +110,9 @@ class Proposals:
         # The annotation of a model's parameter may be an inherited one, where the file has a class of its own.
         is_data = isinstance(owner, Group) and isinstance(owner.cls, type) and not issubclass(owner.cls, nn.Module)
         far = [each for each in said if isinstance(each, Group) and self._is_far(each) and not is_data]
-        near = [each for each in said if each not in far]
+        known = self._known(slot)
+        # That there are none of what is counted is a special case.
+        near = [each for each in said if each not in far and not (each == "0" and any(map(is_number, known)))]
         found: list[Value] = [*told_apart(path, slot), *self._of_table(choice, path)]
         found += self._set(slot, said)
         found += [] if said else spaces(slot.name, slot.fields)
@@ -125,7 +127,6 @@ class Proposals:
         found += [Group("function")] if gives_plain and slot.is_called else []
         found += self._of_unread(slot)
         kind, plain = slot.kind, PLAIN.get(slot.hint, ())
-        known = self._known(slot)
         is_structured = slot.use.kinds.get("class") or kind in {"object", "mapping", "callable"}
         is_wanted = is_structured or not (known or plain) or (kind is None and self._neighbours.has_module(slot.name))
         fitting, odd = self._beside(choice, slot) if is_wanted else ([], [])
@@ -134,8 +135,8 @@ class Proposals:
         found += [each for each in slot.use.defaults if kind == "string" and fits(kind, each)]
         is_flag = kind == "number" and _FLAG.match(slot.name) is not None
         found += [each for each in known if (not plain or is_of(each, slot.hint)) and (is_flag or fits(kind, each))]
-        found += [each for each in self._defaults.get(slot.name, ()) if fits(kind, each)]
-        found += [each for each in slot.use.defaults if fits(kind, each)]
+        found += [each for each in said if each == "0"]
+        found += [each for each in (*self._defaults.get(slot.name, ()), *slot.use.defaults) if fits(kind, each)]
         if kind == "mapping" and (slot.fields or slot.use.least or slot.use.kinds.get("sequence")):
             # What is gone over has something in it.
             found.append(Group("mapping") if slot.fields else self._entries(choice, path))

@@ -208,9 +208,18 @@ class Reshaped(nn.Module):
         self.weight = nn.Parameter(torch.ones(*dims))
 
 
+class Conditioned(nn.Module):
+    """Does without what depends on the class where there is none."""
+
+    def __init__(self, num_classes):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8) if num_classes == 0 else nn.Embedding(num_classes, 8)
+
+
 @pytest.mark.parametrize(
     ("cls", "expression", "trials"),
     [
+        (Conditioned, "Conditioned(num_classes=10)", 1),
         (Longest, "Longest(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))", 2),
         (Activated, "Activated(width=64, act=torch.nn.LeakyReLU())", 2),
         (Reshaped, "Reshaped(64, 64)", 2),
