@@ -155,3 +155,55 @@ def test_there_are_as_many_as_the_best_of_them():
     inferred = fed(Boxes())
     assert inferred.args[0][0].numel() >= 100
     assert len(inferred.failures) == 1
+
+
+def multiplied(rule, *tensors):
+    """Multiply along named axes, and say in equations what does not fit, as einx does."""
+    terms = rule.split(", ")
+    told = "\n".join(
+        f"    {term} = {' '.join(map(str, tensor.shape))}" for term, tensor in zip(terms, tensors, strict=True)
+    )
+    sizes: dict[str, int] = {}
+    for term, tensor in zip(terms, tensors, strict=True):
+        if tensor.dim() != len(term.split()):
+            raise ValueError(f"The number of dimensions and axes does not match. The equation(s) are:\n{told}")
+        for axis, size in zip(term.split(), tensor.shape, strict=True):
+            if sizes.setdefault(axis, size) != size:
+                raise ValueError(f"Failed to determine the size of all axes. The equation(s) are:\n{told}")
+    return tensors[0]
+
+
+class Shifted(nn.Module):
+    """Adds a vector for each example to each place of a table of pairs."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(24)
+        self.shifts = nn.Embedding(5, 24)
+
+    def forward(self, pairs, kind_index):
+        shift = self.shifts(kind_index)
+        return multiplied("b i j d, b d", self.norm(pairs), shift)
+
+
+def test_equations_of_named_axes_tell_sizes_and_ranks():
+    inferred = infer_inputs(Shifted())
+    pairs, kinds = inferred.args
+    assert inferred.complete
+    assert (pairs.dim(), pairs.shape[-1], kinds.shape) == (4, 24, pairs.shape[:1])
+
+
+class Windowed(nn.Module):
+    def forward(self, x):
+        if x.dim() != 3 or x.shape[1] % 11 or x.shape[1] == 11:
+            sizes = " ".join(map(str, x.shape))
+            raise ValueError(
+                f"the expression resulted in the following equation(s):\n    b (n w) d = {sizes}\n    w = 11"
+            )
+        return x.sum()
+
+
+def test_equations_of_axes_in_one_dimension_tell_multiples():
+    inferred = infer_inputs(Windowed())
+    assert inferred.complete
+    assert inferred.args[0].shape[1] % 11 == 0

@@ -1,8 +1,9 @@
 """Shapes and sizes that messages mention, whoever wrote them, where no rule knows the message."""
 
 import itertools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from fxengine.inputs.moves import Change, Moves
@@ -19,13 +20,52 @@ _SHAPE: Final = re.compile(
 )
 """A shape that is written out."""
 
+_EQUATION: Final = re.compile(r"^ *([A-Za-z(\[][\w()\[\] ]*) = (\d+(?: \d+)*)$", re.MULTILINE)
+_AXIS: Final = re.compile(r"\([^)]*\)|\w+")
+"""The names of the axes of a tensor, some of them in one dimension, and how long they are."""
+
 
 def by_mention(moves: Moves, message: str, proposer: Proposer) -> Iterator[Change]:
-    """Yield changes for what a message mentions: what several inputs have together, shapes, numbers."""
+    """Yield changes for what a message mentions: equations, what several inputs have together, shapes, numbers."""
+    yield from _equations(moves, message)
     yield from _parts(moves, message)
     yield from _shapes(moves, message, proposer)
     yield from _settings(moves, message)
     yield from _numbers(moves, message)
+
+
+def _equations(moves: Moves, message: str) -> Iterator[Change]:
+    """``b i j d = 2 16 16 1`` and ``b d = 16 1``: what is called alike is as long, and there are as many as names."""
+    found = [
+        (_AXIS.findall(re.sub(r"[\[\]]", " ", names)), tuple(map(int, sizes.split())))
+        for names, sizes in _EQUATION.findall(message)
+    ]
+    known: dict[str, int] = {}
+    for axes, sizes in reversed(found):
+        known.update(zip(axes, sizes, strict=False) if len(axes) == len(sizes) else ())
+    for axes, sizes in found:
+        if len(axes) != len(sizes):
+            alike = frozenset(place for place, recipe in moves.tensors() if recipe.shape == sizes)
+            yield from moves.rerank(alike or moves.suspects, len(sizes), len(axes), 0.1)
+            continue
+        for at, (axis, size) in enumerate(zip(axes, sizes, strict=True)):
+            wanted = _in_chunks(axis, size, known) if axis.startswith("(") else known[axis]
+            if wanted != size and not axis.isdigit():
+                yield from _along(moves, at, sizes, wanted)
+
+
+def _in_chunks(axis: str, size: int, known: Mapping[str, int]) -> int:
+    """Return how long a dimension is to be that has several axes, of some of which it is known how long they are."""
+    chunk = math.prod(known.get(each, 1) for each in re.findall(r"\w+", axis))
+    return -(-size // chunk) * chunk if chunk else size
+
+
+def _along(moves: Moves, at: int, sizes: tuple[int, ...], wanted: int) -> Iterator[Change]:
+    """Make inputs of some sizes, or such that lead to them, as long in one dimension as is wanted."""
+    for place, recipe in moves.tensors():
+        if recipe.shape[: at + 1] == sizes[: at + 1]:
+            yield moves.reshape(place, (*recipe.shape[:at], wanted, *recipe.shape[at + 1 :]), 0.1)
+    yield from moves.resize(moves.suspects, sizes[at], wanted, 0.2)
 
 
 def _shapes(moves: Moves, message: str, proposer: Proposer) -> Iterator[Change]:
