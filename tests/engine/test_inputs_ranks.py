@@ -156,3 +156,20 @@ class OfTyped(nn.Module):
 
 def test_the_type_that_is_asserted_is_given():
     assert fed(OfTyped()).expression.startswith("[")
+
+
+class Filtered(nn.Module):
+    """Takes a spectrum with its two parts behind each other, and looks at some frames together."""
+
+    def __init__(self):
+        super().__init__()
+        self.pad = nn.ConstantPad2d((0, 0, 4, 0), 0.0)
+
+    def forward(self, spectrum: Tensor) -> Tensor:
+        frames = self.pad(torch.view_as_complex(spectrum)).unfold(2, 5, 1)
+        return frames.mean(-1)
+
+
+def test_the_parts_of_complex_numbers_are_a_dimension_more():
+    sizes = fed(Filtered()).args[0].shape
+    assert (len(sizes), sizes[-1]) == (5, 2)

@@ -391,7 +391,13 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
         (_fewer, (r"can not be smaller than number of dimensions",)),
         (_off, (r"subscripts in the equation \((\d+)\) .*dimensions \((\d+)\) for operand",)),
         (_off, (r"expected (\d+) dims. Received (\d+)-dim", r"[Ee]xpected (\d+) dimensions, got (\d+)")),
-        (_padded_rank, (r"Padding size (\d) is not supported for (\d)D input",)),
+        (
+            _padded_rank,
+            (
+                r"Padding size (\d) is not supported for (\d)D input",
+                r"padding length (\d+) and input of dimension (\d)",
+            ),
+        ),
         (_off, (r"Supports (?:\dD or )?(\d)D tensors. Got (\d)D",)),
         (_off, (r"should be a (\d)D \w* ?\w* ?tensor, but got (\d)D",)),
         (_unequal, (r"Shape mismatch, (\d+) != (\d+)", r"equal to batch_size, but got (\d+) \(batch_size=(\d+)\)")),
@@ -429,6 +435,7 @@ _MESSAGES: Final[Sequence[tuple[re.Pattern[str], _Act]]] = tuple(
             kinds.complex_numbers,
             (r"for tensors with non-complex dtypes|only supported for complex|(?:[Ee]xpected|requires) .*complex",),
         ),
+        (kinds.two_parts, (r"must have a last dimension of size 2",)),
         (_frequencies, (r"n_fft=(\d+).*frequency dimension .*but got (\d+)",)),
         (_elements, (r"dimension with (\d+) elements",)),
         (_booleans, (r"mask.*bool|bool.*mask|Bool",)),

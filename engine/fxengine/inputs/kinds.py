@@ -18,7 +18,7 @@ from fxengine.inputs.recipes import packed as packed_sequences
 
 __all__ = [
     "PRECISIONS", "as_list", "complex_numbers", "left_out", "of_examples", "one_for_each", "options", "packed", "place",
-    "precision", "sparse", "texts", "words",
+    "precision", "sparse", "texts", "two_parts", "words",
 ]  # fmt: skip
 
 PRECISIONS: Final = r"(?:\b|_)(?i:(b?float(?:16|32|64)?|double|half)(?:tensor)?)\b"
@@ -109,6 +109,14 @@ def complex_numbers(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
     for place, recipe in moves.among(moves.suspects):
         if recipe.dtype.is_floating_point:
             yield moves.put(place, replace(recipe, fill="normal", dtype=torch.complex64), 0.3)
+
+
+def two_parts(moves: Moves, _match: re.Match[str]) -> Iterator[Change]:
+    """``Tensor must have a last dimension of size 2``: the two parts of complex numbers, as real ones."""
+    for place, recipe in moves.among(moves.suspects):
+        shape = recipe.shape
+        yield moves.put(place, recipe.with_shape((*shape, 2)), 0.0)
+        yield moves.put(place, recipe.with_shape((*shape[:-1], 2)), 0.1)
 
 
 def precision(moves: Moves, match: re.Match[str]) -> Iterator[Change]:
