@@ -72,7 +72,7 @@ class Use:
         contents: What is looked for in it, as expressions.
         asked: The keys or attributes that it is asked for whether it has them: it may do without.
         count: Into how many variables it is unpacked.
-        results: Into how many variables what it returns is unpacked.
+        results: Into how many variables what it returns is unpacked, or each of its items.
         least: How many items it has at least; of a mapping, whether it has any.
         names: What it is called elsewhere: parameters that it is handed to.
         defaults: What those have as default.

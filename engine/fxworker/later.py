@@ -4,7 +4,7 @@ Only attributes that hold a parameter as it was given are looked at. What is onl
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fxworker.bindings import Bindings
@@ -38,6 +38,8 @@ def note_later(  # noqa: C901 - a table of expressions.
     before = names.paths
     names.paths = {name: path for name, path in before.items() if name.startswith("self.")}
     for node in (each for tree in trees for each in ast.walk(tree)) if names.paths else ():
+        if isinstance(node, ast.For):
+            _note_items(node, names)
         match node:
             case ast.Call():
                 _called(node, names, around)
@@ -55,8 +57,7 @@ def note_later(  # noqa: C901 - a table of expressions.
             case ast.Assign(targets=[ast.Tuple(elts=variables)], value=ast.Call(func=called)) if (
                 path := names.paths.get(ast.unparse(called))
             ):
-                use = names.use(path)
-                use.results = max(use.results, 0 if any(map(_is_starred, variables)) else len(variables))
+                _unpacked(variables, names.use(path))
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() as table):
                 around.bind(name, table)
             case ast.Compare():
@@ -64,6 +65,40 @@ def note_later(  # noqa: C901 - a table of expressions.
             case _:
                 pass
     names.paths = before
+
+
+def _unpacked(variables: list[ast.expr], use: Use) -> None:
+    """Note into how many variables is unpacked what is returned where something is called."""
+    use.results = max(use.results, 0 if any(map(_is_starred, variables)) else len(variables))
+
+
+def _note_items(loop: ast.For, names: Bindings) -> None:
+    """Note into how many variables is unpacked what the items return of what a loop goes over."""
+    items = dict(_items(loop, names))
+    for node in ast.walk(loop) if items else ():
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=variables)], value=ast.Call(func=ast.Name(id=name))) if (
+                name in items
+            ):
+                _unpacked(variables, names.use(items[name]))
+            case _:
+                pass
+
+
+def _items(loop: ast.For, names: Bindings) -> Iterator[tuple[str, str]]:
+    """Yield the variables of a loop, each with the path of what it is an item of."""
+    pairs: list[tuple[ast.expr, ast.expr]] = [(loop.target, loop.iter)]
+    match loop.target, loop.iter:
+        case ast.Tuple(elts=[_, item]), ast.Call(func=ast.Name(id="enumerate"), args=[whole, *_]):
+            pairs = [(item, whole)]
+        case ast.Tuple(elts=several), ast.Call(func=ast.Name(id="zip"), args=wholes):
+            pairs = [*zip(several, wholes, strict=False)]
+        case _:
+            pass
+    for item, whole in pairs:
+        path = names.path(whole)
+        if isinstance(item, ast.Name) and path:
+            yield item.id, path
 
 
 def _entered(items: Iterable[ast.withitem], names: Bindings) -> None:

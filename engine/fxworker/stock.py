@@ -19,6 +19,9 @@ STAND_INS: Final = frozenset(
 _LAYER: Final = "torch.nn.Identity()"
 """What stands in for one where there may be several."""
 
+_HOLDING_SEVERAL: Final = ("(", "[", "torch.nn.ModuleList(", "torch.nn.ModuleDict(")
+"""How what holds several begins."""
+
 _CLASS: Final = "torch.nn.Identity"
 _OF_SIZES: Final = (
     "type('Module', (torch.nn.Linear,), "
@@ -111,7 +114,7 @@ def to_call(now: Value, results: int) -> Iterator[str]:
         return
     if now != stand_in and (now == "None" or is_stand_in(now) or fits("number", now)):
         yield stand_in
-    if isinstance(now, str) and now[:1] in {"(", "["} and _LAYER in now:
+    if isinstance(now, str) and now.startswith(_HOLDING_SEVERAL) and _LAYER in now:
         yield now.replace(_LAYER, stand_in)
     if isinstance(now, str) and now.startswith("torch.nn.Linear("):
         # It is there for its parameters.

@@ -294,6 +294,37 @@ def test_what_stands_in_for_a_module_gives_as_many_values_as_are_taken(worker, m
     assert not target.problems
 
 
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for layer in self.layers",
+        "for _at, layer in enumerate(self.layers)",
+        "for _at, layer in zip((0, 1), self.layers)",
+    ],
+)
+def test_what_stands_in_for_the_layers_of_a_loop_gives_as_many_values_as_are_taken(worker, model, loop):
+    text = f"""import torch
+from torch import nn
+
+
+class Decoding(nn.Module):
+    def __init__(self, layers: nn.ModuleList, dim: int = 16):
+        super().__init__()
+        self.layers = layers
+        self.out = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        {loop}:
+            x, _weights, _cache = layer(states=x, mask=None)
+        return self.out(x)
+"""
+    (target,) = worker.trace(model(text)).targets
+    assert target.construct.expression.startswith("Decoding(layers=torch.nn.ModuleList([type(")
+    assert target.construct.expression.count("[:1] * 3") >= 2
+    assert target.inputs is not None
+    assert not target.problems
+
+
 def test_lists_that_have_something_for_each_layer_get_longer_together(worker, model):
     (target,) = worker.trace(model(STAGES)).targets
     assert "depths=[2, 2, 2, 2], num_heads=[4, 4, 4, 4]" in target.construct.expression
