@@ -12,6 +12,7 @@ The lists are sorted and the same in every run. A library is imported when its c
 import ast
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import io
 import pkgutil
@@ -327,6 +328,8 @@ def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: s
 
 def _modules(package: str) -> Iterator[ModuleType]:
     """Import all modules of a package, as far as they can be imported beside stand-ins for packages that are absent."""
+    if importlib.util.find_spec(package.partition(".")[0]) is None:
+        raise ModuleNotFoundError(f"{package} is not installed: it cannot be measured")
     modules: list[ModuleType] = []
     waiting = [package]
     with (
@@ -338,8 +341,6 @@ def _modules(package: str) -> Iterator[ModuleType]:
         while waiting:
             name = waiting.pop(0)
             try:
-                if name == package and importlib.util.find_spec(name.partition(".")[0]) is None:
-                    raise ModuleNotFoundError(f"{name} is not installed: it cannot be measured")
                 importing(partial(importlib.import_module, name))
             except (Exception, SystemExit):  # A script, or something that needs what nobody stands in for.
                 if name == package:
