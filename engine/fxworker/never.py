@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Final
 
 import torch
@@ -38,13 +39,15 @@ from fxengine.node import Node
 from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.profiling.measuring import bind_placeholders
+from fxworker.argument_lists import Arguments
 from fxworker.building import built_as
 from fxworker.distinct import are_distinct, with_equal_sizes
 from fxworker.flattening import fits_flattened
 from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
+from fxworker.misplaced import lacks_tokens, stays_misplaced
 from fxworker.printing import detail
-from fxworker.scaling import agree_with_others, differ_with_others, vary_with_others
+from fxworker.scaling import agree_with_others, differ_with_others, is_outgrown, vary_with_others
 from fxworker.stock import has_stand_in
 from fxworker.wire import Construct, TraceTarget
 
@@ -94,7 +97,7 @@ class Search:
     construct: Construct | None
     way: Construct | None
     found: InferredInputs
-    made: Callable[[str], tuple[tuple[Any, ...], dict[str, Any]]]
+    made: Callable[[str], Arguments]
     limit: float = field(default_factory=_limit)
 
     def hopeless(self) -> Hopeless | None:
@@ -116,7 +119,13 @@ class Search:
         elif missing_dimension(failure.error) is not None:
             is_so = self._lacks_dimension(failure)
         else:
-            of_sizes = next(self._of_layers(failure), None) or self._unflattened(failure) or next(self._apart(), None)
+            ways = (
+                self._of_layers(failure),
+                self._of_trials(),
+                self._unflattened(failure),
+                self._apart(),
+            )
+            of_sizes = next(chain.from_iterable(ways), None)
             if of_sizes is not None:
                 return of_sizes
             is_so = self._is_of_any_size() or self._is_of_any_length(failure)
@@ -170,13 +179,39 @@ class Search:
     def _never_agree(self, failure: ShapeFailure) -> bool:
         return never_agree(failure, self.root, self.construct, self.target, self.loaded)
 
-    def _unflattened(self, failure: ShapeFailure) -> Hopeless | None:
-        """Return a node at which pictures come in that are to be flattened, with those that fit then."""
+    def _of_trials(self) -> Iterator[Hopeless]:
+        """Yield a node that fails with a trial that came less far, and with all that are no odd ones.
+
+        Inputs of one dimension less may be multiplied with what they are not meant for: then the sizes of two layers
+        meet with those that have it. Values whose dimensions do not lie alike fit by chance alone.
+        """
+        furthest = _shapes((self.found.args, self.found.kwargs))
+        for trial, failure in self._failed():
+            shapes = _shapes(self.made(trial.expression))
+            has_more = len(shapes) == len(furthest) and any(map(_has_more, shapes, furthest))
+            if (has_more and self._never_agree(failure)) or lacks_tokens(failure, self.root, shapes):
+                yield Hopeless(failure, trial.expression)
+            elif stays_misplaced(failure, self.root, self.made(trial.expression), self._failure_with):
+                met = self._failure_with(self.made(trial.expression))
+                yield from () if met is None else (Hopeless(met, trial.expression),)
+
+    def _failure_with(self, arguments: Arguments) -> ShapeFailure | None:
+        return failure_with(self.module, *arguments, self.root)
+
+    def _failed(self) -> Iterator[tuple[Attempt, ShapeFailure]]:
+        """Yield the trials that did not fit, each with the node that fails then."""
+        for trial in self.found.failures:
+            failure = self._failure_with(self.made(trial.expression))
+            if failure is not None:
+                yield trial, failure
+
+    def _unflattened(self, failure: ShapeFailure) -> Iterator[Hopeless]:
+        """Yield a node at which pictures come in that are to be flattened, with those that fit then."""
         found = fits_flattened(failure.node, self.root) if self.construct is None else None
         if found is None or any(map(_is_odd, _shapes((found.args, found.kwargs)))):
-            return None
+            return
         met = failure_with(self.module, found.args, found.kwargs, self.root)
-        return Hopeless(met, found.expression) if met is not None and met.node is failure.node else None
+        yield from (Hopeless(met, found.expression),) if met is not None and met.node is failure.node else ()
 
     def _apart(self) -> Iterator[Hopeless]:
         """Yield a node at which two sizes meet that differ by as much whatever the length of the input."""
@@ -206,9 +241,9 @@ class Search:
         found = self.found
         if self.construct is not None or found.stopped is None or found.stopped.operation is None:
             return False
-        if fails_at_any_size(self.root, found.recipes, found.positional, found.stopped, self.limit):
+        if stays_in_proportion(self.root, found.recipes, found.positional, self.limit):
             return True
-        return stays_in_proportion(self.root, found.recipes, found.positional, self.limit)
+        return fails_at_any_size(self.root, found.recipes, found.positional, found.stopped, self.limit)
 
     def hidden(self) -> Hopeless | None:
         """Return the node at which two layers do not go together, if inputs fit only as they have fewer dimensions.
@@ -221,9 +256,9 @@ class Search:
         in_batches = next(self._in_batches(), None) if self.construct is None else None
         if in_batches is not None:
             return in_batches
-        lying_across = next(self._across(), None)
-        if lying_across is not None:
-            return lying_across
+        lying_otherwise = next(chain(self._across(), self._of_trials()), None)
+        if lying_otherwise is not None:
+            return lying_otherwise
         fitting = _shapes((self.found.args, self.found.kwargs))
         of_pictures = self._of_pictures() if any(_is_odd(shape) for shape in fitting) else None
         if of_pictures is not None:
@@ -247,11 +282,9 @@ class Search:
         """
         if self.way is None:
             return
-        for trial in self.found.failures:
-            args, kwargs = self.made(trial.expression)
-            failure = failure_with(self.module, args, kwargs, self.root)
-            sizes = across(failure.node, self.root) if failure is not None else ()
-            if failure is not None and sizes and agree_with_others(sizes, self.way, self.target, self.loaded):
+        for trial, failure in self._failed():
+            sizes = across(failure.node, self.root)
+            if sizes and agree_with_others(sizes, self.way, self.target, self.loaded):
                 yield Hopeless(failure, trial.expression)
 
     def _in_batches(self) -> Iterator[Hopeless]:
@@ -333,7 +366,7 @@ class Search:
             return None
         if stays_in_proportion(self.root, found.recipes, found.positional, self.limit):
             return Hopeless(failure, guess)
-        return self._unflattened(failure)
+        return next(self._unflattened(failure), None)
 
     def _is_never_viewed(self) -> bool:
         """Return whether the model itself asks, on data, for a view of what cannot be viewed so.
@@ -363,6 +396,8 @@ def never_agree(
 ) -> bool:
     """Return whether two sizes meet at a node that are both of layers of `root`, with any arguments of it."""
     sizes = misfit(failure.node, root)
+    if construct is None and len(sizes) == 2 and sizes[1].of_layer and is_outgrown(*sizes):
+        return True
     if len(sizes) != 2 or not all(each.of_layer for each in sizes):
         return False
     if construct is not None and sizes[0].size == 2 * sizes[1].size and _is_behind_stand_in(failure.node, root):

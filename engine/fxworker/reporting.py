@@ -402,7 +402,7 @@ class Reporter:
 
     def _size(self, dimension: Dimension) -> Size:
         layer = dimension.built
-        if layer is None or dimension.frame is None:
+        if layer is None or layer.held is not None or dimension.frame is None:
             return Size(dimension.size)
         built = self.frame(dimension.frame).location
         return Size(dimension.size, layer.argument, layer.index, layer.flattened, built)

@@ -6,7 +6,8 @@ Two sizes that are the same may be so by chance, whoever has written them: then 
 """
 
 import ast
-from itertools import chain
+from collections.abc import Sequence
+from itertools import chain, combinations
 from typing import Final, TypeGuard
 
 from fxengine.capturing.dimensions import Dimension, of_other_layers
@@ -18,12 +19,38 @@ from fxworker.wire import Construct, TraceTarget
 _PRIMES: Final = (2, 3, 5, 7, 11, 13)
 """What the numbers are multiplied by; with more of them a model is not built."""
 
+_MOST_PARTS: Final = 4
+"""With more parts of what is joined, some of them may be as long as is wanted by chance."""
+
 
 def differ_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
-    """Return whether two sizes that do not go together differ with other numbers than those of a construction, too."""
-    others = _of_others(sizes, _multiplied(construct.expression), target, loaded)
+    """Return whether two sizes that do not go together differ with other numbers than those of a construction, too.
+
+    They keep their ratio, or one is that of what is joined and the other that of only some parts of it.
+    """
+    expression = _multiplied(construct.expression)
+    others = _of_others(sizes, expression, target, loaded)
     one, other = (each.size for each in sizes)
-    return len(others) == 2 and one != other and one * others[1] == other * others[0]
+    if len(others) == 2 and one != other and one * others[1] == other * others[0]:
+        return True
+    made, wanted = sizes
+    parts = _of_others(made.parts, expression, target, loaded) if len(others) == 2 else ()
+    return bool(parts) and _lacks_parts(
+        tuple(zip((each.size for each in made.parts), parts, strict=False)), (wanted.size, others[1])
+    )
+
+
+def _lacks_parts(parts: Sequence[tuple[int, int]], wanted: tuple[int, int]) -> bool:
+    """Whether some of the parts of what is joined, and not all, are as long together as is wanted, in both models."""
+    counts = range(1, len(parts)) if len(parts) <= _MOST_PARTS else ()
+    several = chain.from_iterable(combinations(parts, count) for count in counts)
+    return any(tuple(map(sum, zip(*each, strict=True))) == wanted for each in several)
+
+
+def is_outgrown(made: Dimension, wanted: Dimension) -> bool:
+    """Return whether layers alone make as much of what is joined as is wanted, and something else is joined to it."""
+    parts = [each for each in made.parts if each.of_layer]
+    return len(parts) < len(made.parts) and sum(each.size for each in parts) >= wanted.size
 
 
 def agree_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:

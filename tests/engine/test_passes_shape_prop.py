@@ -158,3 +158,22 @@ def test_starred_parameters_take_what_they_are_called_with():
     assert [tuple(each.shape) for each in report.result] == [(2, 3), (2, 3)]
     shapes = {node.name: node.tensor for node in traced.graph.nodes}
     assert tuple(shapes["mul"].shape) == (2, 3)
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1)
+        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 1)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(5))
+
+    def forward(self, x):
+        memory = self.encoder(x, self.mask)
+        return self.decoder(memory, memory, tgt_mask=self.mask)
+
+
+def test_a_transformer_does_not_look_into_its_mask():
+    traced = trace(Masked().to("meta"))
+    report = ShapeProp(traced).propagate_partial(torch.zeros(2, 5, 8))
+    assert report.complete
+    assert report.result.shape == (2, 5, 8)

@@ -380,3 +380,105 @@ def test_what_something_stands_in_for_may_be_a_gate(worker: Worker, model: Calla
 def test_what_a_gate_would_not_mend_is_told(worker: Worker, model: Callable[..., Path]) -> None:
     problems = of(worker.trace(model(GATED.replace("hidden // 2", "dim"))), "Net").problems
     assert [each.code for each in problems] == ["FX201"]
+
+
+OF_PARAMETERS = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width{default}):
+        super().__init__()
+        self.embed = nn.Embedding(100, width)
+        self.weight = nn.Parameter(torch.zeros({shape}))
+        self.bias = nn.Parameter(torch.zeros({bias}))
+
+    def forward(self, tokens):
+        return torch.matmul(self.embed(tokens), self.weight) + self.bias
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "shape", "bias", "at"),
+    [
+        ("", "2 * width, width", "width", "torch.matmul(self.embed(tokens), self.weight)"),
+        ("=32", "2 * width, width", "width", "torch.matmul(self.embed(tokens), self.weight)"),
+        ("=32", "width, width", "3 * width", "torch.matmul(self.embed(tokens), self.weight) + self.bias"),
+    ],
+)
+def test_a_parameter_of_another_size_than_a_layer_makes_is_told(
+    default: str, shape: str, bias: str, at: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = OF_PARAMETERS.format(default=default, shape=shape, bias=bias)
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert (problem.code, problem.severity) == ("FX201", "warning")
+    assert marked(text, problem.location) == at
+    assert not of(worker.trace(model(text.replace(shape, "width, width").replace(bias, "width"))), "Net").problems
+
+
+GRAPHS = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, features=16, width=32):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(width, features))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x, adj):
+        return adj @ (x @ self.weight) + self.bias
+"""
+
+
+def test_vectors_that_a_matrix_takes_by_chance_hide_no_layer(worker: Worker, model: Callable[..., Path]) -> None:
+    (problem,) = of(worker.trace(model(GRAPHS)), "Net").problems
+    assert marked(GRAPHS, problem.location) == "adj @ (x @ self.weight) + self.bias"
+    assert not of(worker.trace(model(GRAPHS.replace("width, features", "features, width"))), "Net").problems
+
+
+WITH_NUMBERS = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, items, numbers, width=32):
+        super().__init__()
+        self.items = nn.Embedding(items, width)
+        self.norm = nn.BatchNorm1d(numbers)
+        self.out = nn.Linear({wanted}, 8)
+
+    def forward(self, item, x):
+        rows, _ = x.shape
+        return self.out(torch.cat([self.items(item).view(rows, -1), self.norm(x)], dim=1))
+"""
+
+
+@pytest.mark.parametrize("wanted", ["width", "numbers"])
+def test_a_part_that_a_layer_does_not_count_is_told(wanted: str, worker: Worker, model: Callable[..., Path]) -> None:
+    text = WITH_NUMBERS.format(wanted=wanted)
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert (problem.code, marked(text, problem.location).partition("(")[0]) == ("FX201", "self.out")
+    assert not of(worker.trace(model(WITH_NUMBERS.format(wanted="width + numbers"))), "Net").problems
+
+
+NOISE = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, noise=100):
+        super().__init__()
+        self.label = nn.Embedding(10, noise)
+        self.out = nn.ConvTranspose2d({wanted}, 8, 4)
+
+    def forward(self, z, labels):
+        x = torch.cat([z, self.label(labels)], dim=1)
+        return self.out(x.view(x.size(0), -1, 1, 1))
+"""
+
+
+def test_what_is_joined_to_all_that_a_layer_takes_is_told(worker: Worker, model: Callable[..., Path]) -> None:
+    (problem,) = of(worker.trace(model(NOISE.format(wanted="noise"))), "Net").problems
+    assert (problem.code, problem.severity) == ("FX201", "warning")
+    assert not of(worker.trace(model(NOISE.format(wanted="2 * noise"))), "Net").problems

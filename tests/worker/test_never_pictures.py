@@ -136,3 +136,30 @@ def test_rows_that_are_meant_are_not(before, after, worker: Worker, model: Calla
     text = ROWS.replace(before, after)
     assert text != ROWS
     assert not of(worker.trace(model(text)), "Net").problems
+
+
+PYRAMID = """import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, stride=2, padding=1)
+        self.stages = nn.ModuleList(nn.Conv2d(16, 16, 3, stride=2, padding=1) for _ in range(3))
+        self.deep = nn.Conv2d(16, 16, 3, stride=2, padding=1)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for stage in self.stages:
+            x = stage(x)
+        return torch.cat([x, F.interpolate(self.deep(x), scale_factor=4)], dim=1)
+"""
+
+
+def test_a_proportion_that_rounding_hides_at_some_sides_is_told(worker: Worker, model: Callable[..., Path]) -> None:
+    (problem,) = of(worker.trace(model(PYRAMID)), "Net").problems
+    assert (problem.code, problem.severity) == ("FX201", "warning")
+    assert marked(PYRAMID, problem.location) == "torch.cat([x, F.interpolate(self.deep(x), scale_factor=4)], dim=1)"
+    assert not of(worker.trace(model(PYRAMID.replace("scale_factor=4", "scale_factor=2"))), "Net").problems

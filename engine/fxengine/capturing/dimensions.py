@@ -4,21 +4,21 @@
 through everything that keeps it, to the layer, the input or the operation that made it.
 """
 
-import ast
 import math
 import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from torch import nn
 
+from fxengine.capturing.definitions import definition_at
 from fxengine.node import Node
-from fxengine.source import SourceFrame, is_user_file
-from fxengine.syntax import definition_of, span_of
+from fxengine.source import SourceFrame
 
 __all__ = [
+    "JOINING",
     "PRODUCTS",
     "RESHAPING",
     "Dimension",
@@ -28,6 +28,8 @@ __all__ = [
     "frame_of",
     "misfit",
     "of_other_layers",
+    "origin_of",
+    "shape_of",
 ]
 
 _MOST_STEPS: Final = 500
@@ -51,8 +53,7 @@ _WANTED: Final = (
 _OF_SEVERAL: Final = (nn.RNNBase, nn.LSTMCell, nn.MultiheadAttention)
 _FLATTENING: Final = frozenset({"flatten", "view", "reshape", "unflatten"})
 RESHAPING: Final = frozenset({"view", "reshape"})
-_JOINING: Final = frozenset({"cat", "concat", "concatenate"})
-_ADDING: Final = frozenset({"append", "extend", "insert", "add_module"})
+JOINING: Final = frozenset({"cat", "concat", "concatenate"})
 PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "linear", "__matmul__"})
 
 
@@ -66,6 +67,7 @@ class LayerSize:
         index: The dimension in which the layer looks for it in what comes in; None where it is a size that it makes.
         flattened: Whether all dimensions behind the batch of what comes in have as many together.
         share: Into how many equal parts it is taken apart, each of which has the size.
+        held: The dimension of the parameter that the path is of, where it is of none of a layer.
     """
 
     layer: str
@@ -73,6 +75,7 @@ class LayerSize:
     index: int | None = None
     flattened: bool = False
     share: int = 1
+    held: int | None = None
 
     @property
     def is_taken(self) -> bool:
@@ -91,6 +94,7 @@ class Dimension:
         of_layer: Whether a layer is built with it, or the code asks for it, so that no input could change it.
         built: What it is of that layer; None if it is of none.
         parts: The sizes that it is the sum of.
+        given: The input that has it, and in which dimension; None where something has made it.
     """
 
     size: int
@@ -99,6 +103,7 @@ class Dimension:
     of_layer: bool = False
     built: LayerSize | None = None
     parts: tuple["Dimension", ...] = ()
+    given: tuple[str, int] | None = None
 
     def __str__(self) -> str:
         line = f" (line {self.frame.line})" if self.frame is not None else ""
@@ -107,11 +112,11 @@ class Dimension:
 
 def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
     """Return the sizes that do not fit at a node, two of them or none if it is not known which."""
-    shapes = [(each, shape) for each in node.all_input_nodes if (shape := _shape(each)) is not None]
+    shapes = [(each, shape) for each in node.all_input_nodes if (shape := shape_of(each)) is not None]
     if node.op == "call_module":
         return _at_module(node, root, shapes)
     name = getattr(node.target, "__name__", str(node.target))
-    if name in _JOINING:
+    if name in JOINING:
         return _joined(node, root, shapes)
     if name in RESHAPING and len(shapes) == 1:
         return _reshaped(node, root, *shapes[0])
@@ -121,11 +126,11 @@ def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
     if name in PRODUCTS and len(one) > 0 and len(other) > 1:
         theirs = -1 if name == "linear" else -2
         if one[-1] != other[theirs]:
-            return _origin(first, len(one) - 1, root), _origin(second, len(other) + theirs, root)
+            return origin_of(first, len(one) - 1, root), origin_of(second, len(other) + theirs, root)
         return ()
     for back in range(1, min(len(one), len(other)) + 1):
         if one[-back] != other[-back] and 1 not in {one[-back], other[-back]}:
-            return _origin(first, len(one) - back, root), _origin(second, len(other) - back, root)
+            return origin_of(first, len(one) - back, root), origin_of(second, len(other) - back, root)
     return ()
 
 
@@ -138,8 +143,10 @@ def across(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
     if len(sizes) != 2 or sizes[0].of_layer or not node.all_input_nodes:
         return ()
     value, wanted = node.all_input_nodes[0], sizes[1]
-    for dim, size in enumerate((_shape(value) or ())[1:], 1):
-        origin = _origin(value, dim, root) if size == wanted.size else None
+    while getattr(value.target, "__name__", "") == "pad" and value.all_input_nodes:
+        value = value.all_input_nodes[0]
+    for dim, size in enumerate((shape_of(value) or ())[1:], 1):
+        origin = origin_of(value, dim, root) if size == wanted.size else None
         if origin is not None and origin.built is not None and not origin.built.is_taken:
             return origin, wanted
     return ()
@@ -156,12 +163,27 @@ def of_other_layers(sizes: tuple[Dimension, ...], root: nn.Module) -> tuple[int,
                 return ()
             found.append(sum(parts) if parts else each.size)
             continue
-        module = modules.get(each.built.layer)
-        there = None if module is None else _wanted(module) if each.built.is_taken else _made(module)
+        there = _size_of_other(each.built, modules)
         if there is None:
             return ()
-        found.append(there[1] // each.built.share)
+        found.append(there // each.built.share)
     return tuple(found)
+
+
+def _size_of_other(built: LayerSize, modules: Mapping[str, nn.Module]) -> int | None:
+    """Return what a size is in another model with these parts, None if it lacks the part."""
+    if built.held is not None:
+        path, _, name = built.layer.rpartition(".")
+        parameter = _parameters(modules.get(path)).get(name)
+        return None if parameter is None or parameter.dim() <= built.held else parameter.shape[built.held]
+    module = modules.get(built.layer)
+    there = None if module is None else _wanted(module) if built.is_taken else _made(module)
+    return None if there is None else there[1]
+
+
+def _parameters(module: nn.Module | None) -> dict[str, nn.Parameter]:
+    """Return the parameters that a module holds itself, whose shapes no input changes."""
+    return {} if module is None else dict(module.named_parameters(recurse=False, remove_duplicate=False))
 
 
 def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...]]]) -> tuple[Dimension, ...]:
@@ -180,8 +202,8 @@ def _at_module(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, 
     flattened = isinstance(module, nn.Linear) and len(shape) > _ROWS and math.prod(shape[1:]) == size
     if flattened:
         meaning += f", which {' × '.join(map(str, shape[1:]))} would be when flattened"
-    made = Dimension(size, meaning, _definition(root, path), True, LayerSize(path, name, dim, flattened))
-    return _origin(value, dim, root), made
+    made = Dimension(size, meaning, definition_at(root, path), True, LayerSize(path, name, dim, flattened))
+    return origin_of(value, dim, root), made
 
 
 def _wanted(module: nn.Module) -> tuple[str, int, int] | None:
@@ -232,7 +254,7 @@ def _joined(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...
     for other, shape in shapes[1:]:
         for index, (a, b) in enumerate(zip(one, shape, strict=False)):
             if a != b and index != dim % len(one):
-                return _origin(first, index, root), _origin(other, index, root)
+                return origin_of(first, index, root), origin_of(other, index, root)
     return ()
 
 
@@ -246,7 +268,8 @@ def _reshaped(node: Node, root: nn.Module, value: Node, shape: tuple[int, ...]) 
         return ()
     if len(shape) == _ROWS:
         text = " × ".join(map(str, sizes[1:]))
-        return _origin(value, 1, root), Dimension(wanted, f"{text}, as it is asked for", frame_of(node), of_layer=True)
+        asked = Dimension(wanted, f"{text}, as it is asked for", frame_of(node), of_layer=True)
+        return origin_of(value, 1, root), asked
     has = Dimension(found, f"what each of the batch has, {' × '.join(map(str, shape[1:]))}", frame_of(value))
     return has, Dimension(wanted, "what is asked for", frame_of(node), of_layer=True)
 
@@ -257,9 +280,9 @@ def asked_sizes(node: Node) -> Sequence[Any]:
     return sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
 
 
-def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
-    """What decided a size of a value."""
-    shape = _shape(node) or ()
+def origin_of(node: Node, dim: int, root: nn.Module) -> Dimension:
+    """Return what decided a size of a value."""
+    shape = shape_of(node) or ()
     size = int(shape[dim])
     taken: tuple[str, str] | None = None
     for _ in range(_MOST_STEPS):
@@ -268,10 +291,10 @@ def _origin(node: Node, dim: int, root: nn.Module) -> Dimension:
         if found is not None and node.op == "placeholder" and taken is not None:
             path, name = taken
             meaning = f"{found.meaning}, {name} of `{_named(root, path)}`"
-            return Dimension(size, meaning, _definition(root, path), True, LayerSize(path, name, dim))
+            return Dimension(size, meaning, definition_at(root, path), True, LayerSize(path, name, dim))
         if found is not None:
             return found
-        before = _before(node, dim, size)
+        before = _fed_behind(node, dim, size, root) or _before(node, dim, size)
         if before is None:
             break
         node, dim = before
@@ -282,25 +305,29 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
     """What a size is, if it is decided at this node."""
     path = str(node.target)
     if node.op == "placeholder":
-        return Dimension(size, f"dimension {dim} of the input `{path.lstrip('*')}`", frame_of(node))
+        name = path.lstrip("*")
+        return Dimension(size, f"dimension {dim} of the input `{name}`", frame_of(node), given=(name, dim))
     if node.op == "get_attr":
-        return Dimension(size, f"dimension {dim} of `self.{path}`", _definition(root, path))
+        owner, _, name = path.rpartition(".")
+        is_fixed = name in _parameters(dict(root.named_modules()).get(owner))
+        held = LayerSize(path, "", held=dim) if is_fixed else None
+        return Dimension(size, f"dimension {dim} of `self.{path}`", definition_at(root, path), is_fixed, held)
     layer = _layer(node, root)
     if layer is not None:
         path, module = layer
         made = _made(module)
-        here = len(_shape(node) or ()) - 1 if made is not None and made[2] < 0 else 1
+        here = len(shape_of(node) or ()) - 1 if made is not None and made[2] < 0 else 1
         if made is not None and dim == here:
             meaning = f"the output of `{_named(root, path)}`"
-            return Dimension(size, meaning, _definition(root, path), True, LayerSize(path, made[0]))
-        source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
-        if source is not None and len(source) == len(_shape(node) or ()) and source[dim] != size:
-            return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", _definition(root, path))
+            return Dimension(size, meaning, definition_at(root, path), True, LayerSize(path, made[0]))
+        source = shape_of(node.all_input_nodes[0]) if node.all_input_nodes else None
+        if source is not None and len(source) == len(shape_of(node) or ()) and source[dim] != size:
+            return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", definition_at(root, path))
         return None
     name = getattr(node.target, "__name__", path)
-    if name in _JOINING or node.target is operator.getitem:
-        return _summed(node, dim, size, root) if name in _JOINING else _part(node.args[0], dim, size, root)
-    source = _shape(node.all_input_nodes[0]) if node.all_input_nodes else None
+    if name in JOINING or node.target is operator.getitem:
+        return _summed(node, dim, size, root) if name in JOINING else _part(node.args[0], dim, size, root)
+    source = shape_of(node.all_input_nodes[0]) if node.all_input_nodes else None
     if name in _FLATTENING and source is not None and size not in source:
         written = name in RESHAPING and _is_written(node, dim, size)
         return Dimension(size, f"what `{_expression(node)}` makes of {_product(source, size)}", frame_of(node), written)
@@ -313,18 +340,18 @@ def _taken(node: Node, dim: int, size: int, root: nn.Module) -> tuple[str, str] 
         if user.op == "call_module" and user.args[:1] == (node,):
             module = root.get_submodule(str(user.target))
             wanted = _wanted(module)
-            if wanted is not None and wanted[1] == size and _place(module, wanted[2], len(_shape(node) or ())) == dim:
+            if wanted is not None and wanted[1] == size and _place(module, wanted[2], len(shape_of(node) or ())) == dim:
                 return str(user.target), wanted[0]
     return None
 
 
 def _summed(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | None:
     """What a size is that values have together which are joined along it, if all of theirs are those of layers."""
-    shapes = [_shape(each) or () for each in node.all_input_nodes]
-    rank = len(_shape(node) or ())
+    shapes = [shape_of(each) or () for each in node.all_input_nodes]
+    rank = len(shape_of(node) or ())
     if any(len(shape) != rank for shape in shapes) or sum(shape[dim] for shape in shapes) != size or len(shapes) < 2:
         return None
-    parts = tuple(_origin(each, dim, root) for each in node.all_input_nodes)
+    parts = tuple(origin_of(each, dim, root) for each in node.all_input_nodes)
     meaning = f"{' + '.join(str(each.size) for each in parts)}, what `{_expression(node)}` makes"
     return Dimension(size, meaning, frame_of(node), all(each.of_layer for each in parts), parts=parts)
 
@@ -335,10 +362,10 @@ def _part(parts: Any, dim: int, size: int, root: nn.Module) -> Dimension | None:
     if not isinstance(whole, Node) or getattr(parts.target, "__name__", parts.target) != "chunk":
         return None
     count: Any = parts.args[1] if len(parts.args) > 1 else parts.kwargs.get("chunks")
-    shape = _shape(whole) or ()
+    shape = shape_of(whole) or ()
     if type(count) is not int or dim >= len(shape) or shape[dim] != count * size:
         return None
-    origin = _origin(whole, dim, root)
+    origin = origin_of(whole, dim, root)
     if origin.built is None or origin.built.is_taken:
         return None
     built = replace(origin.built, share=count * origin.built.share)
@@ -364,6 +391,22 @@ def _layer(node: Node, root: nn.Module) -> tuple[str, nn.Module] | None:
     return (path, module) if not is_first or isinstance(module, _OF_SEVERAL) else None
 
 
+def _fed_behind(node: Node, dim: int, size: int, root: nn.Module) -> tuple[Node, int] | None:
+    """Return what a recurrent layer is given, and where a batch or a length lies in that which its results keep."""
+    made, rank = node.args[0] if node.target is operator.getitem else None, len(shape_of(node) or ())
+    if not isinstance(made, Node) or made.op != "call_module" or not made.all_input_nodes or rank <= _ROWS:
+        return None
+    layer = root.get_submodule(str(made.target))
+    given = made.all_input_nodes[0]
+    if not isinstance(layer, nn.RNNBase) or dim == rank - 1 or len(shape_of(given) or ()) != rank:
+        return None
+    of_states = node.args[1] != 0  # They have the layers where the output has its other dimension.
+    if of_states and dim != 1:
+        return None
+    place = (0 if layer.batch_first else 1) if of_states else dim
+    return (given, place) if (shape_of(given) or ())[place] == size else None
+
+
 def _product(shape: tuple[int, ...], size: int) -> str:
     """The sizes in a row of which another one is the product, or the whole shape."""
     for start in range(len(shape)):
@@ -375,12 +418,12 @@ def _product(shape: tuple[int, ...], size: int) -> str:
 
 def _before(node: Node, dim: int, size: int) -> tuple[Node, int] | None:
     """The input that a size comes from, and its dimension there, where the operation keeps it."""
-    rank = len(_shape(node) or ())
+    rank = len(shape_of(node) or ())
     name = getattr(node.target, "__name__", str(node.target))
     if name in {"transpose", "swapaxes", "permute", "t", "T", "mT"}:
         dim = _moved(node, name, dim, rank)
     for each in node.all_input_nodes:
-        shape = _shape(each)
+        shape = shape_of(each)
         if shape is None:
             continue
         if len(shape) == rank and shape[dim] == size:
@@ -389,7 +432,7 @@ def _before(node: Node, dim: int, size: int) -> tuple[Node, int] | None:
         if len(shape) >= back and shape[-back] == size:
             return each, len(shape) - back
     for each in node.all_input_nodes:
-        shape = _shape(each)
+        shape = shape_of(each)
         if shape is not None and shape.count(size) == 1:
             return each, shape.index(size)
     return None
@@ -405,7 +448,8 @@ def _moved(node: Node, name: str, dim: int, rank: int) -> int:
     return other if dim == one else one if dim == other else dim
 
 
-def _shape(node: Node) -> tuple[int, ...] | None:
+def shape_of(node: Node) -> tuple[int, ...] | None:
+    """Return the shape of a value, None where it is not known."""
     return None if node.tensor is None else tuple(int(size) for size in node.tensor.shape)
 
 
@@ -423,78 +467,6 @@ def _expression(node: Node) -> str:
 
 def _named(root: nn.Module, path: str) -> str:
     """How a module is defined, as far as that is to be had: `self.fc1 = nn.Linear(32, 64)`."""
-    frame = _definition(root, path)
+    frame = definition_at(root, path)
     text = " ".join(frame.text.split()) if frame is not None else ""
     return text if text and len(text) < 80 else f"self.{path}"
-
-
-def _definition(root: nn.Module, path: str) -> SourceFrame | None:
-    """Where the constructor of the module that holds it assigns what is at a path, or fills the list that it is in.
-
-    Of several such places, in branches, it is the first that speaks of a class as that of the module.
-    """
-    kind = type(dict(root.named_modules()).get(path)).__name__
-    below: list[str] = []
-    while path:
-        path, _, name = path.rpartition(".")
-        for cls in type(root.get_submodule(path)).__mro__:
-            code = getattr(cls.__dict__.get("__init__"), "__code__", None)
-            if code is None or not is_user_file(code.co_filename):
-                continue
-            definition = definition_of(code.co_filename, code.co_firstlineno, "__init__")
-            assigned = (each for each in _assignments(definition) if _assigns(each, name))
-            found = [_filled(definition, each, name) or _one_of(each, below) or each for each in assigned]
-            chosen = next((each for each in found if _mentions(each, kind)), next(iter(found), None))
-            span = span_of(chosen) if chosen is not None else None
-            if span is not None:
-                return SourceFrame(code.co_filename, code.co_qualname, *span)
-        # One of a list or a sequence of modules: where that is made.
-        below.append(name)
-    return None
-
-
-def _one_of(assignment: ast.Assign | ast.AnnAssign, below: list[str]) -> ast.expr | None:
-    """The layer of a sequence that is written out where the sequence is made, by its place; None where it is not."""
-    value = assignment.value
-    for name in reversed(below):
-        match value:
-            case ast.Call(func=ast.Attribute(attr="Sequential") | ast.Name(id="Sequential"), args=args):
-                place = int(name) if name.isdigit() else len(args)
-                has_stars = any(isinstance(each, ast.Starred) for each in args[: place + 1])
-                value = None if has_stars or place >= len(args) else args[place]
-            case _:
-                return None
-    return value if below else None
-
-
-def _assignments(definition: ast.AST | None) -> Iterator[ast.Assign | ast.AnnAssign]:
-    for node in ast.walk(definition) if definition is not None else ():
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            yield node
-
-
-def _assigns(assignment: ast.Assign | ast.AnnAssign, name: str) -> bool:
-    targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
-    return any(isinstance(each, ast.Attribute) and each.attr == name for each in targets)
-
-
-def _filled(definition: ast.AST | None, assignment: ast.Assign | ast.AnnAssign, name: str) -> ast.Call | None:
-    """The one call that puts modules into a list which is empty when it is assigned, None where it is none such."""
-    calls: list[ast.Call] = []
-    for node in ast.walk(definition) if definition is not None else ():
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=filled), attr=adding)) if filled == name:
-                calls += [node] if adding in _ADDING else []
-            case _:
-                pass
-    match assignment.value:
-        case ast.List(elts=[]) | ast.Call(args=[], keywords=[]) if len(calls) == 1:
-            return calls[0]
-        case _:
-            return None
-
-
-def _mentions(node: ast.AST, name: str) -> bool:
-    """Whether a name, or the last part of a dotted one, stands in an expression or a statement."""
-    names = (each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in ast.walk(node))
-    return name in names

@@ -51,6 +51,9 @@ _OF_VALUES = re.compile(
 _PICTURES = 4
 """The fewest dimensions of a batch of pictures."""
 
+_WHOLE_SIDES = 64
+"""Sides that are multiples of this can be halved as often as most models do it, and nothing is left over."""
+
 _LEAST_RATIO = 1.8
 _MOST_APART = 0.2
 """What one size is of another at least that is twice as long, and by how much proportions differ: padding adds."""
@@ -105,7 +108,8 @@ def stays_in_proportion(root: Any, recipes: Mapping[str, Recipe], positional: in
         return False
     shapes = [(*shape[:2], *(side for _ in shape[2:])) for side in _SIDES]
     met = _met_with(root, [with_shape(recipes, each) for each in shapes], positional, limit)
-    return bool(met) and _are_in_proportion([max(pair) / min(pair) for pair in met])
+    whole = [pair for side, pair in zip(_SIDES, met, strict=False) if side % _WHOLE_SIDES == 0]
+    return (_grow(met) and _are_in_proportion(_ratios(met))) or (_grow(whole) and len({*_ratios(whole)}) == 1)
 
 
 def stays_apart(root: Any, recipes: Mapping[str, Recipe], positional: int, limit: float) -> bool:
@@ -120,7 +124,7 @@ def stays_apart(root: Any, recipes: Mapping[str, Recipe], positional: int, limit
     for dim in range(1, len(_shape_of_only(recipes))):
         others = [_with_length(recipes, dim, length) for length in _LENGTHS]
         met = _met_with(root, others, positional, limit)
-        if met and len({one - other for one, other in met}) == 1:
+        if _grow(met) and len({one - other for one, other in met}) == 1:
             return True
     return False
 
@@ -193,7 +197,7 @@ def _with_length(recipes: Mapping[str, Recipe], dim: int, length: int) -> dict[s
 def _met_with(
     root: Any, others: Iterable[Mapping[str, Recipe]], positional: int, limit: float
 ) -> list[tuple[int, int]]:
-    """Return the two sizes that do not fit with each of some inputs, all at one place of a model and each time others.
+    """Return the two sizes that do not fit with each of some inputs, all at one place of a model.
 
     There are none where some inputs fit, or fail in another way.
     """
@@ -207,8 +211,16 @@ def _met_with(
             return []
         one, other = (int(each) for each in sizes.groups() if each is not None)
         met.append((one, other))
-    grow = len(dict(met)) == len({other for _, other in met}) == len(met)
-    return met if grow else []
+    return met
+
+
+def _grow(met: list[tuple[int, int]]) -> bool:
+    """Whether both of two sizes that do not fit are others each time."""
+    return bool(met) and len(dict(met)) == len({other for _, other in met}) == len(met)
+
+
+def _ratios(met: list[tuple[int, int]]) -> list[float]:
+    return [max(pair) / min(pair) for pair in met]
 
 
 def _are_in_proportion(ratios: list[float]) -> bool:

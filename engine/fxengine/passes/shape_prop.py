@@ -6,12 +6,14 @@ of, and goes on after an error: whatever does not depend on the failing node is 
 which node, which error, and what went in.
 """
 
+import inspect
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 from torch._guards import detect_fake_mode
 from torch.utils import _pytree as pytree
 
@@ -24,6 +26,9 @@ from fxengine.shapes_only import ShapesOnly, needs_data, to_meta
 
 __all__ = ["PartialShapeProp", "ShapeFailure", "ShapeProp", "ShapeReport", "TensorMetadata", "describe"]
 
+
+_ASKING = (nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder)
+"""Layers that look whether a mask which they are given is causal, unless they are told."""
 
 _TRIAL_LIMIT = 1 << 24
 """The most elements, inputs and state together, on which a node that failed is tried for real."""
@@ -133,6 +138,8 @@ class PartialShapeProp(Interpreter):
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the submodule, with fake parameters if there is a fake mode."""
         submodule = self.fetch_attr(target)
+        if isinstance(submodule, _ASKING):
+            kwargs = {**_unasked(submodule, args), **kwargs}
         if self.fake_mode is None:
             return submodule(*args, **kwargs)
         state = {**dict(submodule.named_parameters()), **dict(submodule.named_buffers())}
@@ -287,6 +294,12 @@ def _check_unpacking(node: Node, env: Mapping[Node, Any]) -> None:
 def _inputs_of(node: Node, env: Mapping[Node, Any]) -> tuple[tuple[str, str], ...]:
     with torch._C.DisableTorchFunction():
         return tuple((source.name, describe(env[source])) for source in node.all_input_nodes)
+
+
+def _unasked(module: nn.Module, args: tuple[Any, ...]) -> dict[str, bool]:
+    """Return what spares a transformer a look whether its mask is causal, which changes no shape of what it gives."""
+    parameters = list(inspect.signature(module.forward).parameters.values())[len(args) :]
+    return {each.name: False for each in parameters if each.name.endswith("is_causal") and each.default is None}
 
 
 def _device_of(args: tuple[Any, ...]) -> torch.device:
