@@ -93,7 +93,7 @@ def _is_product_of_rows(one: Node, other: Node, root: nn.Module) -> bool:
     if len(shape) != _ROWS or shape != shape_of(other) or shape[0] == shape[1]:
         return False
     rows, lengths = zip(*((origin_of(each, 0, root), origin_of(each, 1, root)) for each in (one, other)), strict=True)
-    return all(map(_is_batch, rows)) and all(each.of_layer for each in lengths)
+    return all(each.is_of_batch for each in rows) and all(each.of_layer for each in lengths)
 
 
 def _is_beside(one: Node, other: Node, root: nn.Module) -> bool:
@@ -106,7 +106,7 @@ def _is_beside(one: Node, other: Node, root: nn.Module) -> bool:
     if few[0] != many[0] or many[at] in {1, few[0]} or not _is_within(few, many):
         return False
     of_few, of_many = origin_of(small, 0, root), origin_of(big, 0, root)
-    return _is_batch(of_few) and of_few.given == of_many.given
+    return of_few.is_of_batch and of_few.given == of_many.given
 
 
 def _is_within(few: tuple[int, ...], many: tuple[int, ...]) -> bool:
@@ -147,8 +147,3 @@ def _is_token(node: Node, given: list[Node], root: nn.Module) -> bool:
 def _is_held(origin: Dimension) -> bool:
     """Whether a size is that of a parameter."""
     return origin.built is not None and origin.built.held is not None
-
-
-def _is_batch(origin: Dimension) -> bool:
-    """Whether a size is that of an input's batch."""
-    return origin.given is not None and origin.given[1] == 0

@@ -260,7 +260,7 @@ class Search:
         if lying_otherwise is not None:
             return lying_otherwise
         fitting = _shapes((self.found.args, self.found.kwargs))
-        of_pictures = self._of_pictures() if any(_is_odd(shape) for shape in fitting) else None
+        of_pictures = self._of_pictures() if any(map(_is_odd, fitting)) else None
         if of_pictures is not None:
             return of_pictures
         for trial in self.found.failures:
@@ -476,7 +476,9 @@ def _is_of_batch(failure: ShapeFailure, root: nn.Module, shapes: list[torch.Size
         return False
     made, wanted = sizes
     if made.size == BATCH * wanted.size:
-        return wanted.of_layer and not made.of_layer and all(map(is_of_pictures, shapes))
+        # The batch itself comes to where a single channel was, if that is left out.
+        is_row = not (made.of_layer or made.is_of_batch)
+        return wanted.of_layer and is_row and all(map(is_of_pictures, shapes))
     batch, other = sizes if made.size == BATCH else (wanted, made)
     is_so = batch.size == BATCH and not batch.of_layer and other.of_layer
     return is_so and are_of_two_sizes(str(failure.error))

@@ -163,3 +163,23 @@ def test_a_proportion_that_rounding_hides_at_some_sides_is_told(worker: Worker, 
     assert (problem.code, problem.severity) == ("FX201", "warning")
     assert marked(PYRAMID, problem.location) == "torch.cat([x, F.interpolate(self.deep(x), scale_factor=4)], dim=1)"
     assert not of(worker.trace(model(PYRAMID.replace("scale_factor=4", "scale_factor=2"))), "Net").problems
+
+
+SCAN = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv3d(1, 8, 3, padding=1)
+        self.head = nn.Linear(8 * 24 * 24 * 24, 2)
+
+    def forward(self, x):
+        return self.head(self.conv(x).flatten(1))
+"""
+
+
+def test_a_single_channel_is_not_left_out_of_cubes(worker: Worker, model: Callable[..., Path]) -> None:
+    target = of(worker.trace(model(SCAN)), "Net")
+    assert not target.problems
+    assert target.inputs is not None

@@ -105,6 +105,11 @@ class Dimension:
     parts: tuple["Dimension", ...] = ()
     given: tuple[str, int] | None = None
 
+    @property
+    def is_of_batch(self) -> bool:
+        """Whether it is the first one of an input."""
+        return self.given is not None and self.given[1] == 0
+
     def __str__(self) -> str:
         line = f" (line {self.frame.line})" if self.frame is not None else ""
         return f"{self.size} is {self.meaning}{line}"
