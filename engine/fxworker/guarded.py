@@ -95,6 +95,8 @@ def _only_refuses(node: ast.Try, tree: ast.Module) -> bool:
     nodes = list(ast.walk(tree))
     refusing = {flag for each in nodes if (flag := _wanted(each)) is not None}
     called = {each.func for each in nodes if isinstance(each, ast.Call)}
+    # None has nothing that is read from what was to be imported.
+    called |= {each.value for each in nodes if isinstance(each, ast.Attribute)}
     uses = {
         each for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in flags
     }

@@ -6,10 +6,11 @@ that make a constructor of a class's annotations.
 """
 
 import argparse
+import contextlib
 import copy
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Final, Self
 
@@ -107,7 +108,11 @@ def contained(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recor
         return _merged([*several[::-1], kwargs])
     if not _CONTAINER.fullmatch(name) or len(args) > 1:
         return None
-    given = args[0] if args else {}
+    given: Any = args[0] if args else {}
+    if isinstance(given, Iterator | list):
+        # Keys with their values.
+        with contextlib.suppress(TypeError, ValueError):
+            given = dict(given)
     return Record({**given, **kwargs}) if isinstance(given, Mapping) else None
 
 

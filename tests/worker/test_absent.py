@@ -217,6 +217,15 @@ def test_a_file_that_calls_it_in_any_case_is_not_prepared_for_it(worker, model):
     assert not worker.trace(model(text)).problems
 
 
+def test_what_is_read_from_what_else_was_imported_is_no_preparation(worker, model):
+    text = CALLED.replace("no_such_thing", "no_such_package").replace("    Cell = None", "    Cell = rest = None")
+    text = text.replace("    from no_such", "    import no_such_package as rest\n    from no_such", 1)
+    text = (
+        text.replace("Cell = rest = None", "Cell = None\n    rest = None") + "def use(x):\n    return rest.twice(x)\n"
+    )
+    assert of(worker.trace(model(text)), "Net").status == "complete"
+
+
 def test_what_a_file_imports_is_prepared_for_it_in_any_case(tmp_path):
     module, missing = imported(tmp_path, GUARDED)
     assert not missing

@@ -43,6 +43,15 @@ def test_a_configuration_keeps_what_is_put_into_it(tmp_path):
         _ = module.SMALL.height
 
 
+def test_a_configuration_is_made_of_keys_with_their_values(tmp_path):
+    module = imported(
+        tmp_path,
+        "from no_such_thing import PlainDict\n"
+        "KEPT = PlainDict((each, len(each)) for each in ('a', 'bc'))\nKEPT['d'] = PlainDict([('e', 1)])\n",
+    )
+    assert module.KEPT == {"a": 1, "bc": 2, "d": {"e": 1}}
+
+
 def test_what_is_given_to_a_configuration_comes_before_its_defaults(tmp_path):
     module = imported(
         tmp_path,
