@@ -7,6 +7,7 @@ as a directive.
 
 import heapq
 import itertools
+import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from fxworker.callers import EXPRESSION
 from fxworker.choices import Group, Value, written
 from fxworker.complaints import depth_of, is_evaluated, is_raising, parts_made
 from fxworker.packages import with_packages
-from fxworker.patience import patience, worked
+from fxworker.patience import OutOfPatience, patience, worked
 from fxworker.proposing import Proposals
 from fxworker.refitting import Misfit, Refitting
 from fxworker.settings import NO_SETTINGS, Settings
@@ -26,6 +27,8 @@ from fxworker.stock import is_stand_in
 
 _TRIALS: Final = 100
 _SECONDS: Final = 2.0
+_SECONDS_OF_LESS: Final = 0.5
+"""How long an attempt with less may take, after one that took too long."""
 _BUILT: Final = 1000.0
 """What it counts that something was built, whatever is wrong with it: more than any line that was come to."""
 
@@ -62,6 +65,7 @@ class Search:
         self._attempt = attempt
         self._is_hopeless = is_hopeless
         self._kind = kind
+        self._patience = _SECONDS
         self._cls = cls
         self._mending = Refitting(Group("call", name, cls), Proposals(self._scope, cls, settings, inner=inner))
 
@@ -86,24 +90,33 @@ class Search:
 
         Args:
             judge: Is asked about what was built, which has to be right; without it all is.
-            seconds: The processor time, that of programs which are started among it, after which nothing more is tried.
+            seconds: The processor time, that of programs which are started among it, after which nothing more is tried
+                but what is smaller than what took all of it.
         """
         first = self._mending.first()
         queue: list[tuple[float, int, float, dict[str, Value]]] = [(0.0, 0, 0.0, first)]
         deadline = worked() + seconds
         serial = itertools.count(1)
-        seen = {written(first)}
+        known = {written(first): 0.0}
+        tried = set[str]()
         while queue and self.trials < _TRIALS:
             if worked() > deadline:
                 return None
             _, _, cost, choice = heapq.heappop(queue)
             expression = written(choice)
+            if expression in tried:
+                continue  # It was to be tried later as well.
+            tried.add(expression)
             modules, begun = len(sys.modules), worked()
             root, error = self._try(expression)
             misfit = judge(expression, root) if root is not None and judge is not None else None
             if len(sys.modules) > modules:
                 # What is imported on the way is imported once, and is no fault of the arguments.
                 deadline += worked() - begun
+            elif isinstance(error, OutOfPatience) and self._patience == _SECONDS:
+                # One attempt that takes all the time says that less would do, which takes less.
+                deadline = max(deadline, worked() + _SECONDS_OF_LESS)
+                self._patience = _SECONDS_OF_LESS
             if root is not None and misfit is None:
                 return expression, root
             if misfit is None and self._is_in_vain(error, expression):
@@ -111,10 +124,10 @@ class Search:
             reached = _reached(error) if misfit is None else _BUILT + misfit.reached
             mending = self._mending
             for step, changed in mending.after(choice, error) if misfit is None else mending.fitting(choice, misfit):
-                key = written(changed)
-                if key not in seen:
-                    seen.add(key)
-                    heapq.heappush(queue, (cost + step - reached, next(serial), cost + step, changed))
+                key, rank = written(changed), cost + step - reached
+                if key not in tried and rank < known.get(key, math.inf):
+                    known[key] = rank
+                    heapq.heappush(queue, (rank, next(serial), cost + step, changed))
         return None
 
     def _is_in_vain(self, error: BaseException | None, expression: str) -> bool:
@@ -143,7 +156,7 @@ class Search:
         try:
             code = compile(expression, EXPRESSION, "eval")
             names = with_packages(code, self._scope)
-            with patience(_SECONDS):
+            with patience(self._patience):
                 root = self._attempt(lambda: eval(code, names))  # noqa: S307 — Literals and classes of the file.
         except BaseException as error:  # noqa: BLE001 — User code raises whatever it likes.
             return None, error

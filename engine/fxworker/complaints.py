@@ -17,6 +17,7 @@ from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
 from fxworker.choices import attribute_of, parameters_of, written_tuple
+from fxworker.demanding import demanded_by, tested_together
 from fxworker.evidence import MOVED, Kind, kind_of_attribute
 from fxworker.handing import handed_from
 from fxworker.lacking import (
@@ -112,6 +113,8 @@ class Complaint:
         named: The name that a module has no member of.
         members: The names of what the module has that can be called.
         is_of_tuple: Whether the value was to be joined to a tuple, to which no list can be.
+        demanded: What attributes have to be whose names the code has as texts, as expressions.
+        tested: The names in the condition under which code raised.
     """
 
     words: tuple[str, ...] = ()
@@ -136,6 +139,8 @@ class Complaint:
     named: str = ""
     members: tuple[str, ...] = ()
     is_of_tuple: bool = False
+    demanded: tuple[tuple[str, str], ...] = ()
+    tested: tuple[str, ...] = ()
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -170,7 +175,7 @@ def complaint_of(error: BaseException) -> Complaint:
     if missing := keywords_wanted(moments, tests) or missing_in(text) or told_missing(text, _parameters_of(within)):
         callee = within[0].__name__ if within else ""
         return replace(told, missing=missing, callee=callee, within=within)
-    return told
+    return replace(told, demanded=demanded_by(error, tests), tested=tested_together(tests), within=within)
 
 
 def _about_value(
@@ -427,7 +432,10 @@ def _about_attribute(value: Any, name: str, words: tuple[str, ...], moments: Mom
     got = got or type(value).__name__
     # What is moved and is a number, as far as one knew, is a tensor.
     is_moved = name in MOVED and got in {"int", "float", "list", "tuple"}
-    kind, records = "tensor" if is_moved else kind_of_attribute(name), tuple(records_with(moments, name))
+    # What every mapping has is asked of one.
+    is_of_mappings = hasattr(dict, name)
+    kind: Kind | None = "tensor" if is_moved else "mapping" if is_of_mappings else kind_of_attribute(name)
+    records = () if is_of_mappings else tuple(records_with(moments, name))
     owner = attributes_given(value)
     told = Complaint(words, kind or "object", got, name, owner, records=records, kept=texts_of(value))
     return _placed(told, moments, value if owner is not None else None)

@@ -15,6 +15,7 @@ _BUILTINS: Final[dict[str, Kind]] = {
         ("len", "enumerate", "zip", "sum", "list", "tuple", "set", "sorted", "reversed", "any", "all"), "sequence"
     ),
     **dict.fromkeys(("range", "int", "float", "round", "abs"), "number"),
+    **dict.fromkeys(("signature", "inspect.signature"), "callable"),
 }
 _TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torch.as_tensor", "torch.stack")
 """How functions end whose first argument is a tensor."""

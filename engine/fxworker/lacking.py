@@ -28,7 +28,7 @@ from fxworker.conventions import FILE, holds_configuration, usual_values
 from fxworker.having import is_assigned
 from fxworker.nearby import configurations, files_called
 from fxworker.packages import key_written, member_named
-from fxworker.surroundings import constructor_of, tree_of
+from fxworker.surroundings import constructor_of, listed, tree_of
 from fxworker.wording import MOST_VALUES
 
 Moments: TypeAlias = list[tuple[str, FrameType, str]]
@@ -100,6 +100,7 @@ def registered(moments: Moments) -> list[str]:
 
 def listed_in(node: ast.expr, frame: FrameType) -> list[str]:
     """Return the texts that a list or table has which an expression names."""
+    node = listed(node)
     first, *rest = ast.unparse(node).split(".") if isinstance(node, ast.Name | ast.Attribute) else [""]
     value = frame.f_locals.get(first, frame.f_globals.get(first))
     for each in rest:

@@ -7,10 +7,8 @@ speaks of.
 import ast
 import inspect
 import re
-import sys
 import typing
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from torch import Tensor, nn
@@ -27,23 +25,23 @@ from fxworker.choices import (
     joined,
     literal,
     owner_of,
+    parameters_of,
     required_parameters,
     taking_several,
     without,
 )
 from fxworker.complaints import Complaint, complaint_of
-from fxworker.conventions import FILE
+from fxworker.conventions import FILE, is_configuration
 from fxworker.evidence import GIVEN, Kind
 from fxworker.having import has_field
-from fxworker.likeness import all_alike, twins_of
-from fxworker.proposing import Proposals
+from fxworker.likeness import all_alike
 from fxworker.stock import fits
+from fxworker.together import Together
 from fxworker.variations import (
     as_tuple,
     enlarged,
     nested,
     of_length,
-    of_length_throughout,
     pieces,
     rising,
     twin,
@@ -54,22 +52,13 @@ from fxworker.variations import (
     with_sizes,
 )
 
-_DEEPEST: Final = 4
-"""How many groups may be inside each other."""
 _ITEMS: Final = 2
 """How many items a list of objects has."""
-_APART: Final = 0.5
-"""What it costs more to change one of several like places alone."""
-_DEGENERATE: Final = 2.0
-"""What it costs more to take away items that something may be made for."""
-_MANY: Final = 32
-"""How many items of a list at most a number may ask for."""
-_AS_MANY: Final = 0.7
-"""What it costs to give lists as many items as a number says."""
+_ASKED: Final = 0.6
+_UNSET: Final = 0.2
+"""What it costs to give a value that an error asks for, and one for what is not given and may not be left out."""
 _READING: Final = 0.3
 """What it costs to make something else where a file was not there."""
-_ALONE: Final = 0.5
-"""What it costs to give a list one object alone."""
 _NUMBERS: Final = "[64, 64]"
 _MODULES: Final = tuple(f"[{each}, {each}]" for each in ("torch.nn.Linear(64, 64)", "torch.nn.Identity()"))
 """What a constructor may take any number of."""
@@ -87,23 +76,8 @@ _PREFIX: Final = re.compile(r"(\w+?_)(?:kw|kwargs|args|arguments|opts?|options|p
 _OF_TYPE: Final[dict[str, Kind]] = {"str": "string", "int": "number", "float": "number"}
 
 
-class Mending:
+class Mending(Together):
     """The ways to go on from a choice of arguments that was refused. Mutable: it keeps what is proposed for a place."""
-
-    def __init__(self, root: Group, proposals: Proposals) -> None:
-        """Prepare to mend the arguments of a call.
-
-        Args:
-            root: The call.
-            proposals: What its arguments may be.
-        """
-        self._root = root
-        self._proposals = proposals
-        self._kept: dict[tuple[str, Value], list[Value]] = {}
-
-    def first(self) -> dict[str, Value]:
-        """Return the choice of what is proposed first for everything that is required."""
-        return self._with({}, "", self._root)
 
     def after(self, choice: Choice, error: BaseException | None) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices that may mend an error, each with what it costs.
@@ -130,26 +104,6 @@ class Mending:
         kinds = (_NUMBERS, *_MODULES) if is_counted else (*_MODULES, _NUMBERS)
         for step, each in enumerate(kinds):
             yield 0.3 + 0.2 * step, {**choice, several.name: each}
-
-    def _with(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
-        """Return a choice with another value, and first proposals for all that this one needs."""
-        kept = without(choice, path) if path else {}
-        changed: dict[str, Value] = {
-            each: value if each == path else kept[each] for each in choice if each in {path, *kept}
-        }
-        changed[path] = value
-        if isinstance(value, Group) and path.replace(f".{GIVEN}", "").count(".") < _DEEPEST:
-            for name in self._proposals.fields(changed, path):
-                inner = joined(path, name)
-                changed = self._with(changed, inner, self._proposed(changed, inner)[0])
-        return changed
-
-    def _proposed(self, choice: Choice, path: str) -> list[Value]:
-        """Return what a place may hold, best first."""
-        key = (path, choice.get(path.rpartition(".")[0], ""))
-        if key not in self._kept:
-            self._kept[key] = self._proposals.of(choice, path)
-        return self._kept[key]
 
     def _resized(
         self, choice: Choice, sizes: Iterable[tuple[int, int]], blamed: list[str]
@@ -205,6 +159,7 @@ class Mending:
         if complaint.lacks:
             yield from self._with_field(choice, complaint)
         blamed = self._blamed(choice, complaint)
+        yield from self._at_once(choice, error, blamed, complaint)
         yield from self._renamed(choice, blamed, complaint)
         yield from self._enlarged(choice, blamed, complaint)
         yield from self._with_items(choice, blamed, complaint)
@@ -225,8 +180,9 @@ class Mending:
             ):
                 unasked = _READING  # Another class may read no file.
             asked = self._asked(choice, path, complaint) if path in blamed else []
+            wanted = _UNSET if complaint.got == "NoneType" and self._is_nothing(choice, path) else _ASKED
             for step, value in enumerate(asked):
-                yield from self._changed(choice, path, value, 0.6 + 0.1 * rank + 0.2 * step)
+                yield from self._changed(choice, path, value, wanted + 0.1 * rank + 0.2 * step)
             proposals = self._proposed(choice, path)
             now = choice.get(path)
             start = proposals.index(now) + 1 if now in proposals else 0
@@ -236,31 +192,9 @@ class Mending:
             for step, value in enumerate(following):
                 yield from self._changed(choice, path, value, unasked + 0.1 * rank + width * step)
 
-    def _changed(
-        self, choice: Choice, path: str, value: Value, cost: float
-    ) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield a choice with another value in a place, first also in the same place of other calls of that class."""
-        # Of what has hardly any items hardly anything is built.
-        cost += _DEGENERATE * (path in choice and _length(value) < min(_ITEMS, _length(choice[path])))
-        changed = self._everywhere(choice, path, value)
-        twins = twins_of(choice, path)
-        if twins:
-            together = changed
-            for each in twins:
-                together = self._everywhere(together, each, value)
-            yield cost, together
-            cost += _APART
-        yield cost, changed
-
-    def _everywhere(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
-        """Return a choice with another value in a place, and in the same place of the other items of its list."""
-        changed = dict(choice)
-        for each in all_alike(choice, path):
-            changed = self._with(changed, each, value)
-        return changed
-
     def _called_rightly(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with the arguments that a constructor misses, or without the one that it does not know."""
+        choice = _with_groups(choice)
         called = [
             path for path, each in choice.items() if isinstance(each, Group) and _is_called(each, complaint.callee)
         ]
@@ -269,10 +203,12 @@ class Mending:
         mappings = [path for path, each in choice.items() if isinstance(each, Group) and each.style == "mapping"]
         spread = [path for path in mappings if path.rpartition(".")[2] in complaint.spread]
         if complaint.spread and not spread:
-            # It has another name where it is handed on.
-            spread = mappings
+            # It has another name where it is handed on; what has no entries yet was of no use so far.
+            spread = sorted(mappings, key=lambda each: _rank(owner_of(each)[1], complaint.words))
+            spread.sort(key=lambda each: bool(fields_in(choice, each)))
         # One that says by its name what is made of it comes first.
         named = [each for each in mappings if _names(choice, each, complaint.callee)]
+        yield from self._filled(choice, called, complaint.missing)
         for rank, path in enumerate(dict.fromkeys((*named, *spread, *called, *passing, ""))):
             changed = dict(choice)
             for name in complaint.missing:
@@ -291,9 +227,26 @@ class Mending:
             if changed != choice:
                 yield 0.1, changed
 
+    def _filled(
+        self, choice: Choice, called: Iterable[str], names: Iterable[str]
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with what several calls lack that were too deep inside others to be given all they need."""
+        wanting = [each for each in called if each and self._lacks(choice, each, names)]
+        filled = dict(choice)
+        for inner in (joined(path, name) for path in wanting for name in names):
+            filled = self._with(filled, inner, self._proposed(filled, inner)[0])
+        if wanting:
+            yield 0.0, filled
+
+    def _lacks(self, choice: Choice, path: str, names: Iterable[str]) -> bool:
+        """Whether a call is not given some arguments that it takes."""
+        group = choice[path]
+        known = parameters_of(group.cls) if isinstance(group, Group) else {}
+        return bool(names) and all(each in known and joined(path, each) not in choice for each in names)
+
     def _with_field(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice with a field more, in the group that an error misses it in."""
-        choice = {path: Group("mapping") if path and each == "{}" else each for path, each in choice.items()}
+        choice = _with_groups(choice)
         if complaint.got == getattr(self._root.cls, "__name__", "") and complaint.owner is None:
             # What its constructor does not assign itself it may assign by the names in a table: `setattr(self, k, v)`.
             yield from self._with_own(choice, complaint.lacks)
@@ -311,6 +264,7 @@ class Mending:
         if complaint.got == "Module":
             fitting = [path for path in groups if choice[path] == Group("module")]
         yield from self._with_key(choice, complaint)
+        yield from self._as_mapping(choice, fitting, complaint.lacks)
         for path in fitting:
             inner = joined(path, complaint.lacks)
             if inner not in choice:
@@ -390,7 +344,7 @@ class Mending:
         # Where the items are of several classes, none of them has all that is read.
         kinds = [*(whole or [None] * bool(complaint.lacks)), *(each for each in known if each not in whole)]
         # What texts alone have: they are words.
-        kinds = [str, *kinds] if _is_of_text(complaint) else kinds
+        kinds = [str] * _is_of_text(complaint) + [dict] * (complaint.kind == "mapping") + kinds
         several = tuple(each for each in dict.fromkeys(complaint.classes) if each in known)
         # Where they are told apart by what they are, something is made for one of each.
         told_apart = [Group("list", cls=several, size=len(several))] * (len(several) > 1)
@@ -399,44 +353,6 @@ class Mending:
             for path in lists:
                 changed = self._with(changed, path, group)
             yield 0.3 + 0.2 * step, changed
-
-    def _of_one_length(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield choices with lists of another length together: those of one owner have something for each layer."""
-        owners = {owner_of(path)[0] for path in blamed if path in choice}
-        several = [path for path in choice if path and owner_of(path)[0] in owners and is_list(choice[path])]
-        for step, length in enumerate((4, 3, 5) if len(several) > 1 else ()):
-            changed = dict(choice)
-            for path in several:
-                changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
-            yield 0.7 + 0.2 * step, changed
-
-    def _of_one_item(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield choices with a list of one object, and one item for it in the lists beside: alone it suits itself."""
-        for around in dict.fromkeys(owner_of(path)[0] for path, each in choice.items() if _is_of_objects(each)):
-            changed = dict(choice)
-            for each in [each for each in choice if each and owner_of(each)[0] == around]:
-                value = choice[each]
-                if isinstance(value, Group) and _is_of_objects(value):
-                    for name in fields_in(choice, each)[1:]:
-                        changed = without(changed, joined(each, name))
-                    changed[each] = replace(value, size=1)
-                elif is_list(value):
-                    changed[each] = of_length(value, 1)[0]
-            yield _ALONE, changed
-
-    def _as_many(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield choices with lists of as many items as a number says that is to blame as well, be it by default."""
-        values = {path: choice.get(path) or repr(self._proposals.slot(choice, path).default) for path in blamed}
-        counts = [int(each) for each in values.values() if isinstance(each, str) and each.isdecimal()]
-        lists = {path: each for path, each in values.items() if is_list(each)}
-        for count in dict.fromkeys(each for each in counts if 0 < each <= _MANY):
-            for alike in (of_length, of_length_throughout):
-                changed = dict(choice)
-                for path, value in lists.items():
-                    if _length(value) != count or alike is of_length_throughout:
-                        changed = self._everywhere(changed, path, alike(value, count)[0])
-                if changed != choice:
-                    yield _AS_MANY, changed
 
     def _blamed(self, choice: Choice, complaint: Complaint) -> list[str]:
         """Return the places that an error speaks of, those first whose value is of the type that it complains about."""
@@ -457,8 +373,7 @@ class Mending:
         suspects = [path for path in choice if path and complaint.got and _may_be(choice[path], complaint.got)]
         if complaint.got == "NoneType":
             # What is not given is None by default.
-            left_out = (path for path in named if path not in choice)
-            suspects += [path for path in left_out if self._proposals.slot(choice, path).default is None]
+            suspects += [path for path in named if self._is_nothing(choice, path)]
         if nn.Module in complaint.classes:
             # What is a class by default may have been meant to be an instance of it.
             left_out = (path for several in places.values() for path in several if path not in choice)
@@ -485,7 +400,7 @@ class Mending:
         if now is None and nn.Module in complaint.classes and _is_layer(slot.default):
             # A class by default, where an instance of it is wanted.
             found.append(f"torch.nn.{slot.default.__name__}()")
-        if now is None and complaint.got == "NoneType":
+        if complaint.got == "NoneType" and self._is_nothing(choice, path):
             # The default will not do: what the annotation says will.
             found += self._proposed(choice, path)[:2]
         if isinstance(now, Group) and "." in path and complaint.got == type_name(now):
@@ -498,6 +413,9 @@ class Mending:
         is_other = complaint.got and complaint.got != (type_name(now) if now is not None else slot.usual_type)
         if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
             of_kind = self._proposals.for_kind(complaint.kind, slot, choice)[:6]
+            if complaint.kind == "sequence" and is_configuration(slot.name):
+                # What something is looked for in may be a mapping, too.
+                of_kind.insert(0, Group("mapping"))
             found += [as_tuple(each) if complaint.is_of_tuple else each for each in of_kind]
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         if now is not None and complaint.kind == "string" and complaint.got == type_name(now):
@@ -509,6 +427,16 @@ class Mending:
         values = complaint.values if "len" not in complaint.words else ()
         found += [several for each in values for several in with_items(now, each)]
         return [each for each in dict.fromkeys(found) if each != now]
+
+
+def _with_groups(choice: Choice) -> dict[str, Value]:
+    """Return a choice in which empty mappings are groups, which can get entries."""
+    return {path: Group("mapping") if path and each == "{}" else each for path, each in choice.items()}
+
+
+def _rank(name: str, words: Sequence[str]) -> int:
+    """Return where a name stands among the words of a complaint; one that is not there comes last."""
+    return words.index(name) if name in words else len(words)
 
 
 def _is_layer(value: object) -> bool:
@@ -527,22 +455,6 @@ def _is_size(value: Value) -> bool:
     """Whether an expression is a number of which there are several."""
     found = literal(value) if isinstance(value, str) else None
     return type(found) is int and found > 1
-
-
-def _length(value: Value | None) -> int:
-    """Return how many items an expression has; those that have none count as long ones."""
-    found = literal(value) if isinstance(value, str) else None
-    return len(found) if isinstance(found, list | tuple | dict) else sys.maxsize
-
-
-def is_list(value: Value) -> bool:
-    """Whether an expression is a list or tuple with something in it."""
-    return isinstance(value, str) and isinstance(literal(value), list | tuple) and bool(literal(value))
-
-
-def _is_of_objects(value: Value) -> bool:
-    """Whether a value is a list of several things that are made for it."""
-    return isinstance(value, Group) and value.style == "list" and value.size > 1
 
 
 def _may_be(value: Value, got: str) -> bool:

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from torch import nn
 
-from fxengine.inputs.signature import meant_by
 from fxworker.absent import is_stand_in
+from fxworker.annotations import annotations_of
 from fxworker.choices import (
     Choice,
     Group,
@@ -148,8 +148,7 @@ class Proposals:
         found += lists[:1] if slot.use.count else []
         found += plain or (PLAIN[dict] if typing.get_origin(slot.hint) in MAPPINGS else ())
         if kind == "sequence":
-            first, *others = lists or ["[]"]
-            found += [first, *one_for_all(slot, known), *self._of_objects(choice, slot), *others]
+            found += self._sequences(choice, slot, lists or ["[]"], known)
         if kind is not None:
             found += OF_KIND[kind]
         found += [*known, *UNKNOWN, *OF_KIND["object"]]
@@ -163,9 +162,17 @@ class Proposals:
             if each != usual and not (known[:1] == [FILE] and _is_open(each))
         ]
 
+    def _sequences(self, choice: Choice, slot: Slot, lists: list[str], known: list[str]) -> list[Value]:
+        """Return the lists that a place may hold, best first."""
+        first, *others = lists
+        of_objects = self._of_objects(choice, slot)
+        is_of_mappings = self._usage_around(choice, slot.path).get("[]", Use()).kind == "mapping"
+        begun = [*of_objects, first] if is_of_mappings else [first]
+        return [*begun, *one_for_all(slot, known), *of_objects, *others]
+
     def _of_objects(self, choice: Choice, slot: Slot) -> list[Value]:
-        """Return a list of objects, if attributes are read from its items."""
-        is_read = self._usage_around(choice, slot.path).get("[]", Use()).kind == "object"
+        """Return a list of objects or mappings, if attributes or entries are read from its items."""
+        is_read = self._usage_around(choice, slot.path).get("[]", Use()).kind in {"object", "mapping"}
         is_read = is_read and bool(self.item_fields(choice, slot.path))
         return [Group("list", size=max(slot.use.count, slot.use.least, _ITEMS))] if is_read else []
 
@@ -282,7 +289,7 @@ class Proposals:
 
     def _hints_of(self, cls: Any) -> dict[str, Any]:
         if id(cls) not in self._hints:
-            self._hints[id(cls)] = _type_hints(cls)
+            self._hints[id(cls)] = annotations_of(cls)
         return self._hints[id(cls)]
 
     def _usage_around(self, choice: Choice, path: str) -> Usage:
@@ -470,14 +477,6 @@ def _namespace(use: Use) -> Group:
 def _is_open(value: Value) -> bool:
     """Whether a value would be taken for the number of an open file, which would then be closed."""
     return isinstance(value, str) and isinstance(literal(value), int)
-
-
-def _type_hints(cls: Any) -> dict[str, Any]:
-    try:
-        hints = typing.get_type_hints(cls.__init__ if isinstance(cls, type) else cls)
-        return {name: meant_by(hint) for name, hint in hints.items()}
-    except Exception:  # noqa: BLE001 — Annotations are user code; one that cannot be evaluated says nothing.
-        return {}
 
 
 def _defaults(scope: Mapping[str, Any], cls: Any) -> dict[str, list[str]]:

@@ -12,9 +12,10 @@ from typing import Final
 from fxengine.errors import text_of
 from fxworker.choices import Choice, Group, Value, joined, owner_of
 from fxworker.complaints import complaint_of
-from fxworker.mending import Mending, is_list
+from fxworker.mending import Mending
 from fxworker.proposing import Proposals
 from fxworker.stock import fits, halving, takes_any, to_call
+from fxworker.together import is_list
 from fxworker.variations import made_odd, of_length, one_side
 
 _AGAIN: Final = 0.5

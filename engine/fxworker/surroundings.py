@@ -118,6 +118,7 @@ class Surroundings:
 
     def keys(self, table: ast.expr) -> list[str]:
         """Return what a table may be asked for: the keys of a dictionary that is written out, or that is there."""
+        table = listed(table)
         table = self._tables.get(ast.unparse(table), table)
         if isinstance(table, ast.Dict):
             return [*self.constants(each for each in table.keys if each is not None)]
@@ -162,6 +163,8 @@ class Surroundings:
                 return _any_of(self.value(table))
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 return self._own_attribute(name)
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
+                return self._inherited(name)
             case ast.Attribute(value=value, attr=name):
                 return attribute_of(self.value(value), name)
             case _:
@@ -174,6 +177,12 @@ class Surroundings:
         lineage = self._cls.__mro__ if isinstance(self._cls, type) else ()
         found = (attribute_of(each, f"_{each.__name__.lstrip('_')}{name}") for each in lineage)
         return next((each for each in found if each is not None), None)
+
+    def _inherited(self, name: str) -> Any:
+        """Return a method as the class has it that the function's own class derives from."""
+        lineage = (self._cls if isinstance(self._cls, type) else type(self._cls)).__mro__
+        own = next((at for at, each in enumerate(lineage) if self._function in vars(each).values()), -1)
+        return next((vars(each)[name] for each in lineage[own + 1 :] if name in vars(each)), None)
 
     def receiver(self, call: ast.Call, name: str) -> Any:
         """Return the callable that a call calls, None where that is not known."""
@@ -194,6 +203,19 @@ def _any_of(table: Any) -> Any:
     except Exception:  # noqa: BLE001 — A mapping of the user's.
         return None
     return found if callable(found) else None
+
+
+def listed(node: ast.expr) -> ast.expr:
+    """Return the table whose keys an expression lists: `TABLE.keys()`, `list(TABLE)`; another expression as it is."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=table, attr="keys"), args=[]):
+            return table
+        case ast.Call(func=ast.Name(id="list" | "tuple" | "set" | "sorted" | "frozenset"), args=[inner, *_]):
+            return listed(inner)
+        case ast.List(elts=[ast.Starred(value=inner)]) | ast.Tuple(elts=[ast.Starred(value=inner)]):
+            return listed(inner)
+        case _:
+            return node
 
 
 def is_own_attribute(name: str) -> bool:

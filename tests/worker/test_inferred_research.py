@@ -486,7 +486,7 @@ def searched(cls):
         ),
         (Typed, "Typed(kind=torch.nn.Conv2d, width=64)"),
         (Known, "Known(op=torch.nn.Conv2d, width=64)"),
-        (Scalar, "Scalar(units=0.1)"),
+        (Scalar, "Scalar(units=64)"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )

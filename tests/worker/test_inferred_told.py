@@ -1,7 +1,11 @@
 """What an error tells about arguments besides a kind or a name: an item, a size, a key, how deep a list is."""
 
+import copy
+import inspect
+from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 import torch
@@ -251,6 +255,148 @@ def test_lists_of_lists_are_made_as_long_throughout():
     assert of_length_throughout("[[2, 3], [4, 5]]", 1) == ["[[2]]"]
     assert of_length_throughout("(3,)", 2) == ["(3, 3)"]
     assert of_length_throughout("[64, 32]", 2) == ["[64, 32]"]
+
+
+class Builder:
+    PARTS: ClassVar[dict[str, type]] = {}
+
+    def build(self, cfg):
+        cfg = copy.deepcopy(cfg)
+        kind = cfg.pop("type")
+        return self.PARTS[kind](**cfg)
+
+
+class ActBuilder(Builder):
+    PARTS: ClassVar[dict[str, type]] = {"ReLU": nn.ReLU, "GELU": nn.GELU}
+
+    def build(self, act_cfg):
+        return nn.Identity() if act_cfg is None else super().build(act_cfg)
+
+
+build_act = ActBuilder().build
+
+
+class FromRegistry(nn.Module):
+    """Hands what is called a configuration on to a method of a registry, which has another one do the work."""
+
+    def __init__(self, width, act_cfg):
+        super().__init__()
+        self.block = nn.Sequential(nn.Linear(width, width), build_act(act_cfg))
+
+
+class SeveralFromRegistry(nn.Module):
+    def __init__(self, width, act_cfgs=None):
+        super().__init__()
+        assert act_cfgs is not None, "argument act_cfgs should be given"
+        self.fc = nn.Linear(width, width)
+        self.acts = nn.ModuleList([build_act(act_cfgs[0]), build_act(act_cfgs[1])])
+
+
+class Copying(nn.Module):
+    """Hands on what the code asks for what mappings have, where nothing tells that it is one."""
+
+    def __init__(self, width, options):
+        super().__init__()
+        self.fc = nn.Linear(width, make_smaller(options))
+
+
+def make_smaller(options, given=()):
+    known = next(each.copy() for each in (options, *given))
+    return known.pop("width") // 2
+
+
+class Unpaired(nn.Module):
+    """Makes tables of what is nothing by default, one after the other."""
+
+    def __init__(self, n_words, n_tags=None, n_chars=None, n_lemmas=None, size=16, other=8):
+        super().__init__()
+        self.words = nn.Embedding(n_words, size)
+        self.tags = nn.Embedding(num_embeddings=n_tags, embedding_dim=size)
+        self.chars = nn.Embedding(num_embeddings=n_chars, embedding_dim=other)
+        self.lemmas = nn.Embedding(num_embeddings=n_lemmas, embedding_dim=other)
+
+
+VARIANTS = {"small_net": {"width": 8, "depths": (1, 2), "scale": 0.5}, "large_net": {"width": 16, "depths": (2, 2)}}
+
+
+class Demanding(nn.Module):
+    """Has a table of what goes together, and asserts it one by one."""
+
+    def __init__(self, kind, width=64, depths=(3, 3), scale=1.0):
+        super().__init__()
+        self.width, self.depths, self.scale = width, depths, scale
+        for key, value in VARIANTS[kind].items():
+            assert getattr(self, key) == value
+        self.fc = nn.Linear(width, sum(depths))
+
+
+class Listed(nn.Module):
+    def __init__(self, kind, way):
+        super().__init__()
+        assert kind in list(VARIANTS), "no such thing"
+        if way not in VARIANTS:
+            raise ValueError("no such way")
+        self.fc = nn.Linear(4, 4)
+
+
+class TwoOfThree(nn.Module):
+    def __init__(self, low=None, high=None, count=None):
+        super().__init__()
+        if sum(each is not None for each in (low, high, count)) < 2:
+            raise ValueError("at least two of them are needed")
+        self.fc = nn.Linear(4, 4)
+
+
+class Huge(nn.Module):
+    """Takes long to make as much as there is by default."""
+
+    def __init__(self, width, rows=1 << 20, columns=1 << 20):
+        super().__init__()
+        self.table = [at % 7 for at in range(rows * columns)]
+        self.fc = nn.Linear(width, len(self.table))
+
+
+class Signed(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+        self.names = list(inspect.signature(self.part.loss).parameters)
+
+
+class Nested(nn.Module):
+    """Has the class of its configuration in itself, and annotations that are texts, of which one stands for nothing."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config:
+        steps: int
+        parts: "list[str]"
+
+    def __init__(self, config: "Config", rest: "no_such_thing.Part" = None):  # noqa: F821
+        super().__init__()
+        self.config = config
+        self.fc = nn.Linear(config.steps, len(config.parts))
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression", "trials"),
+    [
+        (Nested, f"Nested(config={__name__}.Nested.Config(steps=64, parts=['a', 'b']))", 1),
+        (FromRegistry, "FromRegistry(width=64, act_cfg={'type': 'ReLU'})", 1),
+        (SeveralFromRegistry, "SeveralFromRegistry(width=64, act_cfgs=[{'type': 'ReLU'}, {'type': 'ReLU'}])", 2),
+        (Copying, "Copying(width=64, options={'width': 64})", 4),
+        (Unpaired, "Unpaired(n_words=1000, n_tags=1000, n_chars=1000, n_lemmas=1000)", 4),
+        (Demanding, "Demanding(kind='small_net', width=8, depths=(1, 2), scale=0.5)", 2),
+        (Listed, "Listed(kind='small_net', way='small_net')", 1),
+        (TwoOfThree, "TwoOfThree(low=64, high=64)", 6),
+        (Huge, "Huge(width=64, rows=64, columns=64)", 2),
+        (Signed, "Signed(part=SimpleNamespace(loss=torch.nn.Identity()))", 1),
+    ],
+)
+def test_registries_tables_and_what_is_nothing_by_default(cls, expression, trials):
+    scope = {cls.__name__: cls, "torch": torch, "SimpleNamespace": SimpleNamespace}
+    search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
+    assert (search.run() or ("",))[0] == expression, (search.tried, search.error)
+    assert search.trials <= trials
 
 
 @pytest.mark.parametrize(

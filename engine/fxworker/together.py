@@ -1,0 +1,134 @@
+"""Changes of several arguments at once: what goes together, what there have to be as many of, what is too much.
+
+What an error says about one of them is read elsewhere.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from fxworker.changing import Changing, length_of
+from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without
+from fxworker.complaints import Complaint
+from fxworker.likeness import all_alike
+from fxworker.patience import OutOfPatience
+from fxworker.variations import of_length, of_length_throughout
+
+_MANY: Final = 32
+"""How many items of a list at most a number may ask for."""
+_AS_MANY: Final = 0.7
+"""What it costs to give lists as many items as a number says."""
+_ALONE: Final = 0.5
+"""What it costs to give a list one object alone."""
+_TOGETHER: Final = 1.0
+_MOST_TOGETHER: Final = 4
+"""What it costs to give several arguments that may be left out, and how many of them are tried in pairs."""
+_SMALL: Final = "64"
+"""What is little enough of anything."""
+
+
+class Together(Changing):
+    """The changes that concern several places of a choice."""
+
+    def _at_once(
+        self, choice: Choice, error: BaseException, blamed: list[str], complaint: Complaint
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with several other arguments that an error asks for at once."""
+        yield from self._as_demanded(choice, complaint)
+        if isinstance(error, AssertionError | ValueError | TypeError):
+            yield from self._together(choice, blamed, complaint)
+        if isinstance(error, OutOfPatience):
+            yield from self._smaller(choice)
+
+    def _as_demanded(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with all that a loop demands of the attributes of what was being constructed."""
+        groups = [(path, each) for path, each in choice.items() if isinstance(each, Group) and each.style == "call"]
+        for path, group in groups if complaint.demanded else ():
+            known = {*self._proposals.fields(choice, path), *self._proposals.optional(choice, path)}
+            changed = {**choice, **{joined(path, name): value for name, value in complaint.demanded if name in known}}
+            if group.cls in complaint.within and changed != choice:
+                yield 0.0, changed
+
+    def _together(
+        self, choice: Choice, blamed: list[str], complaint: Complaint
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with several of the arguments that a condition is about, where each may be left out."""
+        nothing = [path for path in blamed if owner_of(path)[1] in complaint.tested and self._is_nothing(choice, path)]
+        several = [*itertools.combinations(nothing[:_MOST_TOGETHER], 2)]
+        for paths in [*several, nothing] if len(nothing) > len(several[:1]) + 1 else several:
+            changed = dict(choice)
+            for path in paths:
+                changed = self._with(changed, path, self._proposed(changed, path)[0])
+            yield _TOGETHER, changed
+
+    def _smaller(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with small numbers for what is large by default: it takes too long to make as much."""
+        changed = dict(choice)
+        for name in self._proposals.optional(choice, ""):
+            default = self._proposals.slot(choice, name).default
+            if type(default) is int and default > int(_SMALL) and name not in choice:
+                changed[name] = _SMALL
+        if changed != choice:
+            yield 0.0, changed
+
+    def _of_one_length(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with lists of another length together: those of one owner have something for each layer."""
+        owners = {owner_of(path)[0] for path in blamed if path in choice}
+        several = [path for path in choice if path and owner_of(path)[0] in owners and is_list(choice[path])]
+        for step, length in enumerate((4, 3, 5) if len(several) > 1 else ()):
+            changed = dict(choice)
+            for path in several:
+                changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
+            yield 0.7 + 0.2 * step, changed
+
+    def _of_one_item(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with a list of one object, and one item for it in the lists beside: alone it suits itself."""
+        for around in dict.fromkeys(owner_of(path)[0] for path, each in choice.items() if _is_of_objects(each)):
+            changed = dict(choice)
+            for each in [each for each in choice if each and owner_of(each)[0] == around]:
+                value = choice[each]
+                if isinstance(value, Group) and _is_of_objects(value):
+                    for name in fields_in(choice, each)[1:]:
+                        changed = without(changed, joined(each, name))
+                    changed[each] = replace(value, size=1)
+                elif is_list(value):
+                    changed[each] = of_length(value, 1)[0]
+            yield _ALONE, changed
+
+    def _as_many(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with lists of as many items as a number says that is to blame as well, be it by default."""
+        values = {path: choice.get(path) or repr(self._proposals.slot(choice, path).default) for path in blamed}
+        counts = [int(each) for each in values.values() if isinstance(each, str) and each.isdecimal()]
+        lists = {path: each for path, each in values.items() if is_list(each)}
+        for count in dict.fromkeys(each for each in counts if 0 < each <= _MANY):
+            for alike in (of_length, of_length_throughout):
+                changed = dict(choice)
+                for path, value in lists.items():
+                    if length_of(value) != count or alike is of_length_throughout:
+                        changed = self._everywhere(changed, path, alike(value, count)[0])
+                if changed != choice:
+                    yield _AS_MANY, changed
+
+    def _as_mapping(
+        self, choice: Choice, objects: Iterable[str], asked: str
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with a mapping for an object that is asked for what mappings have."""
+        for path in objects if hasattr(dict, asked) else ():
+            changed = dict(choice)
+            for each in all_alike(choice, path):
+                value = choice[each]
+                if isinstance(value, Group) and value.style == "namespace" and not value.size:
+                    changed[each] = Group("mapping", OPTIONS if fields_in(choice, each) else "")
+            if changed != choice:
+                yield 0.0, changed
+
+
+def is_list(value: Value) -> bool:
+    """Whether an expression is a list or tuple with something in it."""
+    return isinstance(value, str) and isinstance(literal(value), list | tuple) and bool(literal(value))
+
+
+def _is_of_objects(value: Value) -> bool:
+    """Whether a value is a list of several things that are made for it."""
+    return isinstance(value, Group) and value.style == "list" and value.size > 1
