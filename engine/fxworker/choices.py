@@ -6,6 +6,7 @@ paths such as `config.width` to values.
 """
 
 import ast
+import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,9 @@ def written(choice: Choice, path: str = "") -> str:
     parts = {name: written(choice, joined(path, name)) for name in fields_in(choice, path)}
     match value.style:
         case "call":
-            return f"{value.head}({', '.join(_argument(value.cls, name, each) for name, each in parts.items())})"
+            parameters = every_parameter_of(value.cls)
+            arguments = [_argument(parameters.get(name), name, each) for name, each in parts.items()]
+            return f"{value.head}({', '.join(arguments)})"
         case "namespace":
             sized = f"type('Sized', (SimpleNamespace,), {{'__len__': lambda self: {value.size}}})"
             head = sized if value.size else value.head or "SimpleNamespace"
@@ -106,8 +109,7 @@ def written_tuple(parts: Sequence[str]) -> str:
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _argument(cls: Any, name: str, value: str) -> str:
-    parameter = every_parameter_of(cls).get(name)
+def _argument(parameter: inspect.Parameter | None, name: str, value: str) -> str:
     if parameter is not None and parameter.kind is parameter.VAR_POSITIONAL:
         return value[1:-1] if value[:1] == "[" else f"*{value}"
     positional = parameter is not None and parameter.kind is parameter.POSITIONAL_ONLY
@@ -149,6 +151,19 @@ def handed_parameters_of(cls: Any) -> dict[str, inspect.Parameter]:
 def every_parameter_of(function: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of a callable; none where it does not say."""
     try:
+        return dict(_signature(function))
+    except Exception:  # noqa: BLE001 — An object of the user's may answer any question by raising, as what its hash is.
+        return _asked_for_parameters(function)
+
+
+@functools.lru_cache(maxsize=512)
+def _signature(function: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a callable that can be told from others; they are asked for again and again."""
+    return _asked_for_parameters(function)
+
+
+def _asked_for_parameters(function: Any) -> dict[str, inspect.Parameter]:
+    try:
         found = {
             name: each.replace(annotation=meant_by(each.annotation))
             for name, each in inspect.signature(function).parameters.items()
@@ -157,7 +172,7 @@ def every_parameter_of(function: Any) -> dict[str, inspect.Parameter]:
             # The metaclass hands on what it is called with.
             _, *own = inspect.signature(function.__init__).parameters.items()
             return dict(own)
-    except Exception:  # noqa: BLE001 — An object of the user's may answer any question by raising.
+    except Exception:  # noqa: BLE001 — As above.
         return {}
     return found
 

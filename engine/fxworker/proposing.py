@@ -119,7 +119,8 @@ class Proposals:
         if slot.kind == "object" and slot.fields and lacked_by_all(said, slot.fields):
             # It is annotated with what stands for any object, or with a class that gives attributes by itself.
             found.append(_namespace(slot.use))
-        found += _of_holder(owner, slot)
+        held = [*_of_holder(owner, slot, is_of_objects=bool(self._of_objects(choice, slot)))]
+        found += held
         if is_section(path, slot) and isinstance(owner, Group) and owner.style == "namespace":
             found.append(_namespace(slot.use))
         found += [*(ARRAYS if slot.use.array else ()), *near, *_of_owner(choice, path, slot.name)]
@@ -154,7 +155,7 @@ class Proposals:
         found += [*known, *UNKNOWN, *OF_KIND["object"]]
         if kind == "sequence":
             # A model without layers is built, and says nothing; what the annotation allows may be no sequence at all.
-            found.sort(key=lambda each: 2 * (each in _EMPTY) + is_other(each, slot, known))
+            found.sort(key=lambda each: 2 * (each in _EMPTY) + (each not in held and is_other(each, slot, known)))
         usual = repr(slot.default)
         return [
             each
@@ -431,12 +432,12 @@ def _gives_number(name: str) -> bool:
     return given != name and any(map(is_number, usual_values(given)[:1]))
 
 
-def _of_holder(owner: Value | None, slot: Slot) -> Iterator[Value]:
-    """Yield what a field may be because of what it is a field of."""
+def _of_holder(owner: Value | None, slot: Slot, *, is_of_objects: bool) -> Iterator[Value]:
+    """Yield what a field may be because of what it is a field of; `is_of_objects` says that its items are objects."""
     if not isinstance(owner, Group):
         return
     is_own = slot.name.startswith("_") and slot.kind is None
-    if owner.style != "call" and (is_own or slot.use.optional) and slot.kind in _LEFT_OUT:
+    if owner.style != "call" and (is_own or slot.use.optional) and (slot.kind in _LEFT_OUT or is_of_objects):
         # What an object may lack, or sets by itself, need not be made up.
         yield "None"
     if owner.style == "module" and slot.name == "parameters":

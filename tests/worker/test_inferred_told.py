@@ -363,6 +363,56 @@ class Signed(nn.Module):
         self.names = list(inspect.signature(self.part.loss).parameters)
 
 
+class Helped(nn.Module):
+    """Has a part for each of several configurations, if there are any."""
+
+    def __init__(self, cfg):
+        super().__init__()
+        self.fc = nn.Linear(cfg["width"], 4)
+        self.help(cfg["helpers"])
+
+    def help(self, helpers):
+        if helpers is None:
+            return
+        self.helpers = nn.ModuleList([nn.Linear(each["size"], each["no_such_size"]()) for each in helpers])
+
+
+class Deep(nn.Module):
+    """Has configurations in configurations in configurations, and so on, all of which need something."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config:
+        size: int
+
+    @dataclass(kw_only=True, slots=True)
+    class Inner:
+        one: "Deep.Config"
+        other: "Deep.Config"
+
+    @dataclass(kw_only=True, slots=True)
+    class Middle:
+        inner: "Deep.Inner"
+
+    @dataclass(kw_only=True, slots=True)
+    class Outer:
+        middle: "Deep.Middle"
+
+    @dataclass(kw_only=True, slots=True)
+    class Whole:
+        outer: "Deep.Outer"
+
+    def __init__(self, whole: Whole):
+        super().__init__()
+        inner = whole.outer.middle.inner
+        self.fc = nn.Linear(inner.one.size, inner.other.size)
+
+
+DEEP = (
+    "Deep(whole=Deep.Whole(outer=Deep.Outer(middle=Deep.Middle(inner=Deep.Inner("
+    "one=Deep.Config(size=64), other=Deep.Config(size=64))))))"
+)
+
+
 class Nested(nn.Module):
     """Has the class of its configuration in itself, and annotations that are texts, of which one stands for nothing."""
 
@@ -380,7 +430,9 @@ class Nested(nn.Module):
 @pytest.mark.parametrize(
     ("cls", "expression", "trials"),
     [
-        (Nested, f"Nested(config={__name__}.Nested.Config(steps=64, parts=['a', 'b']))", 1),
+        (Nested, "Nested(config=Nested.Config(steps=64, parts=['a', 'b']))", 1),
+        (Helped, "Helped(cfg={'width': 64, 'helpers': None})", 1),
+        (Deep, DEEP, 3),
         (FromRegistry, "FromRegistry(width=64, act_cfg={'type': 'ReLU'})", 1),
         (SeveralFromRegistry, "SeveralFromRegistry(width=64, act_cfgs=[{'type': 'ReLU'}, {'type': 'ReLU'}])", 2),
         (Copying, "Copying(width=64, options={'width': 64})", 4),
@@ -395,7 +447,8 @@ class Nested(nn.Module):
 def test_registries_tables_and_what_is_nothing_by_default(cls, expression, trials):
     scope = {cls.__name__: cls, "torch": torch, "SimpleNamespace": SimpleNamespace}
     search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
-    assert (search.run() or ("",))[0] == expression, (search.tried, search.error)
+    expression_found = (search.run() or ("",))[0].replace(f"{__name__}.", "")
+    assert expression_found == expression, (search.tried, search.error)
     assert search.trials <= trials
 
 
