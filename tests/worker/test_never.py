@@ -286,6 +286,29 @@ def test_what_another_size_may_change_is_not(text: str, worker: Worker, model: C
     assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
 
 
+FUSED = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, wide=192, narrow=64):
+        super().__init__()
+        self.attend = nn.Sequential(nn.Conv3d(wide, narrow, 1), nn.GroupNorm(32, narrow))
+        self.refine = nn.Conv3d(wide, narrow, 1)
+
+    def forward(self, one, other):
+        attention = self.attend(torch.cat((one, other), 1))
+        return self.refine(torch.cat((one, attention * other), 1)), attention
+"""
+
+
+@pytest.mark.parametrize("text", [FUSED, FUSED.replace("Conv3d", "Conv2d"), FUSED.replace("Conv3d", "Conv1d")])
+def test_what_two_inputs_have_together_each_may_have_another_part_of(
+    text: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
+
+
 BOTH_WAYS = """from torch import nn
 
 

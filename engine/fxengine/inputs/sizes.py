@@ -23,7 +23,10 @@ __all__ = [
 _SIZES = re.compile(r"\d+\D+\d+|channel")
 """What a message says that is about sizes."""
 
-_MOST_TRIALS = 24
+_RANKS = re.compile(r"number of dimensions", re.IGNORECASE)
+"""What it says about how many dimensions there are: no size of several inputs changes that."""
+
+_MOST_TRIALS = 32
 
 _OF_TWO = re.compile(
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)"
@@ -65,7 +68,8 @@ def fails_at_any_size(
     """Return whether a model fails no later and says the same there with each size of its inputs changed.
 
     Where others fail earlier, what comes before wants that very size; where they come as far, the sizes that do not fit
-    follow from none that was changed. Sizes that are equal are also changed together.
+    follow from none that was changed. Sizes that are equal are also changed together, and those of two inputs that may
+    be joined. Where there are several, what is said has to name the sizes.
 
     Args:
         root: The model.
@@ -74,7 +78,9 @@ def fails_at_any_size(
         outcome: How that ended.
         limit: The processor time of this process at which a trial is broken off.
     """
-    if not _SIZES.search(str(outcome.error)):
+    said = str(outcome.error)
+    are_told = re.search(r"\d", said) is not None and not _RANKS.search(said)
+    if not _SIZES.search(said) or (not are_told and len(tensors_in(recipes)) > 1):
         return False
     for number, changed in enumerate(_changed(recipes)):
         if number == _MOST_TRIALS:
@@ -229,25 +235,36 @@ def _are_in_proportion(ratios: list[float]) -> bool:
 
 
 def _changed(recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Recipe]]:
-    """Yield inputs with another size: one after the other, and those that are equal together."""
+    """Yield inputs with another size: one after the other, those that are equal together, and as much of two."""
     tensors = tensors_in(recipes)
-    single = [
-        (index, dim)
+    sizes = {
+        (index, dim): size
         for index, (_, _, part) in enumerate(tensors)
         for dim, size in enumerate(part.shape)
         if dim or size != BATCH
-    ]
+    }
     alike: dict[int, list[tuple[int, int]]] = {}
-    for index, dim in single:
-        alike.setdefault(tensors[index][2].shape[dim], []).append((index, dim))
-    for places in [[each] for each in single] + [each for each in alike.values() if len(each) > 1]:
-        for twice in (True, False):
-            made: dict[str, Recipe] = dict(recipes)
-            shapes = {index: list(tensors[index][2].shape) for index, _ in places}
-            for index, dim in places:
-                size = shapes[index][dim]
-                shapes[index][dim] = 2 * size if twice else size + 1
-            for index, shape in shapes.items():
-                name, place, part = tensors[index]
-                made[name] = with_part(made[name], place, part.with_shape(tuple(shape)))
-            yield made
+    for place, size in sizes.items():
+        alike.setdefault(size, []).append(place)
+    others: list[dict[tuple[int, int], int]] = []
+    for places in [[each] for each in sizes] + [each for each in alike.values() if len(each) > 1]:
+        others += [dict.fromkeys(places, 2 * sizes[places[0]]), dict.fromkeys(places, sizes[places[0]] + 1)]
+    for changes in (*others, *_shared([part.shape for _, _, part in tensors])):
+        made: dict[str, Recipe] = dict(recipes)
+        for index in dict.fromkeys(index for index, _ in changes):
+            name, place, part = tensors[index]
+            shape = tuple(changes.get((index, dim), size) for dim, size in enumerate(part.shape))
+            made[name] = with_part(made[name], place, part.with_shape(shape))
+        yield made
+
+
+def _shared(shapes: Sequence[tuple[int, ...]]) -> Iterator[dict[tuple[int, int], int]]:
+    """Yield other sizes that come to the same together, for each two inputs that may be joined: one gives the other."""
+    for (i, one), (j, other) in itertools.combinations(enumerate(shapes), 2):
+        differing = [dim for dim, pair in enumerate(zip(one, other, strict=False)) if dim and len({*pair}) > 1]
+        if len(one) != len(other) or one[:1] != other[:1] or len(differing) > 1:
+            continue
+        for dim in differing or range(1, len(one)):
+            both = one[dim] + other[dim]
+            for share in {both // 2, one[dim] + (1 if one[dim] < other[dim] else -1)} - {one[dim], other[dim], 0}:
+                yield {(i, dim): share, (j, dim): both - share}
