@@ -86,9 +86,10 @@ class Opened:
     @classmethod
     def of(cls, file: Path) -> "Opened":
         """Return a file in the folder of its library, or in its own."""
-        folder = CORPUS if file.is_relative_to(CORPUS) else file.parent
+        is_of_library = file.is_relative_to(CORPUS)
+        folder = CORPUS / file.relative_to(CORPUS).parts[0] if is_of_library else file.parent
         found = os.pathsep.join(filter(None, (str(CORPUS), os.environ.get("PYTHONPATH"))))
-        return cls(file, folder, file.read_text("utf-8"), {"PYTHONPATH": found} if folder == CORPUS else {})
+        return cls(file, folder, file.read_text("utf-8"), {"PYTHONPATH": found} if is_of_library else {})
 
     async def measure_starts(self, count: int) -> None:
         """Measure starts of servers, each beside bare processes that import what it has to import, and print them."""

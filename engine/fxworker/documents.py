@@ -55,6 +55,12 @@ child would be ready too late."""
 _SHORTEST: Final = 0.5
 """Seconds that another attempt, without the models that hung, must have left."""
 
+_YIELDING: Final = 4
+"""By how much less what traces counts than the server and the editor, which a person waits for at each key.
+
+On two cores the slowest hovers while traces run take two thirds of the time for that, and no edit is answered later.
+"""
+
 
 @dataclass
 class Job:
@@ -138,6 +144,7 @@ def live(ends: Ends, folder: str) -> None:
     accept_children()
     gc.freeze()
     gc.enable()
+    os.nice(_YIELDING)
     template = DocumentTemplate(ends, document)
     ends.send(Frame(Kind.READY))
     template.run()

@@ -12,6 +12,23 @@ from tests.worker.harness import all_problems, below, eventually, is_alive, mark
 
 SHORT = Limits(seconds=1.0)
 
+BUSY = """\
+import os
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width=1 + os.nice(0)):
+        super().__init__()
+        self.fc = nn.Linear(4, width)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+net = Net()
+"""
+
 NET = """\
 import ctypes
 import mmap
@@ -102,6 +119,12 @@ def test_an_import_that_hangs_is_told_on_the_import_with_the_line_it_hangs_in(wo
     assert problem.related[0].location.path == str(tmp_path / "slow_helper.py")
     assert problem.related[0].location.span.line == 3
     assert_next_edit_is_answered(worker, path)
+
+
+def test_what_traces_yields_to_the_editor_and_what_measures_does_not(worker, model):
+    facts = of(worker.trace(model(BUSY)), "Net").facts
+    assert facts.parameters == 5 * (1 + os.nice(0) + 4)
+    assert os.getpriority(os.PRIO_PROCESS, worker.process.pid) == os.nice(0)
 
 
 def test_a_hanging_model_does_not_hide_the_others(worker, model):
