@@ -286,7 +286,7 @@ class Session:
         self._watcher.close()
         for uri in [*self._trials]:
             self._end_trials(uri)
-        for look in self._looks.values():
+        for look in [*self._looks.values()]:
             look.cancel()
         await self._scheduler.close()
         await self._archive.close()
@@ -379,16 +379,17 @@ class Session:
 
     async def _look_again(self, view: View) -> None:
         """Trace what was looked at too early to know of calls in the folder's files, once those have been looked at."""
-        await view.looked()
-        del self._looks[view]
-        hasty = [each for each in self._documents.values() if view.was_hasty(each.path)]
-        for document in hasty:
-            text = document.text
-            found = await self._searched(document, text)
-            is_other = (found.targets, found.settings) != (document.index.targets, document.index.settings)
-            if document.text == text and found.parsed and is_other:
-                document.indexed(found)
-                self._again(document.uri)
+        try:
+            await view.looked()
+            for document in [each for each in self._documents.values() if view.was_hasty(each.path)]:
+                text = document.text
+                found = await self._searched(document, text)
+                is_other = (found.targets, found.settings) != (document.index.targets, document.index.settings)
+                if document.text == text and found.parsed and is_other:
+                    document.indexed(found)
+                    self._again(document.uri)
+        finally:
+            del self._looks[view]
 
     async def _trace(self, document: Document) -> None:
         """Trace a document and show the report."""

@@ -79,14 +79,9 @@ class View:
             index = index.configured(configuration.targets)
         if index.parts:
             self._look()
-            (self._hasty.add if self.is_looking else self._hasty.discard)(path)
+            (self._hasty.add if self._is_looking else self._hasty.discard)(path)
             index = self._calls.completed(index, text, said)
         return self._memory.recalled(index)
-
-    @property
-    def is_looking(self) -> bool:
-        """Whether calls are being looked for in the files of the folder."""
-        return self._looking is not None and not self._looking.done()
 
     async def looked(self) -> None:
         """Return when calls have been looked for in the files of the folder."""
@@ -133,7 +128,7 @@ class View:
         """Begin to look for calls in the folder, in the background; at first it is waited for, though not for long."""
         now = time.monotonic()
         is_first = self._looking is None
-        if not self.folder or self.is_looking or (not is_first and now < self._looked + _STALE):
+        if not self.folder or self._is_looking or (not is_first and now < self._looked + _STALE):
             return
         self._looked = now
         self._looking = Future()
@@ -148,6 +143,11 @@ class View:
             self._calls.look()
         finally:
             done.set_result(None)
+
+    @property
+    def _is_looking(self) -> bool:
+        """Whether calls are being looked for in the files of the folder."""
+        return self._looking is not None and not self._looking.done()
 
     def _configuration_file(self, path: str) -> str | None:
         parent = _parent(path)

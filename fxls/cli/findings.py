@@ -10,7 +10,7 @@ from fxls.features.places import PlacedProblem
 from fxls.features.problems import problems
 from fxls.features.wording import signature
 from fxls.text.mapper import Mapper
-from fxworker.wire import Location, Problem, Severity, TargetReport
+from fxworker.wire import Edit, Location, Problem, Severity, TargetReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,10 @@ class Sources:
             span.end_line,
             mapper.code_point(span.end_line, span.end_column),
         )
+
+    def written(self, edit: Edit) -> str:
+        """Return the text of an edit as it is to stand in its file."""
+        return self.mapper(edit.location.path).fitting(edit.text)
 
 
 def findings_of(traced: Traced, sources: Sources) -> FileFindings:

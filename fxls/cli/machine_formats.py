@@ -126,7 +126,7 @@ def _edit(edit: Edit, sources: Sources) -> dict[str, Any]:
         "column": place.column,
         "end_line": place.end_line,
         "end_column": place.end_column,
-        "text": sources.mapper(edit.location.path).fitting(edit.text),
+        "text": sources.written(edit),
     }
 
 
@@ -168,8 +168,7 @@ def _sarif_fix(fix: Fix, sources: Sources) -> dict[str, Any]:
     changes: dict[str, list[dict[str, Any]]] = {}
     for edit in fix.edits:
         place = sources.place(edit.location)
-        text = sources.mapper(edit.location.path).fitting(edit.text)
-        replacement = {"deletedRegion": _region(place), "insertedContent": {"text": text}}
+        replacement = {"deletedRegion": _region(place), "insertedContent": {"text": sources.written(edit)}}
         changes.setdefault(place.path, []).append(replacement)
     return {
         "description": {"text": fix.title},
