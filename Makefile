@@ -10,15 +10,19 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # In the gate nothing may be skipped for want of a tool.
 PYTEST := $(BIN)/python -m pytest $(if $(CI),-p tests.support.no_skips)
 
-.PHONY: demo test check format lint types layers parity corpus extension e2e soak bench clean
+.PHONY: compiled demo test check format lint types layers parity corpus extension e2e soak bench clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	touch $@
 
+# What pip does for a package that is not edited; it is told to whatever PYTHONDONTWRITEBYTECODE says.
+compiled: $(VENV)/.installed
+	@$(BIN)/python -m compileall -q fxls engine
+
 # `check` ends with 1 where it found problems, which is what some of the examples are for.
-demo: $(VENV)/.installed
+demo: compiled
 	@printf '\n$$ fxls check examples/\n'
 	@$(BIN)/fxls check examples/ || test $$? -eq 1
 	@printf '\n$$ fxls code examples/vit.py\n'
@@ -26,7 +30,7 @@ demo: $(VENV)/.installed
 	@printf '\n$$ fxls profile examples/resnet.py --device cpu\n'
 	@$(BIN)/fxls profile examples/resnet.py --device cpu
 
-test: $(VENV)/.installed
+test: compiled
 	$(PYTEST) -m "not corpus and not vscode" $(ARGS)
 
 check: $(VENV)/.installed format lint types layers test
@@ -47,14 +51,14 @@ layers: $(VENV)/.installed
 corpus: $(VENV)/.installed
 	@$(BIN)/python tests/support/corpus.py
 
-parity: corpus
+parity: corpus compiled
 	$(PYTEST) -m corpus tests $(ARGS)
 
 # Ten thousand random edits and requests, while workers are killed.
-soak: $(VENV)/.installed
+soak: compiled
 	$(BIN)/python -m tests.soak $(ARGS)
 
-bench: corpus
+bench: corpus compiled
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/case_studies.py
 	$(BIN)/python benchmarks/latency.py

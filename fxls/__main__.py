@@ -13,16 +13,18 @@ import importlib
 import ipaddress
 import socket
 import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from fxls import __version__
-from fxls.cache import cache_folder
+from fxls.cache import bytecode_folder, cache_folder
 from fxls.connection import Server, serve_stdio, serve_tcp
 from fxls.logs import start_log
 from fxls.opening import begin
 from fxls.transport import Incoming
 from fxls.workers.pool import WorkerPool
+from fxworker.pycache import kept
 
 _OBJECTS: Final = 20_000
 """New objects after which a collection looks at them; a syntax tree alone is tens of thousands, and has no cycles."""
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server or a sub-command; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and not given[0].startswith("-"):
-        return int(importlib.import_module("fxls.cli").main(given))
+        return int(_ours("fxls.cli").main(given))
     parser = _parser()
     options = parser.parse_args(given)
     if not given and sys.stdin.isatty():
@@ -64,11 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _loaded(send: Callable[[bytes], object], pool: WorkerPool, *, run: bool) -> Server:
     """Return the server, whose modules are loaded here."""
     gc.disable()
-    server: Server = importlib.import_module("fxls.server").FxServer(send, run=run, pool=pool)
+    server: Server = _ours("fxls.server").FxServer(send, run=run, pool=pool)
     gc.enable()
     _stay_responsive()
     _stay_small()
     return server
+
+
+def _ours(name: str) -> types.ModuleType:
+    """Return a module that is loaded now, with nearly all that this program is made of."""
+    with kept(bytecode_folder(), __file__):
+        return importlib.import_module(name)
 
 
 def _stay_responsive() -> None:

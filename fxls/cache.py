@@ -22,6 +22,11 @@ def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
     return (chosen if chosen.is_absolute() else Path.home() / ".cache") / "fxls"
 
 
+def bytecode_folder() -> str:
+    """Return the folder for the compiled code of our own modules; see `fxworker.pycache`."""
+    return str(cache_folder() / "bytecode")
+
+
 def write_whole(file: Path, data: bytes) -> None:
     """Write a file so that whoever reads it has all of the old one or all of the new one; its folder is made."""
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ import gc
 import importlib.util
 import os
 import sys
+import types
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -76,12 +77,11 @@ def _serve(requests: int, answers: int) -> None:
     if report.problem:
         importlib.import_module("fxworker.refusal").refuse(requests, answers, report)
         return
-    _adopt("fxengine")
     if alone:
         gc.enable()
-        importlib.import_module("fxworker.standby").serve_one(requests, answers, sys.argv[2], report)
+        _ours("standby").serve_one(requests, answers, sys.argv[2], report)
         return
-    template = importlib.import_module("fxworker.serve").Template(requests, answers, report, _measuring_command())
+    template = _ours("serve").Template(requests, answers, report, _measuring_command())
     gc.enable()
     template.run()
 
@@ -99,8 +99,15 @@ def _measure(argument: str) -> None:
     if report.problem:
         importlib.import_module("fxworker.refusal").refuse_profile(ends, report)
         return
-    _adopt("fxengine")
-    importlib.import_module("fxworker.handlers").serve_profile(ends, report)
+    _ours("handlers").serve_profile(ends, report)
+
+
+def _ours(name: str) -> types.ModuleType:
+    """Return one of our modules that need the engine, which is adopted with it."""
+    pycache = importlib.import_module("fxworker.pycache")
+    with pycache.kept(os.environ.get(pycache.FOLDER, ""), os.path.join(_HERE, name + ".py")):
+        _adopt("fxengine")
+        return importlib.import_module("fxworker." + name)
 
 
 def _complain(answers: int, problem: str) -> None:

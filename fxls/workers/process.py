@@ -20,10 +20,12 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 import fxworker
+from fxls.cache import bytecode_folder
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.variables import visible
 from fxworker.encoding import WireError, decode, encode
 from fxworker.home import CHOSEN
+from fxworker.pycache import FOLDER
 from fxworker.wire import Message, Request
 
 _log = logging.getLogger(__name__)
@@ -75,7 +77,7 @@ class WorkerProcess:
         # It runs user code where it speaks to us, from its second line on.
         process._answers_itself = ONE in arguments
         loop = asyncio.get_running_loop()
-        variables = visible(os.environ, env.variables)
+        variables = {**visible(os.environ, env.variables), FOLDER: bytecode_folder()}
         if env.temporary_home:
             process._home = tempfile.TemporaryDirectory(prefix="fxls-home-", ignore_cleanup_errors=True)
             variables[CHOSEN] = process._home.name
