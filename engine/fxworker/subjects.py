@@ -7,6 +7,8 @@ built ahead.
 from dataclasses import dataclass
 from typing import Self
 
+from torch import nn
+
 from fxengine.exploration import Memory
 from fxengine.module_snapshot import Snapshot
 from fxworker.building import Built
@@ -34,3 +36,9 @@ class Subject:
     def of(cls, built: Built) -> Self:
         """Look at a model that was not traced yet."""
         return cls(built, facts_of(built.root), Snapshot(built.root))
+
+    @property
+    def is_without_values(self) -> bool:
+        """Whether it is a model that has tensors without values."""
+        root = self.built.root
+        return isinstance(root, nn.Module) and any(each.is_meta for each in (*root.parameters(), *root.buffers()))
