@@ -41,8 +41,8 @@ from fxworker.wire import (
 )
 
 _LATE_MILLISECONDS = 10.0
-"""Imports that a trace had to do itself are repeated in the template if loading took longer than this; torch's own
-always, which its kernels do when they are called first, and which may take longer than everything else."""
+"""Imports that a trace had to do itself are repeated in the template if loading and building took longer than this;
+torch's own always, which its kernels do when they are called first, and which may take longer than everything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,8 @@ def serve_trace(ends: Ends, document: Document, last: Last | None = None) -> Non
     for each in frames:
         ends.send(each)
     late = [name for name in modules_since(newest) if name != document.name]
-    if late and (report.timings.load > _LATE_MILLISECONDS or any(each.startswith("torch.") for each in late)):
+    took = report.timings.load + report.timings.build
+    if late and (took > _LATE_MILLISECONDS or any(each.startswith("torch.") for each in late)):
         ends.send(Frame(Kind.LATE, "\n".join(late).encode()))
     read = known_files() - known
     if read:

@@ -2,8 +2,8 @@
 
 `Block(attention, dim)` in `blocks.py` says little about its attention; `Net` in `net.py` makes the blocks with the one
 that is meant. So that model is built, with arguments that are searched for if need be, and its first block is taken.
-The other file is executed by slice, as every file. What it imports is for this alone: the project's other modules are
-not there afterwards, as they have not been before.
+The other file is executed by slice, as every file. Those of the project's modules that know the file which asks are for
+this alone, and not there afterwards; the others stay, and are imported ahead of the next time.
 """
 
 import ast
@@ -182,7 +182,7 @@ def _full_name(place: Place, whole: Whole, maker: Any) -> str:
 
 @contextlib.contextmanager
 def _visiting(loaded: Loaded, place: Place, whole: Whole) -> Generator[None]:
-    """Have the module of a model, which sees the file as it is loaded; then let the project's modules be as before.
+    """Have the module of a model, which sees the file as it is loaded; then let those that know the file be as before.
 
     Raises:
         BaseException: What importing it raises.
@@ -194,19 +194,24 @@ def _visiting(loaded: Loaded, place: Place, whole: Whole) -> Generator[None]:
         loaded.inner[_MORE] = dict[str, Any]()
         own = vars(loaded.module).get("__getattr__")
         vars(loaded.module)["__getattr__"] = partial(_more_of, loaded, own)
+    older = _older(place.root, loaded.module)
+    known_before = _without(older)
     try:
-        for name in _older(place.root, loaded.module):
-            sys.modules.pop(name, None)
         sys.modules |= dict.fromkeys(_names_of_file(path), loaded.module)
         place.import_package()
         if place.name not in sys.modules:
             _load(place, whole)
+        _complete(older)
         yield
     finally:
-        new = {name: each for name, each in sys.modules.items() if name not in before and not _is_in(place.root, each)}
+        knowing = _knowing(place.root, loaded.module)
+        new = {name: each for name, each in sys.modules.items() if name not in before and name not in knowing}
         # What was imported last is told by the order.
         sys.modules.clear()
         sys.modules.update(before | new)
+        # A package leads to what was found in it, so that expressions do; where nothing was, to what it led to before.
+        for package, stem, module in known_before:
+            vars(package).setdefault(stem, module)
 
 
 def _more_of(loaded: Loaded, own: Callable[[str], Any] | None, name: str) -> Any:
@@ -266,14 +271,52 @@ def _names_of_file(path: str) -> Iterator[str]:
 
 def _older(root: str, loaded: types.ModuleType) -> set[str]:
     """Return the names of a project's modules that know a file as it was imported, and not as it is loaded."""
-    modules = {name: each for name, each in sys.modules.items() if each is not loaded and _is_in(root, each)}
-    same = {loaded.__name__, *_names_of_file(str(loaded.__file__))}
-    found = {name for name, each in modules.items() if name in same or _has_older(each, same, loaded)}
-    waiting = bool(found)
+    modules, same = _others(root, loaded), _names(loaded)
+    return _led_to(modules, {name for name, each in modules.items() if name in same or _has_older(each, same, loaded)})
+
+
+def _knowing(root: str, loaded: types.ModuleType) -> set[str]:
+    """Return the names of a project's modules that know a file."""
+    modules, same = _others(root, loaded), _names(loaded)
+    return _led_to(modules, {name for name, each in modules.items() if name in same or _origins(each) & same})
+
+
+def _others(root: str, loaded: types.ModuleType) -> dict[str, Any]:
+    """Return a project's modules but that of a file."""
+    return {name: each for name, each in sys.modules.items() if each is not loaded and _is_in(root, each)}
+
+
+def _names(loaded: types.ModuleType) -> set[str]:
+    return {loaded.__name__, *_names_of_file(str(loaded.__file__))}
+
+
+def _led_to(modules: Mapping[str, Any], names: Collection[str]) -> set[str]:
+    """Return the names of modules, and of those that know them."""
+    found, waiting = set(names), bool(names)
     while waiting:
-        knowing = {name for name in modules.keys() - found if not _origins(modules[name]).isdisjoint(found)}
-        waiting = bool(knowing)
-        found |= knowing
+        more = {name for name in modules.keys() - found if not _origins(modules[name]).isdisjoint(found)}
+        waiting = bool(more)
+        found |= more
+    return found
+
+
+def _complete(names: Collection[str]) -> None:
+    """Let packages that were imported anew lead to those of their modules that were not."""
+    for name, module in list(sys.modules.items()):
+        around, _, stem = name.rpartition(".")
+        if around in names and around in sys.modules:
+            vars(sys.modules[around]).setdefault(stem, module)
+
+
+def _without(names: Collection[str]) -> list[tuple[Any, str, Any]]:
+    """Forget modules, and return the packages that have them as attributes, which they have no longer, with these."""
+    found: list[tuple[Any, str, Any]] = []
+    for name in names:
+        module, (around, _, stem) = sys.modules.pop(name, None), name.rpartition(".")
+        package = sys.modules.get(around)
+        if package is not None and around not in names and vars(package).get(stem, _NOTHING) is module:
+            delattr(package, stem)
+            found.append((package, stem, module))
     return found
 
 
@@ -288,10 +331,11 @@ def _has_older(module: types.ModuleType, names: set[str], loaded: types.ModuleTy
 
 
 def _origins(module: types.ModuleType) -> set[str]:
-    """Return the names of the modules that a module has classes or functions of, or itself."""
+    """Return the names of the modules that a module has classes or functions of, or itself other than as a package."""
     values = list(vars(module).values())
     found = {each.__module__ for each in values if isinstance(each, type | types.FunctionType)}
-    return found | {each.__name__ for each in values if isinstance(each, types.ModuleType)}
+    modules = {each.__name__ for each in values if isinstance(each, types.ModuleType)}
+    return found | {each for each in modules if each.rpartition(".")[0] != module.__name__}
 
 
 def _is_in(folder: str, module: Any) -> bool:

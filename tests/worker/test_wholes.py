@@ -121,6 +121,27 @@ def test_an_edit_finds_the_part_again(worker, project):
         assert [each.code for each in stack.problems if "y.sort()" in each.message] == ["FX201"]
 
 
+def test_what_does_not_know_the_file_is_imported_once(own_worker, project, tmp_path):
+    executed, model = tmp_path / "executed", project.with_name("model.py")
+    other = f"with open({str(executed)!r}, 'a') as file:\n    file.write('.')\nsize = 5\n"
+    project.with_name("other.py").write_text(other)
+    module = "layers" if project.parent == tmp_path else "net.layers"
+    other = module.replace("layers", "other")
+    used = f"import {other}\n" + MODEL.format(module=module).replace("range(2)", f"range({other}.size - 3)")
+    model.write_text(used)
+    counts = []
+    for number in range(4):
+        report = traced(
+            own_worker, project, LAYERS.replace("self.heads = heads", f"self.heads, self.n = heads, {number}")
+        )
+        stack = next(each for each in report.targets if each.qualname == "Stack")
+        assert "Model(" in stack.construct.expression
+        assert stack.nodes
+        counts.append(len(executed.read_text()))
+    # By the first trace, and once more by the process that all further ones come from.
+    assert counts[-1] <= 2
+
+
 def test_a_model_that_cannot_be_imported_is_no_hindrance(worker, project):
     project.with_name("model.py").write_text(MODEL.format(module="layers").replace("import sys", "raise SystemExit(3)"))
     report = traced(worker, project)
