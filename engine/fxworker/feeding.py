@@ -13,7 +13,7 @@ from fxengine._lazy_graph_module import (
 from fxengine.capturing.dimensions import frame_of
 from fxengine.classification import moments_of
 from fxengine.errors import text_of
-from fxengine.exploration import Diagnosis
+from fxengine.exploration import Budget, Diagnosis, diagnose
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs, infer_inputs
@@ -24,6 +24,7 @@ from fxengine.passes.shape_prop import ShapeFailure, ShapeReport
 from fxengine.profiling.measuring import bind_placeholders
 from fxengine.shapes_only import needs_data
 from fxengine.source import SourceFrame, is_user_file
+from fxworker.accidents import by_accident
 from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.batches import spread
 from fxworker.building import Built, attempt, scope_of
@@ -309,7 +310,7 @@ class Feeder:
         if hidden is None:
             left_out = self._left_out(module, found)
             found = self._fuller(module, found, left_out) if left_out else found
-            tied = self._search(module, found).by_accident()
+            tied = by_accident(self._search(module, found))
             if isinstance(tied, Hopeless):
                 hidden = tied
             elif tied is not None:
@@ -324,7 +325,7 @@ class Feeder:
     def _in_vain(self, module: GraphModule, found: InferredInputs) -> Fed:
         """Return what a search that found nothing has found out."""
         unknown = _unknown(found)
-        hopeless = self._search(module, found).hopeless()
+        hopeless = self._search(module, found).hopeless() or self._traced_anew(found)
         if hopeless is None:
             return Fed(searched=True, unknown=unknown, in_vain=found)
         failure = hopeless.failure
@@ -335,6 +336,22 @@ class Feeder:
             is_of_layout(failure.error) or mistaken(failure, self.sources.root) is not None or hopeless.told_apart
         )
         return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
+
+    def _traced_anew(self, found: InferredInputs) -> Hopeless | None:
+        """Return what a search came to with a trace that goes on as the best inputs say, where the model stops.
+
+        The first trace came to where it had to know of inputs, and there were none.
+        """
+        root, stopped = self.sources.root, found.stopped
+        if not self.finder.in_vain or self.diagnosis.complete or stopped is None or not isinstance(root, nn.Module):
+            return None
+        files = (str(self.sources.loaded.module.__file__),)
+        given, budget = (found.args, found.kwargs), Budget(seconds=_SECONDS)
+        anew = diagnose(root, given, user_paths=files, budget=budget)
+        hopeless = self._search(LazyGraphModule(anew.root, anew.graph), found).hopeless()
+        place = frame_of(hopeless.failure.node) if hopeless is not None else None
+        places = {(each.source.path, each.source.line) for each in stopped.moments}
+        return hopeless if place is not None and (place.path, place.line) in places else None
 
     def _no_longer(self, module: GraphModule, fed: Fed) -> Fed:
         """Return what is told of a model for which no inputs are found, though it ran on some before it was edited.

@@ -7,7 +7,7 @@ has fewer dimensions than the code goes along, or is not flattened.
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from fxengine.capturing.dimensions import PRODUCTS, across, frame_of, misfit
+from fxengine.capturing.dimensions import across, frame_of, misfit
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import Attempt, InferredInputs, infer_inputs
@@ -32,7 +32,6 @@ from fxengine.inputs.sizes import (
     is_of_pictures,
     stays_apart,
     stays_in_proportion,
-    with_other_sizes,
 )
 from fxengine.inputs.values import is_never_viewed
 from fxengine.node import Node
@@ -304,7 +303,7 @@ class Search:
                 if is_never_viewed(root, recipes, found.positional, outcome):
                     yield from self._of_layout(found.failures)
                 continue
-            args, kwargs, guess = self._of_recipes(recipes)
+            args, kwargs, guess = self.of_recipes(recipes)
             failure = failure_with(self.module, args, kwargs, root)
             if failure is not None and _is_of_batch(failure, root, _shapes((args, kwargs))):
                 yield Hopeless(failure, guess)
@@ -325,34 +324,12 @@ class Search:
                 if failure is not None and is_of_layout(failure.error):
                     yield Hopeless(failure, trial.expression)
 
-    def _of_recipes(self, recipes: Mapping[str, Recipe]) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+    def of_recipes(self, recipes: Mapping[str, Recipe]) -> tuple[tuple[Any, ...], dict[str, Any], str]:
         """Return what recipes make, and the argument list that says so."""
         given = list(recipes.items())
         by_position = self.found.positional
         guess = call_expression(tuple(each for _, each in given[:by_position]), dict(given[by_position:]))
         return *self.made(guess), guess
-
-    def by_accident(self) -> Hopeless | InferredInputs | None:
-        """Return a product of two values of one shape, which fits only as they are as long as they are wide.
-
-        The shapes of the graph's nodes are known. With a transposition that is missing, it fails on longer inputs, and
-        what it is given has one and the same shape then, too. Where it is right, inputs are returned with which such
-        values are longer than wide, if there are any. None says that there is no such product.
-        """
-        suspects = [node for node in self.module.graph.nodes if _is_of_squares(node)]
-        if not suspects:
-            return None
-        found = longer = self.found
-        for recipes, runs in with_other_sizes(self.root, found.recipes, found.positional, self.limit):
-            if runs and longer is not found:
-                continue
-            args, kwargs, guess = self._of_recipes(recipes)
-            failure = failure_with(self.module, args, kwargs, self.root)
-            if failure is None and runs and not any(map(_is_of_squares, suspects)):
-                longer = replace(found, args=args, kwargs=kwargs, expression=guess, recipes=recipes)
-            elif failure is not None and failure.node in suspects and len({shape for _, shape in failure.inputs}) == 1:
-                return Hopeless(failure, guess)
-        return longer
 
     def _of_pictures(self) -> Hopeless | None:
         """Return the node that fails with all pictures that are none of a single point or of one odd side."""
@@ -436,15 +413,6 @@ def _shapes(arguments: Any) -> list[torch.Size]:
 def _is_odd(shape: torch.Size) -> bool:
     """Whether pictures have two sides that differ, or a single point."""
     return is_of_pictures(shape) and (shape[-1] != shape[-2] or shape[-1] == 1)
-
-
-def _is_of_squares(node: Node) -> bool:
-    """Whether a node is the product of two values that are as long as they are wide, and of the same shape."""
-    name = getattr(node.target, "__name__", str(node.target))
-    given = [each.tensor.shape for each in node.all_input_nodes if each.tensor is not None]
-    if name not in PRODUCTS or len(given) != 2 or given[0] != given[1]:
-        return False
-    return len(given[0]) > 1 and given[0][-1] == given[0][-2]
 
 
 def _batched(recipes: Mapping[str, Recipe], root: nn.Module) -> Iterator[dict[str, Recipe]]:

@@ -505,3 +505,40 @@ def test_what_is_joined_to_all_that_a_layer_takes_is_told(worker: Worker, model:
     (problem,) = of(worker.trace(model(NOISE.format(wanted="noise"))), "Net").problems
     assert (problem.code, problem.severity) == ("FX201", "warning")
     assert not of(worker.trace(model(NOISE.format(wanted="2 * noise"))), "Net").problems
+
+
+BEHIND = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.token = nn.Embedding(100, 32)
+        self.register_buffer("table", torch.zeros(64, 32))
+        self.first = nn.Linear(32, 128)
+        self.second = nn.Linear(256, 4)
+
+    def forward(self, tokens):
+        b, t = tokens.shape
+        x = self.token(tokens) + self.table[:t]
+        return self.second(self.first(x))
+"""
+LAST = "self.second(self.first(x))"
+
+
+@pytest.mark.parametrize("last", [LAST, "torch.tanh(x) @ x"])
+def test_what_does_not_fit_behind_a_size_that_stops_torch_fx_is_told(
+    last: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = BEHIND.replace(LAST, last)
+    found = [each for each in of(worker.trace(model(text)), "Net").problems if each.code == "FX201"]
+    assert [marked(text, each.location) for each in found] == [last]
+
+
+@pytest.mark.parametrize("last", ["self.first(x)", "torch.tanh(x) @ x.transpose(1, 2)", "(x @ x.transpose(1, 2)) @ x"])
+def test_what_fits_behind_a_size_that_stops_torch_fx_is_not(
+    last: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = BEHIND.replace(LAST, last)
+    assert [each.code for each in of(worker.trace(model(text)), "Net").problems] == ["FX004"]
