@@ -269,7 +269,7 @@ def _classes_of(package: str) -> list[Case]:
         path = getattr(module, "__file__", None)
         if not path or not path.endswith(".py"):
             continue
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
         index = calls.completed(discover(path, text), text)
         tree = ast.parse(text)
         names = [each.qualname for each in index.targets]
@@ -347,9 +347,18 @@ def _modules(package: str) -> Iterator[ModuleType]:
                     raise
                 continue
             modules.append(sys.modules[name])
-            inside = pkgutil.iter_modules(getattr(modules[-1], "__path__", ()), f"{name}.")
-            waiting += [each.name for each in inside if not each.name.endswith("__main__")]
+            waiting += [each for each in _inside(modules[-1]) if not each.endswith("__main__")]
     yield from modules
+
+
+def _inside(package: ModuleType) -> Iterator[str]:
+    """Yield the names of the modules in a package, those of folders without an `__init__.py` among them."""
+    folders = list(getattr(package, "__path__", ()))
+    known = [each.name for each in pkgutil.iter_modules(folders)]
+    bare = {file.parent.name for folder in folders for file in Path(folder).glob("*/*.py") if file.stem.isidentifier()}
+    yield from (
+        f"{package.__name__}.{each}" for each in (*known, *sorted(bare.difference(known))) if each.isidentifier()
+    )
 
 
 LIBRARIES: Final[dict[str, Callable[[], list[Case]]]] = {

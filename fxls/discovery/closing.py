@@ -97,7 +97,16 @@ def closed(expression: ast.expr, scope: Scope) -> ast.expr | None:
     if not replacements:
         return expression
     result = _Substitution(replacements).visit(copy.deepcopy(expression))
-    return result if sum(1 for _ in ast.walk(result)) <= _LARGEST else None
+    return result if sum(1 for _ in ast.walk(result)) <= _LARGEST and _can_be_written(result) else None
+
+
+def _can_be_written(expression: ast.expr) -> bool:
+    """Whether an expression has a text: before Python 3.12 no backslash stands between the braces of an f-string."""
+    try:
+        ast.unparse(expression)
+    except ValueError:
+        return False
+    return True
 
 
 def is_literal(expression: ast.expr) -> bool:

@@ -1,5 +1,6 @@
 """What discovery finds in a file: models, how they are built, what they are fed."""
 
+import sys
 import textwrap
 
 import pytest
@@ -266,6 +267,14 @@ def test_constants_of_the_module_keep_their_names():
 def test_what_needs_a_run_is_refused(preparation):
     main = f"def main(unknown):\n    {preparation}\n    Net(args.dim)(torch.load(args.path))\n"
     text = f"def get(x): return x\n{NET}\n{main}"
+    assert constructs(text) == []
+    assert inputs(text) == []
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Backslashes may stand between the braces of an f-string.")
+def test_what_cannot_be_written_is_refused():
+    main = "def main():\n    sep = '\\\\'\n    Net(len(f'{sep}'))(f'{sep}')\n"
+    text = f"{NET}\n{main}"
     assert constructs(text) == []
     assert inputs(text) == []
 
