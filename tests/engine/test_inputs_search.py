@@ -517,3 +517,22 @@ def test_a_fault_of_the_code_ends_a_search_soon():
     assert inferred.usable
     assert not inferred.complete
     assert len(COUNTED) < 20
+
+
+class Columns(nn.Module):
+    """As encoders of atoms, with a table for each column of codes."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(8, 4) for _ in range(3))
+
+    def forward(self, codes: Tensor):
+        total = 0
+        for column in range(codes.shape[1]):
+            total = total + self.tables[column](codes[:, column])
+        return total
+
+
+def test_there_are_no_more_columns_than_layers_for_them():
+    inferred = fed(Columns())
+    assert inferred.recipes["codes"].shape[1] == 3

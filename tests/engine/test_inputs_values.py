@@ -347,3 +347,29 @@ def test_what_a_norm_has_seen_is_never_negative():
     with torch.device("meta"):
         model = Ranked()
     assert infer_inputs(model, budget_s=60.0).complete
+
+
+class Joint(nn.Module):
+    """Goes on only where something is left to attend to."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, batch_first=True), 1)
+
+    def forward(self, x: Tensor, src_key_padding_mask: Tensor):
+        return self.layer(x, src_key_padding_mask=src_key_padding_mask)
+
+
+def test_keys_that_would_be_left_out_are_there():
+    assert fed(Joint()).recipes["src_key_padding_mask"].fill == "zeros"
+
+
+class Posterior(nn.Module):
+    def forward(self, x_t: Tensor, t: Tensor):
+        return x_t.flatten(1) * t[:, None].cos()
+
+
+def test_what_is_there_at_a_time_is_no_time():
+    recipes = fed(Posterior()).recipes
+    assert recipes["x_t"].fill == "normal"
+    assert recipes["t"].fill == "integers"

@@ -117,6 +117,11 @@ def _mask(clues: Clues) -> list[Recipe]:
     ]
 
 
+def _padding(clues: Clues) -> list[Recipe]:
+    """Nothing left out, of keys that layers leave out where it is true."""
+    return [TensorRecipe((BATCH, clues.lengths[0]), "zeros", torch.bool)]
+
+
 def _measured(clues: Clues) -> list[Recipe]:
     """A one for each number of a batch of features."""
     return [replace(each, fill="ones") for each in features(clues) if isinstance(each, TensorRecipe)]
@@ -275,6 +280,7 @@ NAME_RULES = tuple(
     _NameRule(re.compile(pattern), make)
     for pattern, make in (
         (OF_MEASUREMENTS.pattern, _measured),
+        (r"(^|_)key_padding_mask$", _padding),
         (r"mask(_\d+)?$|^mask|padding_mask|is_causal_mask|mask_matrix|^is_", _mask),
         (r"^device$", _device),
         (r"(^|_)(sample|sampling)_?rate$|^(sr|fs|orig_sr)$", _sample_rate),
@@ -303,7 +309,7 @@ NAME_RULES = tuple(
             image,
         ),
         (
-            r"^(\w+_)?(t|ts|time|times|time_?steps?|sigmas?|noise_levels?|log_snr|diffusion_steps?|timestep_cond)$",
+            r"^(?!\w_t$)(\w+_)?(t|ts|time|times|time_?steps?|sigmas?|noise_levels?|log_snr|diffusion_steps?|timestep_cond)$",
             _times,
         ),
         (r"^(y|labels?|targets?|class(es)?|class_(labels?|ids)|cond_class|gt|target_ids)$", _labels),

@@ -333,7 +333,7 @@ class _Scene:
         """An index lies beyond the end of something that is no input: of a shape, or of what the model keeps."""
         if isinstance(value, Size):
             yield from self._of_higher_rank(base, value)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list | tuple | nn.ModuleList | nn.ParameterList):
             yield from self._lengthened(len(value), key)
             # Something of ours counts more than what is kept in a list.
             for ours, recipe in self.moves.tensors():
