@@ -5,6 +5,7 @@ Which value is to be changed is not known here.
 
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from fxworker.choices import Choice, Group, Value, joined, literal, without
@@ -42,6 +43,8 @@ class Changing:
 
     def _with(self, choice: Choice, path: str, value: Value) -> dict[str, Value]:
         """Return a choice with another value, and first proposals for all that this one needs."""
+        if isinstance(value, str) and isinstance(choice.get(path, ""), str):
+            return {**choice, path: value}  # Neither is made of anything.
         kept = without(choice, path) if path else {}
         changed: dict[str, Value] = {
             each: value if each == path else kept[each] for each in choice if each in {path, *kept}
@@ -90,5 +93,10 @@ class Changing:
 
 def length_of(value: Value | None) -> int:
     """Return how many items an expression has; those that have none count as long ones."""
-    found = literal(value) if isinstance(value, str) else None
+    return _length(value) if isinstance(value, str) else sys.maxsize
+
+
+@lru_cache(maxsize=1024)
+def _length(expression: str) -> int:
+    found = literal(expression)
     return len(found) if isinstance(found, list | tuple | dict) else sys.maxsize

@@ -71,12 +71,21 @@ def owner_of(path: str) -> tuple[str, str]:
     return around, name
 
 
-def written(choice: Choice, path: str = "") -> str:
+def written(choice: Choice) -> str:
     """Return the expression that a choice is."""
+    fields: dict[str, list[str]] = {}
+    for path in choice:
+        if path:
+            fields.setdefault(path.rpartition(".")[0], []).append(path)
+    return _written(choice, "", fields)
+
+
+def _written(choice: Choice, path: str, fields: Mapping[str, Sequence[str]]) -> str:
+    """Return the expression of what is in a place, of which others are `fields`."""
     value = choice[path]
     if isinstance(value, str):
         return value
-    parts = {name: written(choice, joined(path, name)) for name in fields_in(choice, path)}
+    parts = {owner_of(each)[1]: _written(choice, each, fields) for each in fields.get(path, ())}
     match value.style:
         case "call":
             parameters = every_parameter_of(value.cls)

@@ -91,6 +91,7 @@ class Proposals:
         self._inner = inner
         self._usages: dict[int, Usage] = {}
         self._given: dict[str, tuple[type, str]] = {}
+        self._noted: dict[tuple[str | int, ...], Usage] = {}
         self._hints: dict[int, dict[str, Any]] = {}
         self._annotations = Hints(scope, root)
         self._neighbours = Neighbours(scope, root)
@@ -250,6 +251,7 @@ class Proposals:
     def given(self, path: str, cls: type, parameter: str) -> None:
         """Note that what is in a place is given to a constructor, as a parameter of it: nobody could read that."""
         self._given[path] = cls, parameter
+        self._noted.clear()
 
     def for_kind(self, kind: Kind, slot: Slot, choice: Choice) -> list[Value]:
         """Return values of a kind for a place that turned out to need one."""
@@ -295,17 +297,23 @@ class Proposals:
 
     def _usage_around(self, choice: Choice, path: str) -> Usage:
         """Return what is known of a value and its parts, relative to it, from all constructors that it passes."""
-        found: Usage = {}
+        calls: list[tuple[Any, str]] = []
         around = path
         while around:
             around = around.rpartition(".")[0]
             group = choice.get(around)
             if isinstance(group, Group) and group.style == "call":
-                self._note_of(found, group.cls, path[len(around) + 1 :] if around else path)
-        for place, (cls, parameter) in self._given.items():
-            if path == place or path.startswith(f"{place}."):
-                self._note_of(found, cls, parameter + path[len(place) :])
-        return found
+                calls.append((group.cls, path[len(around) + 1 :] if around else path))
+        key = path, *(id(cls) for cls, _ in calls)
+        if key not in self._noted:
+            found: Usage = {}
+            for cls, inner in calls:
+                self._note_of(found, cls, inner)
+            for place, (cls, parameter) in self._given.items():
+                if path == place or path.startswith(f"{place}."):
+                    self._note_of(found, cls, parameter + path[len(place) :])
+            self._noted[key] = found
+        return self._noted[key]
 
     def _note_of(self, found: Usage, cls: Any, path: str) -> None:
         """Add what a constructor says of a value and its parts, by the path that it has there."""
