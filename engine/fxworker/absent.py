@@ -12,7 +12,7 @@ import operator
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final
@@ -41,7 +41,18 @@ from fxworker.having import is_assigned
 from fxworker.imported import file_of
 from fxworker.namesakes import HandingOn, layer_in, namesake
 from fxworker.parts import Part, PartNumber, part
-from fxworker.records import CALLED, Options, arguments_of, contained, converted, is_record, number_of, recorded
+from fxworker.records import (
+    CALLED,
+    KEEPING,
+    Options,
+    arguments_of,
+    contained,
+    converted,
+    entries_of,
+    is_record,
+    number_of,
+    recorded,
+)
 from fxworker.versions import compared
 
 _MODEL: Final = re.compile(r"(?<!Data)Module$")
@@ -166,6 +177,7 @@ class _AbsentModel(nn.Module):
         return made
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Keep what it is given; a class may add this text to its own."""
         if "_modules" not in self.__dict__:
             super().__init__()
         self.__dict__["_handed"] = kwargs
@@ -185,7 +197,7 @@ class _AbsentModel(nn.Module):
         if name in self.__dict__.get("_handed", ()):
             return self.__dict__["_handed"][name]
         if name in _called_for_nothing(type(self)) and name not in self.__dict__.get("_modules", ()):
-            return self._keep_arguments
+            return self._keep_given if KEEPING.fullmatch(name) is not None else self._keep_arguments
         if is_configuration(name) and "_given" in self.__dict__ and not calls_attribute(sys._getframe(1)):
             # What a base keeps of the arguments.
             return self.__dict__.setdefault(name, Options(self.__dict__["_given"]))
@@ -198,6 +210,14 @@ class _AbsentModel(nn.Module):
             if found is not None:
                 return found
         return super().__getattr__(name)
+
+    def _keep_given(self, *args: Any, **_kwargs: Any) -> None:
+        """Stand for a method of the base that keeps a configuration it is given, or else the arguments."""
+        given = [each for each in map(entries_of, args) if isinstance(each, Mapping)]
+        if len(given) == 1:
+            self.__dict__["_given"] = {**given[0]}
+        else:
+            self._keep_arguments()
 
     def _keep_arguments(self, *_args: Any, **_kwargs: Any) -> None:
         """Stand for a method of the base, which may look at what the constructor made of its arguments."""
@@ -262,8 +282,7 @@ class _Absent:
         return made
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
-        # A class may call it on itself: `absent.Base.__init__(self, width)`.
-        pass
+        """Take what a class gives that calls it on itself, `absent.Base.__init__(self, width)`, or adds its text."""
 
     def __getnewargs__(self) -> tuple[str]:
         # Settings of a package are copied: `deepcopy(absent.settings)`.

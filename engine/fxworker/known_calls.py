@@ -138,6 +138,21 @@ def note_computed(call: ast.Call, name: str, names: Bindings) -> None:
             names.use(path).note("tensor")
 
 
+def note_kept(call: ast.Call, names: Bindings) -> None:
+    """Note what a base keeps for its classes: a configuration that it is given, or the arguments by their names."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="save_hyperparameters"), args=[]):
+            for name, path in [*names.paths.items()]:
+                if name == path:
+                    names.bind(f"self.hparams.{name}", path)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="save_hyperparameters"), args=[given]) if (
+            names.path(given)
+        ):
+            names.bind("self.hparams", names.path(given))
+        case _:
+            pass
+
+
 def _operands(node: ast.expr) -> Iterator[ast.expr]:
     """Yield what is computed with in `(a - b) / 2`."""
     if isinstance(node, ast.BinOp):

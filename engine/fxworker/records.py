@@ -33,6 +33,9 @@ _MERGING: Final = re.compile(r"(deep_?|recursive_?)?(merge|update)(_\w*(dicts?|c
 CALLED: Final = "_called"
 """Where what stands for what a call gave has the arguments of that: `Field(3, ge=1)`."""
 
+KEEPING: Final = re.compile(r"_*(save|set|store|keep|register)_(hyper_?param\w*|h?params|config\w*|options)")
+"""What is called that keeps a configuration."""
+
 _PROCESSES: Final = re.compile(r"(get_)?(\w+_)?world_?size")
 _PROCESS: Final = re.compile(r"(get_)?(\w+_)?rank")
 
@@ -128,13 +131,13 @@ def converted(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     is_data = len(args) == 1 and not isinstance(args[0], nn.Module | Tensor) and not callable(args[0])
     if not is_data or not all(isinstance(each, bool) for each in kwargs.values()):
         return None
-    data: Any = _entries(args[0])
+    data: Any = entries_of(args[0])
     return Record(data) if type(data) is dict else data
 
 
 def _merged(several: Sequence[Any]) -> Record | None:
     """Return a mapping with the items of several, of which the last counts; None where they are no mappings."""
-    mappings = [_entries(each) for each in several if each is not None]
+    mappings = [entries_of(each) for each in several if each is not None]
     if not mappings or not all(isinstance(each, Mapping) for each in mappings):
         return None
     found = Record()
@@ -146,10 +149,10 @@ def _merged(several: Sequence[Any]) -> Record | None:
     return found
 
 
-def _entries(data: Any) -> Any:
+def entries_of(data: Any) -> Any:
     """Return the dictionary of what an object's attributes are that only holds data, other data as they are."""
     if isinstance(data, SimpleNamespace | argparse.Namespace):
-        return {key: _entries(value) for key, value in vars(data).items()}
+        return {key: entries_of(value) for key, value in vars(data).items()}
     return data
 
 

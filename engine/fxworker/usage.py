@@ -29,7 +29,7 @@ from fxworker.conditions import (
 from fxworker.conventions import is_table_called, is_text_called
 from fxworker.documented import note_documented
 from fxworker.evidence import GIVEN, METHODS, MOVED, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
-from fxworker.known_calls import is_known_call, note_computed, note_numbers
+from fxworker.known_calls import is_known_call, note_computed, note_kept, note_numbers
 from fxworker.later import note_later
 from fxworker.receivers import Reading, Way, holds_data, positional
 from fxworker.surroundings import Surroundings, constructor_of, methods_of, tree_of
@@ -255,6 +255,7 @@ class _Reader(ast.NodeVisitor):
         path = self._names.path(node.func)
         note_named(node, self._names, self._around)
         note_got(node, self._names)
+        note_kept(node, self._names)
         self._own_method(node.func)
         self._own_function(node)
         if asked := _asked_of(node):

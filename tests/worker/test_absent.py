@@ -761,6 +761,36 @@ def test_a_base_in_another_file_may_call_what_keeps_the_arguments(tmp_path):
     assert net.fc.out_features == 32
 
 
+def test_a_base_keeps_the_configuration_that_it_is_given(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import LightningModule\n"
+        "class Base(LightningModule):\n"
+        "    def __init__(self, hparams, **more):\n"
+        "        super().__init__()\n        self.save_hyperparameters(hparams)\n"
+        "        self.hparams.setdefault('lr', 0.1)\n"
+        "class Net(Base):\n"
+        "    def __init__(self, hparams, **more):\n        super().__init__(hparams, **more)\n"
+        "        self.fc = torch.nn.Linear(self.hparams['code'], self.hparams.lines)\n"
+        "    def forward(self, x): return self.fc(x)\n",
+    )
+    expression, net = Search("Net", module.Net, vars(module), attempt).run()
+    assert expression == "Net(hparams={'code': 64, 'lines': 64})"
+    assert net.hparams == {"code": 64, "lines": 64, "lr": 0.1}
+
+
+def test_classes_of_its_bases_add_its_text_to_their_own(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from no_such_thing import Trainer, LightningModule\n"
+        "class Own(Trainer):\n    'Trains.'\n    __doc__ += Trainer.__init__.__doc__\n"
+        "class Net(LightningModule):\n    'Is trained.'\n    def forward(self, x): return x\n"
+        "class More(Net):\n    'Too.'\n    __doc__ += Net.__init__.__doc__\n",
+    )
+    assert module.Own.__doc__.startswith("Trains.")
+    assert issubclass(module.More, torch.nn.Module)
+
+
 def test_what_constructors_make_of_it_is_what_its_name_says(tmp_path):
     module, _ = imported(
         tmp_path,
