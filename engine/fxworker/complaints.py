@@ -27,6 +27,7 @@ from fxworker.lacking import (
     attributes_given,
     constructed,
     files_named,
+    key_wanted,
     keys_of_table,
     keys_of_tables,
     keywords_wanted,
@@ -59,7 +60,9 @@ from fxworker.wording import (
     no_number_in,
     numbers,
     quoted,
+    refused_in,
     said_kind,
+    told_in,
     told_missing,
 )
 
@@ -115,6 +118,7 @@ class Complaint:
         is_of_tuple: Whether the value was to be joined to a tuple, to which no list can be.
         demanded: What attributes have to be whose names the code has as texts, as expressions.
         tested: The names in the condition under which code raised.
+        refused: The names that are said not to be known.
     """
 
     words: tuple[str, ...] = ()
@@ -141,6 +145,7 @@ class Complaint:
     is_of_tuple: bool = False
     demanded: tuple[tuple[str, str], ...] = ()
     tested: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -171,11 +176,17 @@ def complaint_of(error: BaseException) -> Complaint:
     if (wanted := attribute_wanted(moments, tests)) is not None:
         return _about_attribute(*wanted, words, moments)
     told = _about_value(error, text, words, values, moments, tests)
+    if (looked_for := key_wanted(moments, tests)) is not None:
+        told = _placed(
+            replace(told, lacks=looked_for[1], owner=attributes_given(looked_for[0])), moments, looked_for[0]
+        )
     within = tuple(constructed(moments))
+    demanded = (*demanded_by(error, tests), *told_in(text))
     if missing := keywords_wanted(moments, tests) or missing_in(text) or told_missing(text, _parameters_of(within)):
         callee = within[0].__name__ if within else ""
-        return replace(told, missing=missing, callee=callee, within=within)
-    return replace(told, demanded=demanded_by(error, tests), tested=tested_together(tests), within=within)
+        return replace(told, missing=missing, callee=callee, within=within, demanded=demanded)
+    tested = tested_together(tests)
+    return replace(told, demanded=demanded, tested=tested, within=within, refused=refused_in(text))
 
 
 def _about_value(

@@ -20,6 +20,9 @@ _BUILTINS: Final[dict[str, Kind]] = {
 _TAKING_TENSORS: Final = ("nn.Parameter", "torch.cumprod", "torch.cumsum", "torch.as_tensor", "torch.stack")
 """How functions end whose first argument is a tensor."""
 
+_CONVERTING: Final = ("tensor", "Tensor", "from_numpy")
+"""How functions end that make a tensor of an array, or of lists."""
+
 _OF_ITEMS: Final = ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "torch.Tensor")
 """How constructors end that take items, or a size, but no number which is computed."""
 
@@ -70,6 +73,11 @@ def _is_of_weights(name: str, mine: list[tuple[str | int, str]], names: Bindings
     """Note what a method says that gives a model with its trained weights: it takes the name of one; else False."""
     if not name.endswith(".from_pretrained"):
         return False
+    if name.endswith("Embedding.from_pretrained"):
+        for at, path in mine:
+            if at in {0, "embeddings"}:
+                names.use(path).note("tensor")
+        return True
     for at, path in mine:
         if at in {0, _PRETRAINED}:
             names.use(path).note("string")
@@ -133,6 +141,12 @@ def note_computed(call: ast.Call, name: str, names: Bindings) -> None:
         for path in filter(None, map(names.path, _operands(call.args[0]))):
             # One more for what fills up, or twice as many for right and wrong.
             names.use(path).names.append("num_embeddings")
+    match call.args[:1]:
+        case [ast.Call(func=function, args=[each, *_])] if name.endswith("Embedding.from_pretrained"):
+            if names.path(each) and ast.unparse(function).endswith(_CONVERTING):
+                names.use(names.path(each)).note("tensor")
+        case _:
+            pass
     if name.endswith(_OF_ITEMS) and len(call.args) == 1 and isinstance(call.args[0], ast.BinOp):
         for path in filter(None, map(names.path, _operands(call.args[0]))):
             names.use(path).note("tensor")

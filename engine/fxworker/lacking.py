@@ -243,6 +243,34 @@ def attribute_wanted(moments: Moments, tests: Iterable[ast.expr]) -> tuple[Any, 
     return None
 
 
+def key_wanted(moments: Moments, tests: Iterable[ast.expr]) -> tuple[dict[Any, Any], str] | None:
+    """Return the mapping that code raised for since it has not a key, and the key: `if key not in self.config`."""
+    for node in (each for test in tests for each in ast.walk(test)) if moments else ():
+        match node:
+            case ast.Compare(left=left, ops=[ast.NotIn()], comparators=[table]):
+                match table:
+                    case ast.Call(func=ast.Attribute(value=mapping, attr="keys"), args=[]):
+                        table = mapping
+                    case _:
+                        pass
+                key, found = value_in(left, moments[0][1]), _held_by(table, moments[0][1])
+                if isinstance(key, str) and isinstance(found, dict) and key not in found:
+                    return found, key
+            case _:
+                pass
+    return None
+
+
+def _held_by(node: ast.expr, frame: FrameType) -> Any:
+    """Return what a variable of a function stands for, or an attribute of an object in one, be it of any class."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            own = attribute_of(frame.f_locals.get(name), "__dict__")
+            return own.get(attribute) if type(own) is dict else None
+        case _:
+            return value_in(node, frame)
+
+
 def _keywords(frame: FrameType) -> tuple[str, Any]:
     """Return what a function's `**kwargs` is called, and what is in it; "" and None where there is none."""
     code = frame.f_code

@@ -36,6 +36,7 @@ class Together(Changing):
     ) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with several other arguments that an error asks for at once."""
         yield from self._as_demanded(choice, complaint)
+        yield from self._without_refused(choice, complaint)
         if isinstance(error, AssertionError | ValueError | TypeError):
             yield from self._together(choice, blamed, complaint)
         if isinstance(error, OutOfPatience):
@@ -49,6 +50,15 @@ class Together(Changing):
             changed = {**choice, **{joined(path, name): value for name, value in complaint.demanded if name in known}}
             if group.cls in complaint.within and changed != choice:
                 yield 0.0, changed
+
+    def _without_refused(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice without the entries of mappings that are said not to be known."""
+        tables = [path for path, each in choice.items() if isinstance(each, Group) and each.style == "mapping"]
+        changed = dict(choice)
+        for path in (joined(table, name) for table in tables for name in complaint.refused):
+            changed = without(changed, path)
+        if changed != choice:
+            yield 0.0, changed
 
     def _together(
         self, choice: Choice, blamed: list[str], complaint: Complaint

@@ -104,6 +104,30 @@ _UNQUOTED: Final = re.compile(
 """How it does so without setting the argument apart, which may then be any word."""
 
 
+_REFUSED: Final = re.compile(
+    r"(?:not|un)[ -]?(?:recogni[sz]ed|known|expected|allowed)\b.*\b(?:key|option|argument|parameter|field|entr)"
+    r"|(?:un(?:recogni[sz]ed|known|expected)|invalid) (?:\w+ )?(?:key|option|argument|parameter|field|entr)",
+    re.IGNORECASE,
+)
+"""How code says that it does not know what it was given something by."""
+
+_SET: Final = re.compile(
+    r"\b(?:set|pass|use|using|setting) [`'\"]*(\w+)[`'\"]*(?: to |\s?=\s?)[`'\"]*(True|False|None|\d+)\b",
+    re.IGNORECASE,
+)
+"""How it says what to give instead."""
+
+
+def refused_in(text: str) -> tuple[str, ...]:
+    """Return the names that a message has in quotes, which it says are none that are known."""
+    return tuple(re.findall(r"[`'\"](\w+)[`'\"]", text)) if _REFUSED.search(text) else ()
+
+
+def told_in(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the arguments that a message says to give, with their values: ``set `lax` to True``."""
+    return tuple((each[1], each[2]) for each in _SET.finditer(text))
+
+
 def said_kind(text: str) -> Kind | None:
     """Return the kind that a message of the constructor's own says: `blocks should be a list`."""
     said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)|not a valid (\w+)", text)

@@ -466,6 +466,63 @@ def test_orders_variables_and_names_of_modules(cls, expression):
     assert search.trials <= 4
 
 
+class Checked:
+    """A configuration that knows its keys, and says which it wants."""
+
+    def __init__(self, table: dict):
+        self._old = table["old"] + 1 if len(table) > 1 else None
+        unknown = [each for each in table if each != "rows"]
+        if unknown:
+            raise ValueError(f"{unknown} are not recognized config keys.")
+        self._table = table
+
+    @property
+    def rows(self):
+        return self._value("rows")
+
+    def _value(self, key):
+        if key not in self._table.keys():  # noqa: SIM118 — As a library does it.
+            raise ValueError(f"{key} is not there (.yml).")
+        return self._table[key]
+
+
+class OfChecked(nn.Module):
+    def __init__(self, cfg: Checked):
+        super().__init__()
+        self.fc = nn.Linear(cfg.rows, 2)
+
+
+class Lax(nn.Module):
+    def __init__(self, width, keep=False):
+        super().__init__()
+        if not keep:
+            raise ValueError("Nothing is kept. To override this error, set ``keep`` to True.")
+        self.fc = nn.Linear(width, 2)
+
+
+class Embedded(nn.Module):
+    def __init__(self, matrix, pretrained):
+        super().__init__()
+        self.words = nn.Embedding.from_pretrained(torch.tensor(matrix, dtype=torch.float))
+        self.tags = nn.Embedding.from_pretrained(pretrained)
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct")
+@pytest.mark.parametrize(
+    ("cls", "expression", "trials"),
+    [
+        (OfChecked, "OfChecked(cfg=Checked(table={'rows': 0}))", 3),
+        (Lax, "Lax(width=64, keep=True)", 2),
+        (Embedded, "Embedded(matrix=torch.ones(64, 64), pretrained=torch.ones(64, 64))", 3),
+    ],
+)
+def test_keys_and_values_that_a_message_or_a_condition_names(cls, expression, trials):
+    scope = {"Checked": Checked, cls.__name__: cls, "torch": torch}
+    search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
+    assert (search.run() or ("",))[0].replace(f"{__name__}.", "") == expression, (search.tried, search.error)
+    assert search.trials <= trials
+
+
 def test_numbers_that_are_to_be_in_order():
     wanted = Complaint(words=("must", "be", "increasing"))
     assert rising("[64, 64, 64]", wanted) == ["[64, 128, 192]"]
