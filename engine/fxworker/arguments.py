@@ -17,13 +17,13 @@ from torch import nn
 
 from fxworker.callers import EXPRESSION
 from fxworker.choices import Group, Value, written
-from fxworker.complaints import depth_of, is_evaluated, is_raising, parts_made
 from fxworker.packages import with_packages
 from fxworker.patience import OutOfPatience, patience, worked
 from fxworker.proposing import Proposals
 from fxworker.refitting import Misfit, Refitting
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.stock import is_stand_in
+from fxworker.tracebacks import depth_of, is_evaluated, is_raising, parts_made
 
 _TRIALS: Final = 100
 _SECONDS: Final = 2.0

@@ -25,9 +25,9 @@ from fxengine.inputs import Constant, InferredInputs, disagreements, infer_input
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.shapes_only import to_meta
 from fxworker.building import Built, search_for
-from fxworker.complaints import sources_of
 from fxworker.loading import Loaded
 from fxworker.refitting import Misfit
+from fxworker.tracebacks import sources_of
 from fxworker.wire import Construct, TraceTarget
 
 NOT_OF_INPUTS: Final = (NotImplementedError.__name__, ModuleNotFoundError.__name__)

@@ -1,0 +1,151 @@
+"""What an exception came through: functions, frames and lines, conditions that it was raised under, names in them.
+
+What it says by that of the arguments is read elsewhere (`complaints`).
+"""
+
+import ast
+import linecache
+import re
+from collections.abc import Iterable, Iterator
+from types import FrameType, TracebackType
+from typing import Final
+
+from torch import nn
+
+from fxengine.classification import moments_of
+from fxengine.errors import text_of
+from fxengine.source import is_user_file
+from fxengine.syntax import nodes_around
+from fxworker.handing import handed_from
+from fxworker.lacking import WORD, Moments
+
+_ASSIGNED: Final = re.compile(r"\s*(?:for ([\w., ()]+?) in|([\w., ]+?)\s*[-+*/]?=(?!=))(.*)")
+_FURTHEST: Final = 100
+"""How many lines above one are read for what its variables were computed from."""
+
+_LONGEST: Final = 32
+"""How many lines of a call are read."""
+
+
+def moments_through(traceback: TracebackType | None) -> Iterator[tuple[str, FrameType, str]]:
+    """Yield function, frame and source line of what an exception came through, innermost first."""
+    found: Moments = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        line = _whole_line(code.co_filename, traceback.tb_lineno)
+        found.append((code.co_name, traceback.tb_frame, line))
+        traceback = traceback.tb_next
+    yield from reversed(found)
+
+
+def conditions_of(error: BaseException) -> list[ast.expr]:
+    """Return the conditions under which code raised by itself, innermost first, or makes the variable that it lacks."""
+    moments = moments_of(error.__traceback__)
+    if isinstance(error, UnboundLocalError) and moments:
+        around = nodes_around(moments[-1].path, moments[-1].source.span)
+        return [*_assigning(around, dict.fromkeys(re.findall(r"'(\w+)'", text_of(error))))]
+    if not moments or not (moments[-1].opname == "RAISE_VARARGS" or is_raising(error)):
+        return []
+    around = nodes_around(moments[-1].path, moments[-1].source.span)[::-1]
+    return [node.test for node in around if isinstance(node, ast.If | ast.Assert)]
+
+
+def words_of(error: BaseException, text: str, moments: Moments, tests: list[ast.expr]) -> Iterator[str]:
+    """Yield the names in a message, then those in the lines on the way, then what these were made of.
+
+    What a condition is about that raised comes first, as it is called where it was given.
+    """
+    conditions = (word for test in tests for word in WORD.findall(ast.unparse(test)))
+    lines = (word for *_, line in moments for word in WORD.findall(line))
+    sources = (word for _, frame, line in _of_construction(moments) for word in sources_of(frame, line))
+    handed = handed_from(moments_of(error.__traceback__), tests[0]) if tests else []
+    choices = (word for test in _choices(error, moments) for word in WORD.findall(ast.unparse(test)))
+    yield from dict.fromkeys([*handed, *WORD.findall(text), *conditions, *lines, *sources, *choices])
+
+
+def spread_in(moments: Moments) -> Iterator[str]:
+    """Yield what the mappings on the way are called that are handed on as in `Net(**options["net"])`."""
+    for *_, line in moments:
+        for each in re.findall(r"\*\*([\w.\[\]'\"]+)", line):
+            yield WORD.findall(each)[-1] if WORD.search(each) else ""
+
+
+def is_evaluated(error: BaseException) -> bool:
+    """Whether an error is that of an expression which the code had as text."""
+    return next((frame.f_code.co_filename == "<string>" for _, frame, _ in moments_through(error.__traceback__)), False)
+
+
+def is_raising(error: BaseException) -> bool:
+    """Whether an error is that of a line which was to raise another: `raise Error("…")`."""
+    return next((line.lstrip().startswith("raise ") for *_, line in moments_through(error.__traceback__)), False)
+
+
+def sources_of(frame: FrameType, line: str) -> list[str]:
+    """Return the names that the variables in a line of a function were computed from, in the lines above it."""
+    path, first = frame.f_code.co_filename, frame.f_code.co_firstlineno
+    if line.lstrip().startswith("raise"):
+        line += linecache.getline(path, frame.f_lineno - 1)  # The condition.
+    wanted, found = set(WORD.findall(line)), list[str]()
+    for number in range(frame.f_lineno - 1, max(first, frame.f_lineno - _FURTHEST), -1):
+        assigned = _ASSIGNED.match(linecache.getline(path, number))
+        if assigned is not None and not wanted.isdisjoint(WORD.findall(assigned[1] or assigned[2])):
+            words = WORD.findall(assigned[3])
+            found += words
+            wanted.update(words)
+    return found
+
+
+def depth_of(error: BaseException | None) -> int:
+    """Return how far an attempt came, as the line of the outermost constructor that raised."""
+    traceback = error.__traceback__ if error is not None else None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_name == "__init__":
+            return traceback.tb_lineno
+        traceback = traceback.tb_next
+    return 0
+
+
+def parts_made(error: BaseException | None) -> int:
+    """Return how many parts the outermost model had that was being constructed when an attempt failed."""
+    traceback = error.__traceback__ if error is not None else None
+    while traceback is not None:
+        owner = traceback.tb_frame.f_locals.get("self")
+        if traceback.tb_frame.f_code.co_name == "__init__" and isinstance(owner, nn.Module):
+            return len(owner.__dict__.get("_modules", ())) + len(owner.__dict__.get("_parameters", ()))
+        traceback = traceback.tb_next
+    return 0
+
+
+def _assigning(around: Iterable[ast.AST], names: Iterable[str]) -> Iterator[ast.expr]:
+    """Yield the conditions under which the function that holds some nodes assigns variables, first those inside."""
+    functions = [each for each in around if isinstance(each, ast.FunctionDef)]
+    tests = [node for function in functions[-1:] for node in ast.walk(function) if isinstance(node, ast.If)]
+    for node in tests:
+        stored = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        if not stored.isdisjoint(names):
+            yield node.test
+
+
+def _choices(error: BaseException, moments: Moments) -> Iterator[ast.expr]:
+    """Yield the conditions under which code looked for something that is not on this machine, innermost first."""
+    is_of_environment = bool(moments) and moments[0][1].f_globals.get("__name__") == "os"
+    if is_of_environment or isinstance(error, OSError | ImportError):
+        for moment in reversed(moments_of(error.__traceback__)):
+            around = nodes_around(moment.path, moment.source.span) if is_user_file(moment.path) else []
+            yield from (node.test for node in reversed(around) if isinstance(node, ast.If))
+
+
+def _of_construction(moments: Moments) -> Moments:
+    """Return the constructors on the way, and the methods that the outermost one calls."""
+    outermost = max((at for at, (name, *_) in enumerate(moments) if name == "__init__"), default=-1)
+    return [each for each in moments[: outermost + 1] if each[0] == "__init__" or "self" in each[1].f_locals]
+
+
+def _whole_line(path: str, line: int) -> str:
+    """Return the line of a file, with those after it that its brackets go on in."""
+    text = linecache.getline(path, line)
+    for following in range(line + 1, line + _LONGEST):
+        if text.count("(") + text.count("[") <= text.count(")") + text.count("]"):
+            break
+        text += linecache.getline(path, following)
+    return text
