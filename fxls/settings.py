@@ -20,7 +20,7 @@ LogLevel: TypeAlias = Literal["error", "warning", "info", "debug"]
 Level: TypeAlias = Literal["error", "warning", "information", "hint", "off"]
 _Kind: TypeAlias = Literal["boolean", "number", "integer", "string", "strings", "codes", "levels"]
 
-_LEVELS: Final = get_args(Level)
+LEVELS: Final = get_args(Level)
 _CODE: Final = r"^FX\d{0,3}$"
 
 
@@ -407,7 +407,7 @@ _KINDS: Final[Mapping[_Kind, str]] = {
     "string": "a text",
     "strings": "a list of texts",
     "codes": "a list of codes",
-    "levels": f"codes, each with one of {', '.join(_LEVELS)}",
+    "levels": f"codes, each with one of {', '.join(LEVELS)}",
 }
 
 
@@ -437,7 +437,7 @@ def _fits(kind: _Kind, value: Any) -> bool:
             )
         case "levels":
             return isinstance(value, Mapping) and all(
-                isinstance(code, str) and level in _LEVELS for code, level in value.items()
+                isinstance(code, str) and level in LEVELS for code, level in value.items()
             )
 
 
@@ -494,7 +494,7 @@ def _schema(option: Option, default: Any) -> dict[str, Any]:
         case "codes":
             schema["items"] = {"type": "string", "pattern": _CODE}
         case "levels":
-            schema["patternProperties"] = {_CODE: {"type": "string", "enum": list(_LEVELS)}}
+            schema["patternProperties"] = {_CODE: {"type": "string", "enum": list(LEVELS)}}
             schema["additionalProperties"] = False
         case _:
             pass

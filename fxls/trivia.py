@@ -10,12 +10,11 @@ from typing import Final
 
 from fxls.text.edits import Change
 from fxls.text.mapper import Mapper
-from fxls.text.scanning import STRING_OR_COMMENT, same_ends
+from fxls.text.scanning import LINE_END, STRING_OR_COMMENT, byte_length, same_ends
 from fxworker.wire import Span
 
 _TRIPLE: Final = re.compile(r"\"\"\"|'''")
 _FORMATTED: Final = re.compile(r"""[fFtT][rR]?["']|[rR][fFtT]["']""")
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _DIRECTIVE: Final = re.compile(r"#\s*fx\s*:(?!\s*ignore\b)")
 
 
@@ -56,19 +55,19 @@ class Layout:
 
 def _gaps(mapper: Mapper, first: int, last: int) -> Iterator[Span]:
     """Yield what stands before, between and behind the lines of code from one line to another."""
-    begin = (first - 1, _byte_length(mapper.line(first - 1))) if first > 1 else (1, 0)
+    begin = (first - 1, byte_length(mapper.line(first - 1))) if first > 1 else (1, 0)
     for number, line in enumerate(mapper.lines(first, last), first):
         code = _bare(line)
         if code:
             yield Span(*begin, number, 0)
-            begin = number, _byte_length(code)
+            begin = number, byte_length(code)
     ends_line = first > 1 or last == mapper.line_count
-    yield Span(*begin, *((last, _byte_length(mapper.line(last))) if ends_line else (last + 1, 0)))
+    yield Span(*begin, *((last, byte_length(mapper.line(last))) if ends_line else (last + 1, 0)))
 
 
 def _change(old: Mapper, before: Span, new: Mapper, after: Span) -> Change | None:
     """Return the change of a stretch of a text into another, of whole lines if it can be, None if line ends differ."""
-    one, other = (_LINE_END.split(mapper.source(span)) for mapper, span in ((old, before), (new, after)))
+    one, other = (LINE_END.split(mapper.source(span)) for mapper, span in ((old, before), (new, after)))
     if one == other:
         return None
     head, tail = same_ends(one, other)
@@ -76,9 +75,9 @@ def _change(old: Mapper, before: Span, new: Mapper, after: Span) -> Change | Non
         head, tail = (head, tail - 1) if tail else (head - 1, tail)
     begin = before.line + head, 0 if head else before.column
     number = before.line + len(one) - tail - 1
-    length = _byte_length(one[len(one) - tail - 1])
+    length = byte_length(one[len(one) - tail - 1])
     end = number, length if number > before.line else before.column + length
-    at_line_end = begin[1] == _byte_length(old.line(begin[0]))
+    at_line_end = begin[1] == byte_length(old.line(begin[0]))
     return Change(Span(*begin, *end), "\n".join(other[head : len(other) - tail]), at_line_end)
 
 
@@ -120,10 +119,6 @@ def _bare(line: str) -> str:
     """Return a line without its comment and the blank space at its end."""
     comments = (each.start() for each in STRING_OR_COMMENT.finditer(line) if each[0].startswith("#"))
     return line[: next(comments, None)].rstrip(" \t\f")
-
-
-def _byte_length(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _long_strings(mapper: Mapper) -> Iterator[tuple[int, int]]:

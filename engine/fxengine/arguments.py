@@ -53,7 +53,7 @@ Argument: TypeAlias = Optional[  # noqa: UP045 - a forward reference has no `|` 
 ]
 ArgumentT = TypeVar("ArgumentT", bound=Argument)
 
-_SYMBOLIC_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+SYMBOLIC_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 ATOMS: frozenset[type[Any]] = frozenset(
     {
@@ -152,7 +152,7 @@ def first_symbolic_number(value: Any) -> Any:
         return next((number for number in found if number is not None), None)
     if isinstance(value, dict):
         return first_symbolic_number(tuple(value.values()))
-    return value if isinstance(value, _SYMBOLIC_NUMBERS) else None
+    return value if isinstance(value, SYMBOLIC_NUMBERS) else None
 
 
 def warn_of_symbolic_numbers(

@@ -8,9 +8,9 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from fxengine.arguments import Argument, copy_argument
-from fxengine.immutable_collections import immutable_dict
 from fxengine.node import Node, Target, map_arg
 from fxengine.node_fields import fill
+from fxengine.node_list import NO_KWARGS
 
 if TYPE_CHECKING:
     from fxengine.graph import Graph
@@ -32,7 +32,7 @@ def copy_into(
                 return (result, node) if return_output_node else result
             inputs: dict[Node, None] = {}
             args = tuple([copy_argument(arg, val_map, inputs) for arg in node._args])
-            kwargs = copy_argument(node._kwargs, val_map, inputs) if node._kwargs else _NO_KWARGS
+            kwargs = copy_argument(node._kwargs, val_map, inputs) if node._kwargs else NO_KWARGS
             copied = append(node._op, node._target, args, kwargs, node._name, node.type, inputs)
             val_map[node] = with_facts_of(node, copied)
     return None
@@ -101,6 +101,3 @@ def _appended(
     node._sort_key = (last._sort_key[0] + 1,) if last is not root else (0,)
     graph._len += 1
     return node
-
-
-_NO_KWARGS: dict[str, Any] = immutable_dict()

@@ -25,7 +25,7 @@ import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._traceback import CapturedTraceback
 
-from fxengine.arguments import warn_of_symbolic_numbers
+from fxengine.arguments import SYMBOLIC_NUMBERS, warn_of_symbolic_numbers
 from fxengine.errors import DynamicLength, ItemAssignment, Refusal, Rule, UnsupportedArgument
 from fxengine.graph import Graph
 from fxengine.immutable_collections import immutable_dict, immutable_list
@@ -46,11 +46,10 @@ except ImportError:  # torch before 2.10 has no opaque objects.
 _fx_traceback = sys.modules.get("torch.fx.traceback")
 """Where torch keeps the metadata that `torch.fx.traceback.annotate` and its like want on new nodes."""
 
-_SYMBOLIC_NUMBERS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 PLAIN_TYPES: Final[frozenset[type[Any]]] = frozenset(
     {
-        *(kind for kind in base_types if kind is not torch.Tensor and kind not in _SYMBOLIC_NUMBERS),
+        *(kind for kind in base_types if kind is not torch.Tensor and kind not in SYMBOLIC_NUMBERS),
         types.NoneType,
         types.EllipsisType,
         HigherOrderOperator,

@@ -65,6 +65,12 @@ def without(choice: Choice, path: str) -> dict[str, Value]:
     return {each: value for each, value in choice.items() if each != path and not each.startswith(f"{path}.")}
 
 
+def call_in(expression: str) -> ast.Call | None:
+    """Return the call that an expression is, None for another one."""
+    call = ast.parse(expression.strip(), mode="eval").body
+    return call if isinstance(call, ast.Call) else None
+
+
 def owner_of(path: str) -> tuple[str, str]:
     """Return the path of the group that a value belongs to, and its name there."""
     around, _, name = path.rpartition(".")

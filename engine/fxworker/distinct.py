@@ -16,6 +16,7 @@ from torch import nn
 from fxengine.inputs import disagreements, infer_inputs
 from fxengine.inputs.probe import Outcome
 from fxworker.building import Built, built_as
+from fxworker.choices import call_in
 from fxworker.loading import Loaded
 from fxworker.wire import Construct, TraceTarget
 
@@ -58,8 +59,8 @@ def with_distinct_sizes(built: Built, target: TraceTarget, loaded: Loaded) -> Bu
 
 def are_distinct(expression: str) -> bool:
     """Return whether no two sizes in a construction are the same."""
-    call = ast.parse(expression.strip(), mode="eval").body
-    return isinstance(call, ast.Call) and not _equal_sizes(call)
+    call = call_in(expression)
+    return call is not None and not _equal_sizes(call)
 
 
 def with_equal_sizes(expression: str, sizes: Collection[int]) -> str:
@@ -75,13 +76,13 @@ def with_equal_sizes(expression: str, sizes: Collection[int]) -> str:
 
 def _told_apart(expression: str) -> Iterator[str]:
     """Yield a construction with each of its equal sizes multiplied, then with each one of these left as it is."""
-    call = ast.parse(expression.strip(), mode="eval").body
-    equal = _equal_sizes(call) if isinstance(call, ast.Call) else []
+    call = call_in(expression)
+    equal = _equal_sizes(call) if call is not None else []
     before = [ast.literal_eval(each) for each, _ in equal]
     for left in (None, *(range(len(equal)) if len(equal) > 1 else ())):
         for index, (number, factor) in enumerate(equal):
             number.value = before[index] * (1 if index == left else factor)
-        if equal:
+        if call is not None and equal:
             yield ast.unparse(call)
 
 

@@ -186,11 +186,13 @@ class Search:
         """
         furthest = _shapes((self.found.args, self.found.kwargs))
         for trial, failure in self._failed():
-            shapes = _shapes(self.made(trial.expression))
+            arguments = self.made(trial.expression)
+            shapes = _shapes(arguments)
             has_more = len(shapes) == len(furthest) and any(map(_has_more, shapes, furthest))
             if (has_more and self._never_agree(failure)) or lacks_tokens(failure, self.root, shapes):
                 yield Hopeless(failure, trial.expression)
-            elif stays_misplaced(failure, self.root, self.made(trial.expression), self._failure_with):
+            elif stays_misplaced(failure, self.root, arguments, self._failure_with):
+                # Other inputs have left their shapes at the nodes.
                 met = self._failure_with(self.made(trial.expression))
                 yield from () if met is None else (Hopeless(met, trial.expression),)
 

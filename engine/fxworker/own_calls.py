@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from fxengine.classification import moments_of
 from fxengine.syntax import Span, nodes_around
+from fxworker.choices import call_in
 from fxworker.loading import Loaded
 from fxworker.meta import speaks_of_meta
 from fxworker.wire import Construct
@@ -72,8 +73,8 @@ def _parameters_of(function: _Function) -> set[str]:
 
 
 def _has_literals_alone(construct: Construct) -> bool:
-    call = ast.parse(construct.expression.strip(), mode="eval").body
-    if not isinstance(call, ast.Call):
+    call = call_in(construct.expression)
+    if call is None:
         return False
     try:
         for value in (*call.args, *(each.value for each in call.keywords)):

@@ -12,7 +12,7 @@ from typing import Final, TypeGuard
 
 from fxengine.capturing.dimensions import Dimension, of_other_layers
 from fxworker.building import built_as, class_of
-from fxworker.choices import parameters_of
+from fxworker.choices import call_in, parameters_of
 from fxworker.loading import Loaded
 from fxworker.wire import Construct, TraceTarget
 
@@ -78,8 +78,8 @@ def _of_others(sizes: tuple[Dimension, ...], expression: str, target: TraceTarge
 
 def _multiplied(expression: str, size: int | None = None) -> str:
     """Return a construction with each number in it multiplied, or each that is a size; "" if there are too many."""
-    call = ast.parse(expression.strip(), mode="eval").body
-    if not isinstance(call, ast.Call):
+    call = call_in(expression)
+    if call is None:
         return ""
     given = chain(call.args, (each.value for each in call.keywords))
     numbers = [each for value in given for each in ast.walk(value) if _is_number(each) and size in {None, each.value}]
@@ -92,8 +92,8 @@ def _multiplied(expression: str, size: int | None = None) -> str:
 
 def _with_defaults(expression: str, cls: type, size: int) -> str:
     """Return a construction that also gives what is a size by default and is not given; "" where that is not known."""
-    call = ast.parse(expression.strip(), mode="eval").body
-    if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
+    call = call_in(expression)
+    if call is None or any(isinstance(each, ast.Starred) for each in call.args):
         return ""
     given = {each.arg for each in call.keywords}
     left = list(parameters_of(cls).items())[len(call.args) :]

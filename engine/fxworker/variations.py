@@ -76,7 +76,7 @@ def made_odd(now: Value) -> Iterator[str]:
     numbers = [each for each in given if type(each) is int and each > 0]
     odd = [each + 1 - each % 2 for each in numbers]
     if len(numbers) == len(given) and odd != numbers:
-        yield repr(type(found)(odd) if isinstance(found, list | tuple) else odd[0])
+        yield _again(odd, found)
 
 
 def one_side(now: Value) -> Iterator[str]:

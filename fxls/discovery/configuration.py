@@ -21,18 +21,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from fxls.discovery.index import ConfiguredTarget
 from fxls.rules import CONFIGURATION, selects_something
-from fxls.settings import Level, Settings
+from fxls.settings import LEVELS, Level, Settings
+from fxls.text.scanning import byte_length
 from fxworker.wire import Location, Problem, Span
 
 _HEADER: Final = re.compile(r"^\s*\[\[\s*tool\s*\.\s*fxls\s*\.\s*target\s*\]\]", re.MULTILINE)
 _SECTION: Final = re.compile(r"^\s*\[+\s*(?P<name>[^\]]*?)\s*\]")
 _KEYS: Final = frozenset({"ignore", "strict", "severity", "per-file-ignores", "target"})
 _TARGET_KEYS: Final = frozenset({"path", "name", "construct", "inputs"})
-_LEVELS: Final = get_args(Level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ class _Places:
                 if found is None:
                     break
                 if len(waiting) == 1:
-                    return Span(number, _bytes(line, found.start()), number, _bytes(line, found.end()))
+                    return Span(number, byte_length(line[: found.start()]), number, byte_length(line[: found.end()]))
                 waiting.pop(0)
         return self.at_line(start or 1)
 
     def at_line(self, number: int) -> Span:
         """Return the span of what stands on a line."""
         line = self._lines[number - 1].rstrip() if 0 < number <= len(self._lines) else ""
-        return Span(number, _bytes(line, len(line) - len(line.lstrip())), number, _bytes(line, len(line)))
+        return Span(number, byte_length(line[: len(line) - len(line.lstrip())]), number, byte_length(line))
 
     def problem(self, message: str, span: Span | None = None) -> Problem:
         """Return a problem of this file."""
@@ -189,10 +189,10 @@ class _Reader:
             return
         for code in self._known(value, "severity"):
             level: Any = value[code]
-            if level in _LEVELS:
+            if level in LEVELS:
                 yield code, level
             else:
-                self._wrong(f"the severity of {code} is one of {', '.join(_LEVELS)}, not {level!r}", "severity", code)
+                self._wrong(f"the severity of {code} is one of {', '.join(LEVELS)}, not {level!r}", "severity", code)
 
     def _targets(self, entries: object) -> Iterator[ConfiguredTarget]:
         if not isinstance(entries, list):
@@ -243,8 +243,3 @@ def _targets(location: Location, entry: dict[str, str]) -> list[ConfiguredTarget
         )
         for file in files
     ]
-
-
-def _bytes(line: str, characters: int) -> int:
-    """Return how many bytes the first characters of a line take."""
-    return len(line[:characters].encode("utf-8", "surrogatepass"))

@@ -319,6 +319,9 @@ class Calls:
             asked = defined.union([name], seen.asked if seen is not None else ())
             self._seen.pop(key, None)
             seen = _kept(self._seen, key, partial(_seen_in, path, _text(path), asked, definition))
+        if seen.meant:
+            # What it makes things with is asked next, of classes of its own.
+            _kept(self._makers, self._own(path), lambda: seen.makers)
         return seen
 
 

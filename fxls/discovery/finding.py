@@ -1,7 +1,6 @@
 """From a file's text to its index: the modules in it, and how each may be built and fed, in the order of trying."""
 
 import ast
-import re
 from dataclasses import replace
 from typing import Final
 
@@ -14,9 +13,9 @@ from fxls.discovery.index import ModelIndex, ordered
 from fxls.discovery.names import every_statement, module_level, names_of
 from fxls.discovery.sites import Sites, Source, sites_of
 from fxls.discovery.syntax import FunctionNode, first_line, name_span, parse, span_of
+from fxls.text.scanning import LINE_END
 from fxworker.wire import LOCALS, Construct, Problem, TraceTarget
 
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _MOST: Final = 8
 """How many ways to build, and to feed, one target are tried."""
 
@@ -40,7 +39,7 @@ def with_ignores(index: ModelIndex, text: str) -> ModelIndex:
 
 
 def _index(path: str, text: str, tree: ast.Module) -> ModelIndex:
-    lines = _LINE_END.split(text)
+    lines = LINE_END.split(text)
     names = names_of(tree)
     found = module_classes(tree, names, lines)
     classes = frozenset(each.model.qualname for each in found if each.traceable)

@@ -6,7 +6,6 @@ a loop's body is read once, and of two branches the later one counts.
 """
 
 import ast
-import re
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from fxls.discovery.syntax import (
     items_of,
     span_of,
 )
+from fxls.text.scanning import LINE_END
 from fxworker.wire import LOCALS, Construct, Inputs, Location, Span, TraceTarget
 
 _WRAPPERS: Final = frozenset({
@@ -45,7 +45,6 @@ _SELF_RETURNING: Final = frozenset({
 _NO_MODEL: Final = ("Loss", "Parameter", "Buffer", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 _MAKERS: Final = ("torchvision.models.", "timm.create_model", "timm.models.", "segmentation_models_pytorch.")
 _PUBLISHED: Final = "from_pretrained"
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _MOST: Final = 6
 """How many ways to build, and to feed, a target are kept."""
 
@@ -92,7 +91,7 @@ class _Mentions:
 
     def __init__(self, text: str, names: Iterable[str]) -> None:
         self._text = text
-        self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
+        self._starts = [0, *(end.end() for end in LINE_END.finditer(text))]
         self._lines: list[int] = []
         self._known: set[str] = set()
         for name in names:

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from fxls.discovery.index import Function, Parameter, ParameterKind
 from fxls.discovery.parsing import ensure_parses, parsed
+from fxls.text.scanning import byte_length
 from fxworker.texts import program_of
 from fxworker.wire import Location, Problem, Span
 
@@ -161,7 +162,9 @@ def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
 def _parameter(argument: ast.arg, default: ast.expr | None, kind: ParameterKind) -> Parameter:
     return Parameter(
         name=argument.arg,
-        span=Span(argument.lineno, argument.col_offset, argument.lineno, argument.col_offset + _bytes(argument.arg)),
+        span=Span(
+            argument.lineno, argument.col_offset, argument.lineno, argument.col_offset + byte_length(argument.arg)
+        ),
         annotation="" if argument.annotation is None else ast.unparse(argument.annotation),
         default="" if default is None else ast.unparse(default),
         kind=kind,
@@ -183,7 +186,7 @@ def _error_span(error: SyntaxError) -> Span:
     """Return what a syntax error is about: the part that the parser names, the whole line if it is its indentation."""
     line, text = error.lineno or 1, error.text or ""
     if isinstance(error, IndentationError) and text.strip():
-        return Span(line, _bytes(text) - _bytes(text.lstrip()), line, _bytes(text.rstrip()))
+        return Span(line, byte_length(text) - byte_length(text.lstrip()), line, byte_length(text.rstrip()))
     column = _byte_column(text, (error.offset or 1) - 1)
     end_line, end_column = line, column + 1
     if error.end_lineno is not None and error.end_offset is not None and error.end_offset > 0:
@@ -193,11 +196,7 @@ def _error_span(error: SyntaxError) -> Span:
 
 
 def _byte_column(line: str, characters: int) -> int:
-    return _bytes(line[: max(characters, 0)])
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+    return byte_length(line[: max(characters, 0)])
 
 
 def items_of(node: ast.Call | ast.Dict) -> dict[str, ast.expr]:

@@ -8,16 +8,15 @@ do for CPython's tokenizer and for LSP; `str.splitlines` has more ends and is no
 A place beyond the text is moved to the nearest place that exists: clients and reports may lag behind an edit.
 """
 
-import re
 from bisect import bisect_right
 from itertools import accumulate
 from typing import Final
 
 from lsprotocol import types as lsp
 
+from fxls.text.scanning import LINE_END, byte_length
 from fxworker.wire import Span
 
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _ONE_MORE: Final = (1).__add__
 
 
@@ -35,7 +34,7 @@ class Mapper:
         self.text: Final = text
         self.encoding: Final = str(getattr(encoding, "value", encoding))
         if lines is None:
-            lines = _LINE_END.split(text) if "\r" in text else text.split("\n")
+            lines = LINE_END.split(text) if "\r" in text else text.split("\n")
         self._lines: Final = lines
         self._starts: list[int] | None = None
 
@@ -92,10 +91,10 @@ class Mapper:
         """Return the CPython line and byte column of an LSP position."""
         row, text = self._row(position.line + 1)
         if position.line != row:
-            return row + 1, _byte_length(text) if position.line > row else 0
+            return row + 1, byte_length(text) if position.line > row else 0
         if text.isascii():
             return row + 1, min(max(position.character, 0), len(text))
-        return row + 1, _byte_length(text[: _characters(text, position.character, self.encoding)])
+        return row + 1, byte_length(text[: _characters(text, position.character, self.encoding)])
 
     def span(self, range_: lsp.Range) -> Span:
         """Return the span of an LSP range; an end before its start becomes the start."""
@@ -111,7 +110,7 @@ class Mapper:
 
     def byte_column(self, line: int, code_point: int) -> int:
         """Return the byte column of a 1-based column in code points."""
-        return _byte_length(self.line(line)[: max(code_point - 1, 0)])
+        return byte_length(self.line(line)[: max(code_point - 1, 0)])
 
     def offset(self, line: int, column: int) -> int:
         """Return the index into the text of a CPython line and byte column."""
@@ -125,11 +124,11 @@ class Mapper:
         """Return the CPython line and byte column of an index into the text."""
         starts = self._offsets()
         row = bisect_right(starts, min(max(offset, 0), len(self.text))) - 1
-        return row + 1, _byte_length(self._lines[row][: max(offset - starts[row], 0)])
+        return row + 1, byte_length(self._lines[row][: max(offset - starts[row], 0)])
 
     def source(self, span: Span) -> str:
         """Return the text of a span, its line ends as they are."""
-        lines = self._lines[max(span.line - 1, 0) : span.end_line]
+        lines = self._lines[max(span.line - 1, 0) : max(span.end_line, 0)]
         if "\r" in self.text or not lines or len(lines) != span.end_line - span.line + 1:
             return self.text[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
         # The last line first: it may be the first one, too.
@@ -151,7 +150,7 @@ class Mapper:
     def _offsets(self) -> list[int]:
         if self._starts is None:
             if "\r" in self.text:
-                self._starts = [0, *(end.end() for end in _LINE_END.finditer(self.text))]
+                self._starts = [0, *(end.end() for end in LINE_END.finditer(self.text))]
             else:
                 self._starts = [0, *accumulate(map(_ONE_MORE, map(len, self._lines[:-1])))]
         return self._starts
@@ -178,7 +177,3 @@ def _characters(text: str, units: int, encoding: str) -> int:
         if units < 0:
             return index
     return len(text)
-
-
-def _byte_length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

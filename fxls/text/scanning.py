@@ -14,6 +14,13 @@ STRING_OR_COMMENT: Final = re.compile(
 )
 """A comment without its line end, or a string without its prefix."""
 
+LINE_END: Final = re.compile(r"\r\n|\r|\n")
+
+
+def byte_length(text: str) -> int:
+    """Return how many bytes a text takes in UTF-8, of which CPython's columns are counted."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
 
 def same_ends(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
     """Return how many lines two texts have in common at their beginnings and, of the others, at their ends."""

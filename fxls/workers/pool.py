@@ -9,12 +9,12 @@ import contextlib
 import itertools
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeVar
 
 from fxls.workers.client import OnEarly, OnProgress
-from fxls.workers.process import Listener, WorkerProcess
+from fxls.workers.process import CLOSING, Start, WorkerProcess
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.standby import StandbyWorker
 from fxworker.texts import digest
@@ -36,7 +36,6 @@ from fxworker.wire import (
 _log = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer", TraceReport, ProfileReport)
-_Start: TypeAlias = Callable[[PythonEnv, Listener, tuple[str, ...]], Awaitable[WorkerProcess]]
 
 _PATIENCE: Final = 20.0
 """Seconds beyond the limits of a request's phases after which a worker that enforces them must have answered."""
@@ -55,8 +54,6 @@ _PROFILER: Final = ("--profile",)
 _CONFINED: Final = ("--profile", "--sandbox")
 """The worker's options for a process that serves profiles alone, and for one that does so in the sandbox."""
 
-_CLOSING: Final = "the server is shutting down"
-
 _SHORT_LIFE: Final = 10.0
 _LONGEST_PAUSE: Final = 30.0
 
@@ -64,7 +61,7 @@ _LONGEST_PAUSE: Final = 30.0
 class WorkerPool:
     """The workers of all environments. Mutable; belongs to one event loop."""
 
-    def __init__(self, start: _Start = WorkerProcess.start) -> None:
+    def __init__(self, start: Start = WorkerProcess.start) -> None:
         self._start = start
         self._workers: dict[PythonEnv, PooledWorker | StandbyWorker] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -114,7 +111,7 @@ class _Pending(Generic[_Answer]):
 class PooledWorker:
     """The worker of one environment: its template process, and its profilers. A `WorkerClient`."""
 
-    def __init__(self, env: PythonEnv, start: _Start = WorkerProcess.start) -> None:
+    def __init__(self, env: PythonEnv, start: Start = WorkerProcess.start) -> None:
         self.env = env
         self._start = start
         self._template: _Template | None = None
@@ -150,7 +147,7 @@ class PooledWorker:
     async def profile(self, request: ProfileRequest, on_progress: OnProgress) -> ProfileReport:
         """Return the measurements of one model, made in a process of their own. Cancelling ends it at once."""
         if self._closing.is_set() or self.env.problem:
-            return _dead_profile(request, self.env.problem or _CLOSING)
+            return _dead_profile(request, self.env.problem or CLOSING)
         profiler = _Profiler(on_progress)
         self._profilers.add(profiler)
         try:
@@ -188,7 +185,7 @@ class PooledWorker:
                     await self._closing.wait()
         template = _Template(self._died)
         if self._closing.is_set() or self.env.problem:
-            template.unusable(self.env, self.env.problem or _CLOSING)
+            template.unusable(self.env, self.env.problem or CLOSING)
         else:
             await template.start(self.env, self._start)
         return template
@@ -223,7 +220,7 @@ class _Template:
         """Return what the process runs on. Who is cancelled while waiting for it takes it from nobody else."""
         return await asyncio.shield(self.environment)
 
-    async def start(self, env: PythonEnv, start: _Start) -> None:
+    async def start(self, env: PythonEnv, start: Start) -> None:
         try:
             self._process = await start(env, self, ())
         except OSError as error:
@@ -320,7 +317,7 @@ class _Profiler:
         self._process: WorkerProcess | None = None
         self._request: ProfileRequest | None = None
 
-    async def run(self, env: PythonEnv, start: _Start, request: ProfileRequest) -> ProfileReport:
+    async def run(self, env: PythonEnv, start: Start, request: ProfileRequest) -> ProfileReport:
         self._request = request
         try:
             self._process = await start(env, self, _CONFINED if request.sandbox else _PROFILER)

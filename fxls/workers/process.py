@@ -15,9 +15,9 @@ import sys
 import tempfile
 from asyncio import transports
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 import fxworker
 from fxls.cache import bytecode_folder
@@ -34,6 +34,9 @@ WORKER: Final = Path(fxworker.__file__).resolve().parent / "__main__.py"
 
 ONE: Final = "--one"
 """The worker's option for a process that answers one request itself, and does not fork for that."""
+
+CLOSING: Final = "the server is shutting down"
+"""Why nothing is answered any more by then."""
 
 _LONGEST_LINE: Final = 256 << 20
 _STDERR_KEPT: Final = 50
@@ -242,3 +245,7 @@ def _kill_group(transport: asyncio.SubprocessTransport) -> None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(transport.get_pid(), signal.SIGKILL)
+
+
+Start: TypeAlias = Callable[[PythonEnv, Listener, tuple[str, ...]], Awaitable[WorkerProcess]]
+"""Starts a worker process: with which Python, for whom, and with which options."""

@@ -11,12 +11,11 @@ import itertools
 import logging
 import os
 import tempfile
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from fxls.workers.client import OnEarly, OnProgress
-from fxls.workers.process import ONE, Listener, WorkerProcess
+from fxls.workers.process import CLOSING, ONE, Start, WorkerProcess
 from fxls.workers.python_env import PythonEnv
 from fxworker.blackbox import BlackBox, Record
 from fxworker.postmortem import End, file_report, profile_report, superseded, target_report, unfinished
@@ -35,8 +34,6 @@ from fxworker.wire import (
 
 _log = logging.getLogger(__name__)
 
-_Start: TypeAlias = Callable[[PythonEnv, Listener, tuple[str, ...]], Awaitable[WorkerProcess]]
-
 _GRACE: Final = 0.25
 """Seconds between the sample of a hanging process, at its limit, and its end."""
 
@@ -45,7 +42,6 @@ _IMPORTS: Final = 2.0
 
 _SHORTEST: Final = 0.5
 _START_PATIENCE: Final = 120.0
-_CLOSING: Final = "the server is shutting down"
 _TAKEN: Final = "taken"
 """What a process says of a request before anything is done for it; see `fxworker.standby`."""
 
@@ -67,7 +63,7 @@ class _Ended:
 class StandbyWorker:
     """The worker of one environment: processes that wait for a request each. A `WorkerClient`."""
 
-    def __init__(self, env: PythonEnv, start: _Start = WorkerProcess.start) -> None:
+    def __init__(self, env: PythonEnv, start: Start = WorkerProcess.start) -> None:
         self.env = env
         self._start = start
         self._waiting: list[_Standby] = []
@@ -86,7 +82,7 @@ class StandbyWorker:
         if self._environment is not None:
             return self._environment
         if self._closing or self.env.problem:
-            return self._unusable(self.env.problem or _CLOSING)
+            return self._unusable(self.env.problem or CLOSING)
         standby = self._first()
         environment = await standby.described()
         if not environment.problem or standby.alive:
@@ -173,7 +169,7 @@ class StandbyWorker:
 class _Standby:
     """A process that waits for its one request, with a file for its black box. Belongs to the event loop."""
 
-    def __init__(self, env: PythonEnv, start: _Start) -> None:
+    def __init__(self, env: PythonEnv, start: Start) -> None:
         loop = asyncio.get_running_loop()
         self.environment: asyncio.Future[EnvironmentReport] = loop.create_future()
         self._outcome: asyncio.Future[TraceReport | ProfileReport | _Ended] = loop.create_future()
@@ -266,7 +262,7 @@ class _Standby:
         self._settle(End(self._record(), status))
         self._discard_box()
 
-    async def _begin(self, env: PythonEnv, start: _Start) -> None:
+    async def _begin(self, env: PythonEnv, start: Start) -> None:
         try:
             self._process = await start(env, self, (ONE, self._box))
         except OSError as error:

@@ -1,18 +1,16 @@
 """Gradients and autocast in a captured graph: where the code switches them, a node does."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from fxengine.immutable_collections import immutable_dict
+from fxengine.node_list import NO_KWARGS
 
 if TYPE_CHECKING:
     from fxengine.capturing.tracer import CaptureTracer
     from fxengine.node import Node
 
 __all__ = ["Modes"]
-
-_NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 
 
 class Modes:
@@ -40,7 +38,7 @@ class Modes:
         grad = torch.is_grad_enabled()
         if grad is not self._grad:
             self._grad = grad
-            append("call_function", torch._C._set_grad_enabled, (grad,), _NO_KWARGS, "_set_grad_enabled", None, ())
+            append("call_function", torch._C._set_grad_enabled, (grad,), NO_KWARGS, "_set_grad_enabled", None, ())
         now = None
         if torch._C._is_any_autocast_enabled():
             now = (
@@ -54,8 +52,8 @@ class Modes:
         used = () if self._autocast_node is None else (self._autocast_node,)
         if used:
             leave = torch.amp.autocast_mode._exit_autocast
-            append("call_function", leave, used, _NO_KWARGS, "_exit_autocast", None, used)
+            append("call_function", leave, used, NO_KWARGS, "_exit_autocast", None, used)
         self._autocast, self._autocast_node = now, None
         if now is not None:
             enter = torch.amp.autocast_mode._enter_autocast
-            self._autocast_node = append("call_function", enter, now, _NO_KWARGS, "_enter_autocast", None, ())
+            self._autocast_node = append("call_function", enter, now, NO_KWARGS, "_enter_autocast", None, ())

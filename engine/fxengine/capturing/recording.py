@@ -40,8 +40,8 @@ from fxengine.capturing.refusals import Refusals
 from fxengine.capturing.spelling import spelled
 from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number, is_loaded
 from fxengine.capturing.values import NotConstant, Values
-from fxengine.immutable_collections import immutable_dict
 from fxengine.lazy_modules import first_run
+from fxengine.node_list import NO_KWARGS
 from fxengine.shapes_only import needs_data
 from fxengine.silent.mutation import root_of
 
@@ -226,7 +226,7 @@ class Recording(TorchFunctionMode):
         are_alike = len({tensor.dtype for tensor in tensors}) == 1  # Others are refused.
         differ = are_known and are_alike and len({tensor.shape for tensor in tensors}) > 1
         for tensor in tensors if differ else ():
-            self._note("shape", func, (tensor,), _NO_KWARGS)
+            self._note("shape", func, (tensor,), NO_KWARGS)
         return differ
 
     def _computed_data(self, tensor: Tensor) -> Tensor | None:
@@ -236,9 +236,9 @@ class Recording(TorchFunctionMode):
     def _asserted(self, tensor: Tensor, passing: bool) -> bool:
         """Let the graph do what an assert does, and go on as after one that passed."""
         if not passing:
-            tensor = self._record(torch.logical_not, (tensor,), _NO_KWARGS)
-        args, _, _, _, used, _ = self.values.arguments((tensor, "an assert of the model"), _NO_KWARGS)
-        self.values.append("call_function", torch._assert, args, _NO_KWARGS, "_assert", used)
+            tensor = self._record(torch.logical_not, (tensor,), NO_KWARGS)
+        args, _, _, _, used, _ = self.values.arguments((tensor, "an assert of the model"), NO_KWARGS)
+        self.values.append("call_function", torch._assert, args, NO_KWARGS, "_assert", used)
         return passing
 
     # What is recorded.
@@ -356,13 +356,13 @@ class Recording(TorchFunctionMode):
         values.modes.follow()
         if values.unknown is not None:
             for node, message in values.unknown.assertions():
-                values.append("call_function", torch._assert, (node, message), _NO_KWARGS, "_assert", (node,))
+                values.append("call_function", torch._assert, (node, message), NO_KWARGS, "_assert", (node,))
 
     # Leaves.
 
     def first_run(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Let a lazy module that waits for its first run have what it gets there: that is no part of the graph."""
-        self._run_quietly(first_run, (module, args, kwargs), _NO_KWARGS)
+        self._run_quietly(first_run, (module, args, kwargs), NO_KWARGS)
 
     def leaf(
         self, module: nn.Module, path: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -503,7 +503,6 @@ class Recording(TorchFunctionMode):
             return self.values.is_symbolic(args) or self.values.is_symbolic(kwargs.values())
 
 
-_NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 _SIZED: Final = frozenset({torch.zeros, torch.ones, torch.empty})
 _MOST_ELEMENTS: Final = 1 << 24
 """The most elements of a constant that is made for real."""

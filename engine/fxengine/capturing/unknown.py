@@ -32,8 +32,8 @@ from torch.utils import _pytree as pytree
 from fxengine.capturing.held import Place
 from fxengine.capturing.objects import with_tensors
 from fxengine.errors import TraceError
-from fxengine.immutable_collections import immutable_dict
 from fxengine.node import Node
+from fxengine.node_list import NO_KWARGS
 from fxengine.symbolic_sizes import SymbolMaterializer
 
 if TYPE_CHECKING:
@@ -60,8 +60,6 @@ _ENVIRONMENT: Final = "torch.fx.experimental.symbolic_shapes"
 
 _ALGEBRA: Final = ("torch.utils._sympy.interp", "torch.utils._sympy.reference")
 """What carries out expressions of sizes."""
-
-_NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 
 
 class DataDependent(TraceError):  # noqa: N818 - named as the rules are.
@@ -219,7 +217,7 @@ class Unknown:
     def _number_at(self, place: Place, dim: int | None) -> Node:
         """The node of the number at a place, or of a size of the tensor there."""
         node = self._node_at(place)
-        return node if dim is None else self._append("call_method", "size", (node, dim), _NO_KWARGS, "size", (node,))
+        return node if dim is None else self._append("call_method", "size", (node, dim), NO_KWARGS, "size", (node,))
 
     def _faked(self, tensor: Tensor) -> Tensor:
         if not tensor.is_meta:

@@ -24,6 +24,7 @@ from fxengine.capturing.unknown import NUMBERS, Unknown
 from fxengine.immutable_collections import immutable_dict, immutable_list
 from fxengine.node import Node
 from fxengine.node_fields import TensorFacts
+from fxengine.node_list import NO_KWARGS
 from fxengine.recording import PLAIN_TYPES
 from fxengine.shapes_only import to_meta
 
@@ -148,7 +149,7 @@ class Values:
         self._used, self._sources = outer
         return (
             tuple([pair[0] for pair in pairs]),
-            immutable_dict({name: pair[0] for name, pair in named.items()}) if named else _NO_KWARGS,
+            immutable_dict({name: pair[0] for name, pair in named.items()}) if named else NO_KWARGS,
             tuple([pair[1] for pair in pairs]),
             {name: pair[1] for name, pair in named.items()},
             used,
@@ -329,9 +330,9 @@ class Values:
     def hold_for(self, tensor: Tensor, message: str) -> None:
         """Let the graph assert that a tensor has the data that it was taken to have."""
         nodes = self.node_of(tensor), self.node_of(tensor.clone())
-        same = self.append("call_function", operator.eq, nodes, _NO_KWARGS, "eq", nodes)
-        same = self.append("call_method", "all", (same,), _NO_KWARGS, "all", (same,))
-        self.append("call_function", torch._assert, (same, message), _NO_KWARGS, "_assert", (same,))
+        same = self.append("call_function", operator.eq, nodes, NO_KWARGS, "eq", nodes)
+        same = self.append("call_method", "all", (same,), NO_KWARGS, "all", (same,))
+        self.append("call_function", torch._assert, (same, message), NO_KWARGS, "_assert", (same,))
 
     def node_of(self, tensor: Tensor) -> Node:
         """The node that computes a tensor."""
@@ -345,7 +346,7 @@ class Values:
             if place.parent is not None:
                 parent = self._node_at(place.parent)
                 item = (parent, place.key)
-                node = self.append("call_function", operator.getitem, item, _NO_KWARGS, "getitem", (parent,))
+                node = self.append("call_function", operator.getitem, item, NO_KWARGS, "getitem", (parent,))
             else:
                 node = self._made(place)
             place.node = node
@@ -357,11 +358,11 @@ class Values:
         assert place.made is not None
         opcode, target, args, kwargs = place.made
         if not callable(target):
-            return self.append(opcode, target, (), _NO_KWARGS, target.replace(".", "_"), ())
+            return self.append(opcode, target, (), NO_KWARGS, target.replace(".", "_"), ())
         args = tuple(self._node_at(each) if isinstance(each, Place) else each for each in args)
         used = tuple(each for each in args if isinstance(each, Node))
         if target is getattr:
-            return self.append(opcode, target, args, _NO_KWARGS, str(args[1]), used)
+            return self.append(opcode, target, args, NO_KWARGS, str(args[1]), used)
         opcode, function, args, label = spelled(target, args, dict(kwargs))
         return self.append(opcode, function, args, immutable_dict(kwargs), label, used)
 
@@ -390,7 +391,7 @@ class Values:
         former = self.former
         if former is not None and former.has(tensor):
             given = (former.number_of(tensor),)
-            return Held(tensor, to_meta(tensor), Place(None, made=("call_function", taken_over, given, _NO_KWARGS)), 0)
+            return Held(tensor, to_meta(tensor), Place(None, made=("call_function", taken_over, given, NO_KWARGS)), 0)
         # What has no data and was not there before was made by this run, whatever it is called now.
         is_new = tensor.is_meta and id(tensor) not in self.initial()
         name = None if is_new else self._tracer.name_in_root(tensor)
@@ -407,7 +408,7 @@ class Values:
                 return held
             name = self._tracer.constant(tensor)
         value = to_meta(tensor) if not tensor.is_meta else tensor.detach()
-        held = Held(tensor, value, Place(None, made=("get_attr", name, (), _NO_KWARGS)), 0)
+        held = Held(tensor, value, Place(None, made=("get_attr", name, (), NO_KWARGS)), 0)
         held.constant, held.version = is_constant, _version(tensor)
         return held
 
@@ -438,12 +439,12 @@ class Values:
         """Make a tensor known that has its data in common with another."""
         if isinstance(tensor, nn.Parameter):  # The code has made it of a value.
             args = (self._node_at(owner), tensor.requires_grad)
-            place: Place = Place(None, made=("call_function", nn.Parameter, args, _NO_KWARGS))
+            place: Place = Place(None, made=("call_function", nn.Parameter, args, NO_KWARGS))
         elif tensor.shape == owner.tensor.shape and tensor.stride() == owner.tensor.stride():
             place = Place(self._node_at(owner))
         else:
             args = (self._node_at(owner), tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
-            place = Place(None, made=("call_function", torch.as_strided, args, _NO_KWARGS))
+            place = Place(None, made=("call_function", torch.as_strided, args, NO_KWARGS))
         value = tensor if tensor.is_meta else to_meta(tensor)
         held = self.held[id(tensor)] = Held(tensor, value, place, owner.sources)
         return held
@@ -468,7 +469,7 @@ class Values:
             self._forget_views(tensor)
             if not self.is_state(tensor) and (held.made is None or held.made[0] == "get_attr"):
                 node = self._node_at(held)
-                held.node = self.append("call_method", "clone", (node,), _NO_KWARGS, "clone", (node,))
+                held.node = self.append("call_method", "clone", (node,), NO_KWARGS, "clone", (node,))
 
     def _forget_views(self, owner: Tensor) -> None:
         """Take no view of a tensor for a constant any more."""
@@ -494,7 +495,6 @@ class Values:
             self.altered[name] = tensor
 
 
-_NO_KWARGS: Final[dict[str, Any]] = immutable_dict()
 _MOST_SAID: Final = 8
 """The most numbers in a message."""
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from fxengine.arguments import SYMBOLIC_NUMBERS
 from fxengine.names import dtype_abbreviation
 from fxengine.node import Node
 
-_SYMBOLIC_NUMBERS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _FRAME: Final = re.compile(r"^File \"(.+)\", line (\d+), in (.+)$")
 _LONGEST_ANNOTATION: Final = 40
 
@@ -127,7 +127,7 @@ class Commentary:
             if value.layout in {torch.sparse_csc, torch.sparse_csr}:
                 return otherwise
             return f': "{self._tensor(value)}"'
-        if isinstance(value, _SYMBOLIC_NUMBERS):
+        if isinstance(value, SYMBOLIC_NUMBERS):
             return f': "Sym({self.sym_repr(value)})"'
         dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
         if isinstance(dtype, torch.dtype) and shape is not None:  # Facts without a tensor.

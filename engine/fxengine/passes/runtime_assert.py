@@ -25,6 +25,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis, PythonReferenceAnalysis
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from fxengine.arguments import SYMBOLIC_NUMBERS
 from fxengine.graph_module import GraphModule
 from fxengine.module_state import _get_attr
 from fxengine.node import Node
@@ -38,7 +39,6 @@ _RANGES: Final = (torch.ops.aten.sym_constrain_range.default, torch.ops.aten.sym
 _BY_THE_USER: Final = "_fx_runtime_assert_preserve"
 """The entry of ``meta`` that marks an assertion which somebody wrote down: it stays even if it says nothing new."""
 _NO_EFFECT: Final = frozenset({"CACHE", "COPY_FREE_VARS", "EXTENDED_ARG", "NOP", "RESUME"})
-_SYMBOLIC: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def insert_deferred_runtime_asserts(gm: GraphModule, shape_env: Any, name: str, export: bool = False) -> None:
@@ -286,7 +286,7 @@ def _get_example_value(node: Node) -> Any:
 def _get_sym_val(node: Node) -> Any:
     """Return the expression of a node's value, if that is a symbolic number."""
     value = _get_example_value(node)
-    return value.node.expr if isinstance(value, _SYMBOLIC) else None
+    return value.node.expr if isinstance(value, SYMBOLIC_NUMBERS) else None
 
 
 def _computed(node: Node) -> Any:
