@@ -22,6 +22,7 @@ from fxworker.children import (
     Ends,
     accept_children,
     adopt_orphans,
+    die_with_parent,
     disarm_timers,
     fork,
     hold_standard_descriptors,
@@ -128,7 +129,7 @@ def live(ends: Ends, folder: str) -> None:
     if request.sandbox:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         sandbox.confine(sandbox.temporary_folders(request.roots, folder))
-    mine = own_pid()
+    mine, parent = own_pid(), os.getppid()
     document = Document.of(request)
     document.enter(request)
     # What imports make, stays: nobody looks through it for what could go.
@@ -145,7 +146,7 @@ def live(ends: Ends, folder: str) -> None:
     gc.freeze()
     gc.enable()
     os.nice(_YIELDING)
-    template = DocumentTemplate(ends, document)
+    template = DocumentTemplate(ends, document, parent)
     ends.send(Frame(Kind.READY))
     template.run()
 
@@ -153,9 +154,10 @@ def live(ends: Ends, folder: str) -> None:
 class DocumentTemplate:
     """The loop of a document template. Mutable; one thread."""
 
-    def __init__(self, ends: Ends, document: Document) -> None:
+    def __init__(self, ends: Ends, document: Document, parent: int) -> None:
         self._ends = ends
         self._document = document
+        self._parent = parent
         self._loop = Loop()
         self._reader = FrameReader()
         self._spare: Child | None = None
@@ -420,7 +422,10 @@ class DocumentTemplate:
             return
         if self._late:
             self._drop_spares()
+            # Meanwhile nobody looks at the pipe that shows the end of the parent.
+            die_with_parent(self._parent)
             self._document.import_late(self._late)
+            outlive_parent()
             self._late = []
         if self._read:
             self._drop_spares()

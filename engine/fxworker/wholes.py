@@ -3,7 +3,7 @@
 `Block(attention, dim)` in `blocks.py` says little about its attention; `Net` in `net.py` makes the blocks with the one
 that is meant. So that model is built, with arguments that are searched for if need be, and its first block is taken.
 The other file is executed by slice, as every file. Those of the project's modules that know the file which asks are for
-this alone, and not there afterwards; the others stay, and are imported ahead of the next time.
+this alone, and not there afterwards; the others stay.
 """
 
 import ast
@@ -194,23 +194,24 @@ def _visiting(loaded: Loaded, place: Place, whole: Whole) -> Generator[None]:
         loaded.inner[_MORE] = dict[str, Any]()
         own = vars(loaded.module).get("__getattr__")
         vars(loaded.module)["__getattr__"] = partial(_more_of, loaded, own)
-    older = _older(place.root, loaded.module)
-    known_before = _without(older)
+    older = _without(_older(place.root, loaded.module))
     try:
         sys.modules |= dict.fromkeys(_names_of_file(path), loaded.module)
         place.import_package()
         if place.name not in sys.modules:
             _load(place, whole)
-        _complete(older)
+        _complete(before)
         yield
     finally:
         knowing = _knowing(place.root, loaded.module)
         new = {name: each for name, each in sys.modules.items() if name not in before and name not in knowing}
-        # What was imported last is told by the order.
+        own = {name: each for name, each in new.items() if _is_in(place.root, each)}
+        # What was imported last is told by the order, and repeated ahead of the next trace. What may lead to the file,
+        # or run for hours if it is imported whole, stands before it.
         sys.modules.clear()
-        sys.modules.update(before | new)
+        sys.modules.update({**own, **before, **new})
         # A package leads to what was found in it, so that expressions do; where nothing was, to what it led to before.
-        for package, stem, module in known_before:
+        for package, stem, module in older:
             vars(package).setdefault(stem, module)
 
 
@@ -300,12 +301,13 @@ def _led_to(modules: Mapping[str, Any], names: Collection[str]) -> set[str]:
     return found
 
 
-def _complete(names: Collection[str]) -> None:
+def _complete(before: Mapping[str, Any]) -> None:
     """Let packages that were imported anew lead to those of their modules that were not."""
     for name, module in list(sys.modules.items()):
         around, _, stem = name.rpartition(".")
-        if around in names and around in sys.modules:
-            vars(sys.modules[around]).setdefault(stem, module)
+        package = sys.modules.get(around)
+        if package is not None and package is not before.get(around) and module is before.get(name):
+            vars(package).setdefault(stem, module)
 
 
 def _without(names: Collection[str]) -> list[tuple[Any, str, Any]]:

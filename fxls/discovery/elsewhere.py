@@ -164,9 +164,10 @@ class Calls:
                 have changed on disk, or an edit has touched one of them.
         """
         if any(each.kind == "class" and not each.constructs for each in index.targets):
-            if self._told.get(index.path) != (self._looks, len(said)):
+            looks = self._looks
+            if self._told.get(index.path) != (looks, len(said)):
                 said = self._settings_for(index.path, text)
-                self._told[index.path] = self._looks, len(said)
+                self._told[index.path] = looks, len(said)
             index = replace(index, settings=said)
         parts = {each for each in index.parts if each in self._callers or self._is_base(each, index)}
         if not parts:
@@ -214,11 +215,12 @@ class Calls:
 
     def _settings_for(self, path: str, text: str) -> tuple[Setting, ...]:
         """Return what a file and the files near it say about the values that its text reads, best first."""
-        if path not in self._telling:
-            self._telling[path] = self._telling_of(path)
+        known = self._telling
+        if path not in known:
+            known[path] = self._telling_of(path)
         tree = parse(path, text) if speaks_of_options(text) else None
         own = settings_in(path, tree) if isinstance(tree, ast.Module) else []
-        files = [(each, self._settings_in(each)) for each in self._telling[path]]
+        files = [(each, self._settings_in(each)) for each in known[path]]
         return tuple(best_first(text, [(path, own), *files], path))
 
     def _telling_of(self, path: str) -> list[str]:

@@ -125,6 +125,23 @@ def test_of_a_project_the_file_counts_first_that_knows_most_of_what_is_read(proj
     assert settings[0].location.span.line == 1
 
 
+def test_another_thread_may_look_through_the_folder_meanwhile(tmp_path, monkeypatch):
+    (tmp_path / "net.py").write_text(MODEL)
+    (tmp_path / "train.py").write_text("p.add_argument('--width', default=3)\np.add_argument('--classes', default=2)\n")
+    calls, telling_of = Calls(str(tmp_path)), Calls._telling_of
+
+    def overtaken(self, path):
+        found = telling_of(self, path)
+        self.look()
+        return found
+
+    monkeypatch.setattr(Calls, "_telling_of", overtaken)
+    index = discover(str(tmp_path / "net.py"), MODEL)
+    assert calls.completed(index, MODEL).settings == ()
+    settings = calls.completed(index, MODEL).settings
+    assert [(each.name, each.expression) for each in settings] == [("width", "3"), ("classes", "2")]
+
+
 def test_of_a_file_that_has_its_own_command_line_this_counts_first(project):
     settings = project(
         models__net=f"{MODEL}\n\nparser.add_argument('--width', default=9)\n",

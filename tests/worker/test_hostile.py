@@ -491,6 +491,24 @@ def test_nothing_is_left_when_the_client_goes_while_imports_run(own_worker, mode
     assert eventually(lambda: not any(map(is_alive, pids)))
 
 
+@pytest.mark.parametrize("way", ["close", "kill"])
+def test_nothing_is_left_when_the_client_goes_while_an_import_of_a_trace_is_repeated(own_worker, model, way):
+    marker = model("", "imported").with_name("marker")
+    again = f"import os, time\nwhile os.path.exists({str(marker)!r}):\n    pass\nopen({str(marker)!r}, 'w').close()\n"
+    model(f"{again}time.sleep(0.1)\nN = 4\n", "once.py")
+    code = net().replace("super().__init__()", "super().__init__()\n        from once import N")
+    assert own_worker.trace(model(code)).status == "complete"
+    time.sleep(0.3)
+    pids = below(own_worker.process.pid) - {own_worker.process.pid}
+    assert pids
+    if way == "close":
+        assert own_worker.close() == 0
+    else:
+        os.kill(own_worker.process.pid, signal.SIGKILL)
+        own_worker.process.wait()
+    assert eventually(lambda: not any(map(is_alive, pids)))
+
+
 def test_documents_are_bounded(own_worker, model):
     for number in range(12):
         assert own_worker.trace(model(net(), f"net{number}.py")).status == "complete"
