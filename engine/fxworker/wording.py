@@ -112,8 +112,7 @@ _REFUSED: Final = re.compile(
 """How code says that it does not know what it was given something by."""
 
 _SET: Final = re.compile(
-    r"\b(?:set|pass|use|using|setting) [`'\"]*(\w+)[`'\"]*(?: to |\s?=\s?)[`'\"]*(True|False|None|\d+)\b",
-    re.IGNORECASE,
+    r"\b(?i:set|pass|use|using|setting) [`'\"]*(\w+)[`'\"]*(?: to |\s?=\s?)[`'\"]*(True|False|None|\d+)\b"
 )
 """How it says what to give instead."""
 
