@@ -11,6 +11,7 @@ import fxworker
 from fxworker import pycache
 from fxworker.encoding import decode
 from fxworker.wire import EnvironmentReport
+from tests.worker.harness import Worker, of
 
 ENGINE = Path(fxworker.__file__).parents[1]
 
@@ -74,3 +75,17 @@ def test_a_worker_keeps_what_it_is_made_of(tmp_path):
     names = {each.name.split(".")[0] for each in folder.rglob("*.pyc")}
     assert {"serve", "documents", "tracer", "search"} <= names
     assert not list(copied.rglob("*.pyc"))
+
+
+def test_nothing_is_written_beside_what_models_import(tmp_path):
+    (tmp_path / "sizes.py").write_text("N = 4\n")
+    text = "from sizes import N\nfrom torch import nn\n\nclass Net(nn.Linear):\n    def __init__(self):\n"
+    text += "        super().__init__(N, N)\n\n    def forward(self, x):\n        return super().forward(x)\n"
+    path = tmp_path / "net.py"
+    path.write_text(text)
+    worker = Worker(env={"PYTHONDONTWRITEBYTECODE": ""})
+    try:
+        assert of(worker.trace(path), "Net").facts.parameters == 20
+    finally:
+        worker.close()
+    assert {each.name for each in tmp_path.iterdir()} == {"sizes.py", "net.py"}
