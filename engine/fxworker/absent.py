@@ -13,7 +13,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -197,7 +197,7 @@ class _AbsentModel(nn.Module):
         if name in self.__dict__.get("_handed", ()):
             return self.__dict__["_handed"][name]
         if name in _called_for_nothing(type(self)) and name not in self.__dict__.get("_modules", ()):
-            return partial(self._keep_given, sys._getframe(1)) if KEEPING.fullmatch(name) else self._keep_arguments
+            return self._keep_given if KEEPING.fullmatch(name) else self._keep_arguments
         if is_configuration(name) and "_given" in self.__dict__ and not calls_attribute(sys._getframe(1)):
             # What a base keeps of the arguments.
             return self.__dict__.setdefault(name, Options(self.__dict__["_given"]))
@@ -211,13 +211,13 @@ class _AbsentModel(nn.Module):
                 return found
         return super().__getattr__(name)
 
-    def _keep_given(self, frame: types.FrameType, *args: Any, **_kwargs: Any) -> None:
+    def _keep_given(self, *args: Any, **_kwargs: Any) -> None:
         """Stand for a method of the base that keeps a configuration it is given, or else the arguments."""
         given = [each for each in map(entries_of, args) if isinstance(each, Mapping)]
         if len(given) == 1:
             self.__dict__["_given"] = {**given[0]}
         else:
-            self._keep(frame.f_locals)
+            self._keep(sys._getframe(1).f_locals)
 
     def _keep_arguments(self, *_args: Any, **_kwargs: Any) -> None:
         """Stand for a method of the base, which may look at what the constructor made of its arguments."""

@@ -102,6 +102,8 @@ def closed(expression: ast.expr, scope: Scope) -> ast.expr | None:
 
 def _can_be_written(expression: ast.expr) -> bool:
     """Whether an expression has a text: before Python 3.12 no backslash stands between the braces of an f-string."""
+    if not any(isinstance(each, ast.JoinedStr) for each in ast.walk(expression)):
+        return True
     try:
         ast.unparse(expression)
     except ValueError:
