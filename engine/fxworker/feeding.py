@@ -345,13 +345,16 @@ class Feeder:
         root, stopped = self.sources.root, found.stopped
         if not self.finder.in_vain or self.diagnosis.complete or stopped is None or not isinstance(root, nn.Module):
             return None
-        files = (str(self.sources.loaded.module.__file__),)
-        given, budget = (found.args, found.kwargs), Budget(seconds=_SECONDS)
-        anew = diagnose(root, given, user_paths=files, budget=budget)
-        hopeless = self._search(LazyGraphModule(anew.root, anew.graph), found).hopeless()
+        hopeless = self._search(self._with_inputs((found.args, found.kwargs)), found).hopeless()
         place = frame_of(hopeless.failure.node) if hopeless is not None else None
         places = {(each.source.path, each.source.line) for each in stopped.moments}
         return hopeless if place is not None and (place.path, place.line) in places else None
+
+    def _with_inputs(self, given: Arguments) -> GraphModule:
+        """Return the graph of a trace that goes on as some inputs say."""
+        files = (str(self.sources.loaded.module.__file__),)
+        anew = diagnose(self.sources.root, given, user_paths=files, budget=Budget(seconds=_SECONDS))
+        return LazyGraphModule(anew.root, anew.graph)
 
     def _no_longer(self, module: GraphModule, fed: Fed) -> Fed:
         """Return what is told of a model for which no inputs are found, though it ran on some before it was edited.
@@ -387,7 +390,10 @@ class Feeder:
         unknown = self.sources.unknown
         if unknown is None or not unknown.never:
             return Fed(searched=True, unknown=unknown)
-        failure = failure_with(module, *self.sources.arguments(unknown.guess), self.sources.root)
+        root, given = self.sources.root, self.sources.arguments(unknown.guess)
+        failure = failure_with(module, *given, root)
+        if failure is None and not self.diagnosis.complete and isinstance(root, nn.Module):
+            failure = failure_with(self._with_inputs(given), *given, root)
         return Fed(searched=True, unknown=unknown, failures=() if failure is None else (failure,))
 
     def _left_out(self, module: GraphModule, found: InferredInputs) -> frozenset[str]:

@@ -5,12 +5,12 @@ What only repeats that a name, a package or a base is missing is not told again.
 
 import inspect
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from torch import nn
 
 from fxengine.capturing import Capture
-from fxengine.errors import DynamicBool, DynamicLength, DynamicNumber, kept_in
+from fxengine.errors import RaisedWhileTracing, kept_in
 from fxengine.exploration import Diagnosis
 from fxworker.absent import lacks_base, speaks_of_stand_in
 from fxworker.building import Built, misbuilt
@@ -20,9 +20,6 @@ from fxworker.folding import merged
 from fxworker.loading import Loaded
 from fxworker.reporting import Reporter
 from fxworker.wire import Guard, Inputs, Problem, TargetReport, TraceTarget
-
-_ASK_SHAPES: Final = (DynamicBool, DynamicLength, DynamicNumber)
-"""Questions that stop a trace and not the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,7 @@ class Findings:
         """Return the problems of running a traced model on what was found to feed it with."""
         root = diagnosis.root
         # What may stop the model, too, is told: no inputs would help.
-        asks = all(issubclass(each.rule, _ASK_SHAPES) for each in diagnosis.problems)
-        if fed.inputs is None and not asks:
+        if fed.inputs is None and any(issubclass(each.rule, RaisedWhileTracing) for each in diagnosis.problems):
             return ()
         if fed.inputs is None and fed.failures and fed.unknown is not None:
             guess = Inputs(fed.unknown.guess, "inferred")

@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from fxengine.capturing.dimensions import across, frame_of, misfit
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
-from fxengine.inputs import Attempt, InferredInputs, infer_inputs
+from fxengine.inputs import Attempt, InferredInputs, disagreements, infer_inputs
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.faults import is_of_layout, says_layout
 from fxengine.inputs.probe import probe
@@ -30,6 +30,7 @@ from fxengine.inputs.sizes import (
     fails_at_any_length,
     fails_at_any_size,
     is_of_pictures,
+    is_out_of_reach,
     stays_apart,
     stays_in_proportion,
 )
@@ -46,7 +47,7 @@ from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
 from fxworker.misplaced import lacks_tokens, stays_misplaced
 from fxworker.printing import detail
-from fxworker.scaling import agree_with_others, differ_with_others, is_outgrown, vary_with_others
+from fxworker.scaling import agree_with_others, differ_with_others, is_outgrown, vary_with_others, with_others
 from fxworker.stock import has_stand_in
 from fxworker.wire import Construct, TraceTarget
 
@@ -217,7 +218,7 @@ class Search:
     def _apart(self) -> Iterator[Hopeless]:
         """Yield a node at which two sizes meet that differ by as much whatever the length of the input."""
         found = self.found
-        if self.construct is not None or len(tensors_in(found.recipes)) != 1:
+        if len(tensors_in(found.recipes)) != 1 or not self._is_as_written():
             return
         for trial in found.failures:
             if not are_of_two_sizes(trial.error):
@@ -233,18 +234,33 @@ class Search:
         """Return whether two values that the model has computed go together at no length of its input."""
         found, node = self.found, failure.node
         is_computed = node.op != "call_module" and all(each.op != "get_attr" for each in node.all_input_nodes)
-        if self.construct is not None or found.stopped is None or not is_computed or len(failure.inputs) < 2:
+        if found.stopped is None or not is_computed or len(failure.inputs) < 2 or not self._is_as_written():
             return False
         return fails_at_any_length(self.root, found.recipes, found.positional, found.stopped, self.limit)
 
     def _is_of_any_size(self) -> bool:
-        """Return whether no size of an input changes what does not fit, of a model that somebody says how to build."""
-        found = self.found
-        if self.construct is not None or found.stopped is None or found.stopped.operation is None:
+        """Return whether no size of an input makes that fit which does not, and no number that was made up does."""
+        found, stopped = self.found, self.found.stopped
+        if stopped is None or stopped.operation is None or not self._is_as_written():
             return False
         if stays_in_proportion(self.root, found.recipes, found.positional, self.limit):
             return True
-        return fails_at_any_size(self.root, found.recipes, found.positional, found.stopped, self.limit)
+        return any(
+            check(self.root, found.recipes, found.positional, stopped, self.limit)
+            for check in (fails_at_any_size, is_out_of_reach)
+        )
+
+    def _is_as_written(self) -> bool:
+        """Return whether the sizes that do not fit are the same with other numbers in the place of made-up ones."""
+        construct, stopped = self.construct, self.found.stopped
+        if construct is None:
+            return True
+        met = disagreements(stopped)[:1] if stopped is not None else ()
+        other = with_others(construct, self.target, self.loaded) if met else None
+        if other is None or stopped is None:
+            return False
+        found = probe(other.root, self.found.recipes, self.found.positional, self.limit)
+        return found.where == stopped.where and disagreements(found)[:1] == met
 
     def hidden(self) -> Hopeless | None:
         """Return the node at which two layers do not go together, if inputs fit only as they have fewer dimensions.

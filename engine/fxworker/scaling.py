@@ -11,7 +11,7 @@ from itertools import chain, combinations
 from typing import Final, TypeGuard
 
 from fxengine.capturing.dimensions import Dimension, of_other_layers
-from fxworker.building import built_as, class_of
+from fxworker.building import Built, built_as, class_of
 from fxworker.choices import call_in, parameters_of
 from fxworker.loading import Loaded
 from fxworker.wire import Construct, TraceTarget
@@ -68,6 +68,16 @@ def vary_with_others(sizes: tuple[Dimension, ...], construct: Construct, target:
     """Return whether two sizes that do not go together are both other ones with other numbers than a construction's."""
     others = _of_others(sizes, _multiplied(construct.expression), target, loaded)
     return len(others) == 2 and all(each.size != other for each, other in zip(sizes, others, strict=True))
+
+
+def with_others(construct: Construct, target: TraceTarget, loaded: Loaded) -> Built | None:
+    """Return a model that is built with other numbers; None where it is given anything else, or cannot be built so."""
+    call = call_in(construct.expression)
+    given = [*call.args, *(each.value for each in call.keywords)] if call is not None else []
+    if not all(map(_is_number, given)):
+        return None
+    expression = _multiplied(construct.expression)
+    return built_as(expression, target, loaded) if expression else None
 
 
 def _of_others(sizes: tuple[Dimension, ...], expression: str, target: TraceTarget, loaded: Loaded) -> tuple[int, ...]:

@@ -542,3 +542,89 @@ def test_what_fits_behind_a_size_that_stops_torch_fx_is_not(
 ) -> None:
     text = BEHIND.replace(LAST, last)
     assert [each.code for each in of(worker.trace(model(text)), "Net").problems] == ["FX004"]
+
+
+PATCHES = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim, side=16):
+        super().__init__()
+        self.side = side
+        self.embed = nn.Linear(3 * side**2 + 1, dim)
+
+    def forward(self, x):
+        b, c, h, w = *x.shape,
+        s = self.side
+        x = x.reshape(b, c, h // s, s, w // s, s).permute(0, 2, 4, 3, 5, 1)
+        return self.embed(x.reshape(b, -1, s * s * c))
+"""
+
+PAIRS = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.embed = nn.Linear(65, dim)
+
+    def forward(self, x):
+        return self.embed(torch.cat([x.sin(), x.cos()], dim=-1))
+"""
+
+BESIDE = """
+
+class Beside(nn.Module):
+    def __init__(self, size, wide):
+        super().__init__()
+        self.first = nn.Linear(8, size)
+        self.second = nn.Linear(wide, 8)
+
+    def forward(self, x):
+        b, *_ = *x.shape,
+        return self.second(self.first(x)[:b])
+"""
+"""A model that fits with other arguments than come first, so that its file is traced once more."""
+
+
+@pytest.mark.parametrize("text", [PATCHES, PATCHES + BESIDE])
+def test_what_grows_in_steps_over_what_is_wanted_is_told_behind_what_stops_a_trace(
+    text: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    path = model(text)
+    for _ in range(2):
+        problems = of(worker.trace(path), "Net").problems
+        assert [(each.code, each.severity) for each in problems] == [("FX003", "error"), ("FX201", "warning")]
+        assert marked(text, problems[1].location) == "self.embed(x.reshape(b, -1, s * s * c))"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PATCHES.replace("3 * side**2 + 1", "3 * side**2"),
+        PATCHES.replace("3 * side**2 + 1", "4 * side**2"),
+        PATCHES.replace("dim, side=16", "dim, size, side=16").replace("3 * side**2 + 1", "size"),
+    ],
+    ids=["three channels", "four channels", "as many as are asked for"],
+)
+def test_what_comes_in_as_many_steps_as_are_wanted_is_not(
+    text: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    report = of(worker.trace(model(text)), "Net")
+    assert [each.code for each in report.problems] == ["FX003"]
+    assert report.inputs is not None
+
+
+def test_numbers_that_were_made_up_do_not_hide_what_follows_from_none_of_them(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    (problem,) = of(worker.trace(model(PAIRS)), "Net").problems
+    assert (problem.code, problem.severity) == ("FX201", "warning")
+    assert marked(PAIRS, problem.location) == "self.embed(torch.cat([x.sin(), x.cos()], dim=-1))"
+    assert "built as `Net(dim=64)`, with arguments that were inferred" in problem.explanation
+
+
+def test_what_stops_the_model_itself_asks_for_no_inputs(worker: Worker, model: Callable[..., Path]) -> None:
+    text = PATCHES.replace("s = self.side", "s = self.sides")
+    assert {each.code for each in of(worker.trace(model(text)), "Net").problems} == {"FX003", "FX009"}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fxengine.inputs.clues import BATCH
+from fxengine.inputs.disagreements import disagreements
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.inputs.recipes import Recipe, tensors_in, with_part, with_shape
 
@@ -15,6 +16,7 @@ __all__ = [
     "fails_at_any_length",
     "fails_at_any_size",
     "is_of_pictures",
+    "is_out_of_reach",
     "stays_apart",
     "stays_in_proportion",
     "with_other_sizes",
@@ -50,6 +52,9 @@ _OF_VALUES = re.compile(
     rf"{_OF_TWO.pattern}|batch2 tensor to be: \[\d+, \d+\] but got: \[\d+, \d+\]|must have same reduction dim"
 )
 """What is said of two values that do not go together."""
+
+_MOST_SIZES = 8
+"""Sizes of all inputs with more of which one does not look what each of them changes."""
 
 _PICTURES = 4
 """The fewest dimensions of a batch of pictures."""
@@ -91,6 +96,46 @@ def fails_at_any_size(
         if found.where == outcome.where and str(found.error) != str(outcome.error):
             return False
     return next(_changed(recipes), None) is not None
+
+
+def is_out_of_reach(root: Any, recipes: Mapping[str, Recipe], positional: int, outcome: Outcome, limit: float) -> bool:
+    """Return whether a size that does not fit grows in steps with one of the inputs, and steps over what is wanted.
+
+    Patches of 16 × 16 points have 256 times as many numbers as there are channels, so never 769. No other size of the
+    inputs may change it, and none let the model come further.
+
+    Args:
+        root: The model.
+        recipes: What was passed to it.
+        positional: How many of them by position.
+        outcome: How that ended.
+        limit: The processor time of this process at which a trial is broken off.
+    """
+    met, tensors = disagreements(outcome)[:1], tensors_in(recipes)
+    if not met or sum(len(part.shape) for _, _, part in tensors) > _MOST_SIZES:
+        return False
+    ((made, wanted),) = met
+    steps: list[bool] = []
+    for name, place, part in tensors:
+        for dim, size in enumerate(part.shape):
+            sizes: list[int] = []
+            for more in (1, size, 2 * size):
+                other = part.with_shape((*part.shape[:dim], size + more, *part.shape[dim + 1 :]))
+                found = probe(root, {**recipes, name: with_part(recipes[name], place, other)}, positional, limit)
+                if found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls:
+                    return False
+                if found.where == outcome.where:
+                    pair = disagreements(found)[:1]
+                    if not pair or pair[0][1] != wanted:
+                        return False
+                    sizes.append(pair[0][0])
+            if any(each != made for each in sizes):
+                each, *others = sizes
+                step = each - made
+                if others != [made + size * step, made + 2 * size * step] or step < 1:
+                    return False
+                steps.append((wanted - made) % step > 0 or made + (1 - size) * step > wanted)
+    return steps == [True]
 
 
 def is_of_pictures(shape: Sequence[Any]) -> bool:
