@@ -7,6 +7,7 @@ import types
 import pytest
 
 from fxworker.offline import without_weights
+from fxworker.wire import Limits
 from tests.worker.harness import of
 
 PRETRAINED = """
@@ -231,7 +232,8 @@ class Net(nn.Module):
     def forward(self, x):
         return kernel(x) + (not triton_compat.HAS_TRITON and not has_triton_package())
 """
-    net = of(worker.trace(model(text)), "Net")
+    # The compiler alone takes seconds to import.
+    net = of(worker.trace(model(text), limits=Limits(seconds=60.0)), "Net")
     assert "True" in net.code
 
 
