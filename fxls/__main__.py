@@ -35,8 +35,8 @@ _KEPT: Final = -1
 """What glibc's `malloc.h` calls M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD: how many heaps there are, from how
 many bytes on a block is mapped by itself, and how many bytes stay free at the end of the heap."""
 
-_TURN: Final = 0.001
-"""Seconds that a thread which computes keeps the interpreter for itself."""
+_TURN: Final = 0.0005
+"""Seconds that a thread which computes keeps the interpreter for itself: a person waits for the event loop."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     start_log(cache_folder() / "logs")
+    sys.setswitchinterval(_TURN)
 
     async def create(send: Callable[[bytes], object], first: Incoming | None) -> Server:
         pool = WorkerPool()
@@ -68,7 +69,9 @@ def _loaded(send: Callable[[bytes], object], pool: WorkerPool, *, run: bool) -> 
     gc.disable()
     server: Server = _ours("fxls.server").FxServer(send, run=run, pool=pool)
     gc.enable()
-    _stay_responsive()
+    # What lives now lives as long as the process: no collection needs to look at it.
+    gc.freeze()
+    gc.set_threshold(_OBJECTS)
     _stay_small()
     return server
 
@@ -77,14 +80,6 @@ def _ours(name: str) -> types.ModuleType:
     """Return a module that is loaded now, with nearly all that this program is made of."""
     with kept(bytecode_folder(), __file__):
         return importlib.import_module(name)
-
-
-def _stay_responsive() -> None:
-    """Let neither the garbage collector nor a thread that computes hold up the event loop for long."""
-    # What lives now lives as long as the process: no collection needs to look at it.
-    gc.freeze()
-    gc.set_threshold(_OBJECTS)
-    sys.setswitchinterval(_TURN)
 
 
 def _stay_small() -> None:

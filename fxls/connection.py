@@ -25,9 +25,6 @@ _log = logging.getLogger(__name__)
 
 _CHUNK: Final = 1 << 16
 
-_SWITCH: Final = 0.0005
-"""Seconds after which a thread that computes lets another one go on: a person waits for the event loop."""
-
 _PARENT_LOOK: Final = 2.0
 
 _LAST_WORDS: Final = 2.0
@@ -155,7 +152,6 @@ class Output:
 
 async def serve_stdio(create: Create) -> int:
     """Serve one client on standard input and output; return the exit code."""
-    sys.setswitchinterval(_SWITCH)
     loop = asyncio.get_running_loop()
     source, sink = _private_descriptors()
     output, entrance = Output(sink), _Entrance()
