@@ -29,7 +29,9 @@ _WRONG_CALL: Final = re.compile(
 """What Python says of a call with other parameters than a function has."""
 
 _UNEXPECTED: Final = re.compile(r"unexpected keyword argument '(\w+)'")
-_OF_SUPER: Final = "descriptor '__init__' of 'super' object"
+_OF_SUPER: Final = re.compile(r"^(?:descriptor '__init__' of 'super' object|super\()")
+"""What Python says of `super` that is not asked for the base of this object: `super(Net)` is a proxy of none."""
+
 _NO_MODULE: Final = re.compile(r"^([\w.]+) is not a Module subclass$")
 _REFUSED: Final = (AssertionError, RuntimeError, TypeError, ValueError)
 """What torch raises for a layer that it cannot make."""
@@ -50,7 +52,7 @@ def is_of_code(error: BaseException | None, loaded: Loaded) -> bool:
     if not isinstance(error, _REFUSED):
         return False
     text = text_of(error)
-    return text.startswith(_OF_SUPER) or _is_refused(text, own[0], moments[-1], loaded)
+    return _is_of_super(text, own[0]) or _is_refused(text, own[0], moments[-1], loaded)
 
 
 def is_uninitialized(error: BaseException, moments: Sequence[Moment]) -> bool:
@@ -97,6 +99,11 @@ def _lacks(error: AttributeError, own: Moment) -> bool:
         asked = next(iter(nodes_around(own.path, own.source.span)[::-1]), None)
         return _is_of_torch(owner.__name__) and isinstance(asked, ast.Attribute)
     return owner is own.value_of("self") and is_fault(error) and not lacks_base(owner)
+
+
+def _is_of_super(text: str, own: Moment) -> bool:
+    """Whether `super` itself is called otherwise than it can be, as no base is."""
+    return _OF_SUPER.search(text) is not None and "super" in own.source.text
 
 
 def _is_refused(text: str, own: Moment, last: Moment, loaded: Loaded) -> bool:

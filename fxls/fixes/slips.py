@@ -16,7 +16,7 @@ _CALL: Final = "super().__init__()"
 _FIRST: Final = f"Call `{_CALL}` first"
 _OF_BASE: Final = re.compile(
     r"before Module\.__init__\(\) call|does not call `super\(\)|has no attribute '_(?:modules|parameters|buffers)'"
-    r"|'__init__' of 'super'|__init__\(\) takes|name '\w+' is not defined|super\(type, obj\)"
+    r"|'__init__' of 'super'|__init__\(\) takes|name '\w+' is not defined|super\("
 )
 """What is said of a module whose base is not made, or made wrongly."""
 
@@ -34,7 +34,10 @@ def initializing(source: Source, problem: Problem) -> Iterator[Proposal]:
     calls = [each for each in constructor.body if isinstance(each, ast.Expr) and _asks_for_base(each.value)]
     if len(calls) > 1:
         return
-    if not calls:
+    proxy = _called_with(calls[0].value) if calls else None
+    if proxy is not None and not _is_right(calls[0].value):
+        yield Proposal("Write `super()`", (Edit(Location(source.path, span_of(proxy)), "super()"),))
+    elif not calls:
         yield Proposal(_FIRST, (_inserted(source, first),))
     elif not _is_right(calls[0].value) or span_of(calls[0]) == problem.location.span:
         yield Proposal(f"Write `{_CALL}`", (Edit(Location(source.path, span_of(calls[0])), _CALL),))
@@ -108,6 +111,17 @@ def _asks_for_base(node: ast.expr) -> bool:
             return True
         case _:
             return False
+
+
+def _called_with(node: ast.expr) -> ast.expr | None:
+    """Return `super`, or the call of it, whose constructor is called with arguments; None where no such is."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")) | ast.Name(id="super") as proxy)
+        ) if node.args or node.keywords:
+            return proxy
+        case _:
+            return None
 
 
 def _is_right(node: ast.expr) -> bool:

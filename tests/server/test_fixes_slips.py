@@ -58,6 +58,12 @@ BASE = "AttributeError: cannot assign module before Module.__init__() call"
             ("super().__init__()", "nn.Linear(4, 4)", "self"),
         ),
         (
+            ("super(Net).__init__(dim, 3, bias=False)", "nn.Linear(4, 4)", "self"),
+            "TypeError: super() takes no keyword arguments",
+            "",
+            ("super().__init__(dim, 3, bias=False)", "nn.Linear(4, 4)", "self"),
+        ),
+        (
             ("super().__init__()", "nn.Sequential([dim])", "self"),
             "TypeError: list is not a Module subclass",
             "",

@@ -284,6 +284,8 @@ FIRST = "`Net.__init__` has to call `super().__init__()` before it gives the mod
         (SUPER, "", "self.embed", FIRST),
         (SUPER, "        super().__init__\n", "self.embed", FIRST),
         ("super().__init__()", "super.__init__()", "super.__init__()", "of 'super' object needs an argument"),
+        ("super().__init__()", "super(Net).__init__(a=1)", "super(Net).__init__(a=1)", "takes no keyword arguments"),
+        ("super().__init__()", "super(nn.Linear, self).__init__()", "super(nn.Linear, self)", "must be an instance"),
         ("nn.LSTM", "nn.Lstm", "nn.Lstm", "has no attribute 'Lstm': is `nn.LSTM` meant?"),
         ("(dim, dim), nn", "(self.dim, dim), nn", "self.dim", "has no attribute 'dim': is `dim` meant?"),
         ("nn.LSTM", "LSTM", "LSTM", "name 'LSTM' is not defined: is `nn.LSTM` meant?"),
