@@ -72,7 +72,8 @@ class Job:
         left: The request without the targets whose trace killed or hung a child.
         lost: The reports of those targets, by name.
         phase: The index in `left` of the target that the child works on, None while it executes the file.
-        guess: Whether the child tries a guess about it, of which nobody said that it works.
+        guess: With which arguments that were inferred it was built, "" for none, while the child tries a guess about
+            it, of which nobody said that it works; None while it does not.
         excess: Which limit the child exceeded.
         late: Whether the child has taken too long.
         begun: When the child took it up, 0 before.
@@ -87,7 +88,7 @@ class Job:
     started: float
     child: Child | None = None
     phase: int | None = None
-    guess: bool = False
+    guess: str | None = None
     timer: Timer | None = None
     excess: str = ""
     late: bool = False
@@ -222,7 +223,7 @@ class DocumentTemplate:
     def _begin(self, job: Job, child: Child, seconds: float, *, ahead: bool) -> None:
         """Take note that a child has begun a job."""
         job.child, job.ahead = child, ahead
-        job.phase, job.guess, job.excess, job.late, job.begun = None, False, "", False, 0.0
+        job.phase, job.guess, job.excess, job.late, job.begun = None, None, "", False, 0.0
         self._built = frozenset()
         # A child that was not forked ahead has to warm up first; its time runs from when it says so.
         job.timer = self._loop.after(_WARMING + seconds + GRACE, lambda: self._overdue(job))
@@ -286,7 +287,8 @@ class DocumentTemplate:
                 seconds = job.left.limits.seconds
                 job.timer = self._loop.after(seconds, lambda: self._is_late(job))
             case Kind.PHASE:
-                job.phase, job.guess = int(frame.payload.rstrip(b"?")), frame.payload.endswith(b"?")
+                index, is_guess, built = frame.payload.decode().partition("?")
+                job.phase, job.guess = int(index), built if is_guess else None
             case Kind.EARLY:
                 job.quick = time.monotonic() - job.begun < _QUICK
                 job.known = frame.payload
@@ -366,13 +368,13 @@ class DocumentTemplate:
         others = job.left.targets
         limit = job.request.limits.seconds
         seconds = min(limit, job.started + 2 * limit - time.monotonic())
-        if job.guess:
+        if job.guess is not None:
             # No fault of the file: once more, and without guessing. The waiting child does not know that yet.
-            self._document.fear(job.request, target.qualname)
+            self._document.fear(job.request, target.qualname, job.guess)
             self._drop_spares()
         known = _known(job)
-        if not job.guess or seconds < _SHORTEST:
-            before = known if job.guess else None
+        if job.guess is None or seconds < _SHORTEST:
+            before = known if job.guess is not None else None
             job.lost[target.qualname] = postmortem.target_report(job.request, target, end, before)
             others = tuple(each for each in others if each.qualname != target.qualname)
         if not others or seconds < _SHORTEST:

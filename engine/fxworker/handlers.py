@@ -166,8 +166,8 @@ def _rehearsed(last: Last, document: Document, prepared: Prepared) -> bool:
 def _traced(
     request: TraceRequest, document: Document, ends: Ends, prepared: Prepared | None, loaded: Loaded | None
 ) -> TraceReport:
-    def on_target(index: int, guess: bool) -> None:
-        ends.send(Frame(Kind.PHASE, b"%d%s" % (index, b"?" if guess else b"")))
+    def on_target(index: int, guess: str | None) -> None:
+        ends.send(Frame(Kind.PHASE, str(index).encode() if guess is None else f"{index}?{guess}".encode()))
 
     def on_traced(report: TraceReport, built: frozenset[str]) -> None:
         if built:

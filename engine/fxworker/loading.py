@@ -308,11 +308,16 @@ class Document:
                 importing(partial(import_named, name))
         self.stamp()
 
-    def fear(self, request: Source, qualname: str) -> None:
-        """Note that a guess about a target ended its process: none is made again while the definition stays."""
+    def fear(self, request: Source, qualname: str, construct: str) -> None:
+        """Note that a guess about a target ended its process: none is made again while the definition stays.
+
+        It is built with the arguments that had been inferred before, if there were any.
+        """
         remember_text(self.path, request.text)
         definition = definition_digest(tree_of(self.path), linecache.getlines(self.path), qualname)
-        self.hints[qualname] = Hint(feared=definition, tried="guessing its arguments or inputs ended the process")
+        self.hints[qualname] = Hint(
+            construct, feared=definition, tried="guessing its arguments or inputs ended the process"
+        )
 
     def see(self, overlays: Iterable[Overlay]) -> None:
         """Let unsaved buffers stand in place of their files from here on."""

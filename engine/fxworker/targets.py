@@ -48,8 +48,9 @@ from fxworker.wire import (
     Whole,
 )
 
-OnTarget: TypeAlias = Callable[[int, bool], None]
-"""Is told the index of the target whose turn it is, and whether what follows is only a guess about it."""
+OnTarget: TypeAlias = Callable[[int, str | None], None]
+"""Is told the index of the target whose turn it is, and, if what follows is only a guess about it, the arguments that
+were inferred before and build it, "" for none."""
 
 _MOST_VALUES: Final = 1 << 25
 """The most parameters of a model that is built with values where its trace asks for some."""
@@ -161,7 +162,7 @@ class Targets:
         """Trace every target and report its problems. Those that contain others come first."""
         mentions = {**self.loaded.mentions, **mentions_of(self.request.targets, self.loaded)}
         for target in outermost_first(self.request.targets, mentions):
-            self.on_target(self.request.targets.index(target), False)
+            self.on_target(self.request.targets.index(target), None)
             self.reports[target.qualname] = self._report(target)
 
     def describe_all(self) -> None:
@@ -179,7 +180,7 @@ class Targets:
 
     def _describe_all(self) -> None:
         for traced in self.traces:
-            self.on_target(self.request.targets.index(traced.target), False)
+            self.on_target(self.request.targets.index(traced.target), None)
             self.reports[traced.target.qualname] = self.described(traced)
 
     def traced(self, target: TraceTarget, subject: Subject, build_ms: float) -> Traced:
@@ -187,7 +188,7 @@ class Targets:
         clock = Clock()
         built = subject.built
         sources = self._sources(target, built)
-        finder = Finder(sources, lambda: self.on_target(self.request.targets.index(target), False))
+        finder = Finder(sources, lambda: self.on_target(self.request.targets.index(target), None))
         steps = diagnose_in_steps(
             built.root,
             inputs=finder.find,
@@ -288,7 +289,7 @@ class Targets:
         clock = Clock()
         ahead = self.prepared.model(target) if self.prepared is not None else None
         subject = ahead or self._built(target)
-        self.on_target(self.request.targets.index(target), False)
+        self.on_target(self.request.targets.index(target), None)
         if isinstance(subject, Unbuilt):
             return replace(self.reporter.untraced(target, self._unbuilt(target, subject)), construct=subject.construct)
         traced = self.traced(target, subject, clock.lap())
@@ -301,7 +302,8 @@ class Targets:
         if isinstance(built, Unbuilt):
             return built
         is_new = _made_up(built.construct) not in {"", hint}
-        other = self._told_apart(target, built) if is_new and self._may_guess(target) else None
+        may_guess = is_new and self._may_guess(target, built.construct)
+        other = self._told_apart(target, built) if may_guess else None
         return Subject.of(other or built)
 
     def _told_apart(self, target: TraceTarget, built: Built) -> Built | None:
@@ -346,7 +348,7 @@ class Targets:
         made_up = built.construct if built.is_made_up else None
         # Inputs that were found for a model with other arguments need not fit this one.
         inputs = built.inputs or (hint.inputs if _made_up(built.construct) == hint.construct else "")
-        may_guess = partial(self._may_guess, target)
+        may_guess = partial(self._may_guess, target, built.construct)
         return Sources(target, built.root, self.loaded, inputs, may_guess, search, known, made_up, built.construct)
 
     def _fed(self, target: TraceTarget, built: Built, feeder: Feeder, diagnosis: Diagnosis) -> Fed:
@@ -387,7 +389,7 @@ class Targets:
         if way is not None:
             construct, inputs = way
             self.fitted[target.qualname] = replace(self._hint(target), construct=construct, inputs=inputs, unfed="")
-        self.on_target(self.request.targets.index(target), False)
+        self.on_target(self.request.targets.index(target), None)
 
     def _other_way(self, traced: Traced, feeder: Feeder, fed: Fed) -> tuple[str, str] | None:
         """Return another way to build a model, with inputs for it: as a part of another file's model, or fitted.
@@ -395,14 +397,19 @@ class Targets:
         One that is not made up stays as it is built, and is given what such a part is given.
         """
         target, built = traced.target, traced.built
-        part = in_wholes(target, self.loaded) if target.wholes and self._may_guess(target) else None
+        part = in_wholes(target, self.loaded) if target.wholes and self._may_guess(target, built.construct) else None
         if part is not None and part.inputs:
             return (_made_up(part.construct) if built.is_made_up else ""), part.inputs
         fitted, inputs = feeder.fit(built, fed, min(self.fitting_s, _FITTING_EACH))
         return (fitted.expression, inputs) if fitted is not None else None
 
-    def _may_guess(self, target: TraceTarget) -> bool:
-        """Say that what follows is a guess; False where one went badly before and the definition is the same."""
+    def _may_guess(self, target: TraceTarget, construct: Construct | None = None) -> bool:
+        """Say that what follows is a guess; False where one went badly before and the definition is the same.
+
+        Args:
+            target: What it is about.
+            construct: How that was built, if it was.
+        """
         hint = self._hint(target)
         definition = self.loaded.definition(target.qualname)
         if definition and definition == hint.feared:
@@ -410,7 +417,7 @@ class Targets:
         if self._is_over():
             self.late.add(target.qualname)
             return False
-        self.on_target(self.request.targets.index(target), True)
+        self.on_target(self.request.targets.index(target), _made_up(construct))
         return True
 
     def _may_search(self, target: TraceTarget) -> bool:

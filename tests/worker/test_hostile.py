@@ -550,3 +550,13 @@ def test_arguments_whose_guess_hangs_are_not_known(worker, model):
     text = net(constructor="while width:\n    pass").replace("def __init__(self)", "def __init__(self, width)")
     problem = only_problem(worker.trace(model(text), limits=Limits(seconds=8.0)))
     assert (problem.code, problem.severity) == ("FX103", "information")
+
+
+def test_arguments_that_were_inferred_are_kept_where_a_guess_of_inputs_goes_badly(worker, model):
+    text = net(forward=GUESSES["an exit"]).replace("def __init__(self)", "def __init__(self, width)")
+    path = model(text)
+    for _ in range(2):
+        report = worker.trace(path)
+        assert all_problems(report) == []
+        assert of(report, "Net").construct.expression == "Net(width=64)"
+        assert of(report, "Net").nodes
