@@ -54,6 +54,8 @@ _BLAMES_ANOTHER: Final = re.compile(
     r"|^'[\w.]+' object is not (?:iterable|subscriptable|callable)"
 )
 """A message that names the type it did not want; if that is not a proxy, the symbolic value was not the trouble."""
+_OF_CALLS: Final = re.compile(r"^[\w.<>]+\(\) (?:takes|missing|got)|object is not callable")
+"""What Python says of a call that does not fit a function, or of what is none."""
 _MADE_AT_RUN_TIME: Final = 1 << 9
 """The flag of classes that a `class` statement made: CPython's `Py_TPFLAGS_HEAPTYPE`."""
 _COMPARES: Final = frozenset({"COMPARE_OP", "CONTAINS_OP", "IS_OP"})
@@ -151,7 +153,7 @@ def classify(error: BaseException, refusals: Sequence[Refusal], graph: Graph) ->
     possible = mentioned or not _BLAMES_ANOTHER.search(message)
     if possible and isinstance(error, TypeError) and _WANTS_NUMBER.search(message):
         return Verdict(DynamicNumber, symbolic)
-    if mentioned or (possible and _calls_c_code(raising, message)):
+    if mentioned or (possible and _calls_c_code(raising, error)):
         return Verdict(ForeignCall, symbolic, certain=mentioned or _is_given_symbols(raising, symbolic))
     return Verdict(RaisedWhileTracing, None, certain=False)
 
@@ -344,16 +346,18 @@ def _comparisons(code: CodeType, span: Span | None) -> list[int]:
     ]
 
 
-def _calls_c_code(moment: Moment, complaint: str) -> bool:
+def _calls_c_code(moment: Moment, error: BaseException) -> bool:
     """Whether the instruction calls something that is not written in Python, as far as names and the complaint tell."""
+    complaint = text_of(error)
     around = nodes_around(moment.path, moment.source.span)
     if not around or not isinstance(around[-1], ast.Call):
         return False
     function = around[-1].func
     callee = _resolve(function, moment)
     if callee is None and isinstance(function, ast.Attribute):
-        # A method that is written in Python would be named with its class.
-        return complaint.startswith(f"{function.attr}() ")
+        # What is written in Python says where it is called wrongly itself, and would be named with its class.
+        is_of_call = _OF_CALLS.search(complaint) is not None or not isinstance(error, TypeError)
+        return complaint.startswith(f"{function.attr}() ") or not is_of_call
     if isinstance(callee, FunctionType) and is_engine_file(callee.__code__.co_filename):
         # It stands in for a leaf function.
         callee = getattr(callee, "__wrapped__", callee)

@@ -12,7 +12,7 @@ from fxengine._lazy_graph_module import (
 )
 from fxengine.capturing.dimensions import frame_of
 from fxengine.classification import moments_of
-from fxengine.errors import text_of
+from fxengine.errors import DynamicBool, DynamicLength, DynamicNumber, text_of
 from fxengine.exploration import Budget, Diagnosis, diagnose
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
@@ -46,6 +46,9 @@ _SECONDS: Final = 0.5
 _PATIENCE: Final = 2.0
 """Seconds after which a guess is given up where it is."""
 
+
+_ASK_SHAPES: Final = (DynamicBool, DynamicLength, DynamicNumber)
+"""Questions that stop a trace and not the model."""
 
 _LONGEST_PLACE: Final = 60
 """Characters of an expression that is quoted."""
@@ -324,6 +327,8 @@ class Feeder:
 
     def _in_vain(self, module: GraphModule, found: InferredInputs) -> Fed:
         """Return what a search that found nothing has found out."""
+        if self._is_told(found):
+            return Fed(searched=True, in_vain=found)
         unknown = _unknown(found)
         hopeless = self._search(module, found).hopeless() or self._traced_anew(found)
         if hopeless is None:
@@ -336,6 +341,13 @@ class Feeder:
             is_of_layout(failure.error) or mistaken(failure, self.sources.root) is not None or hopeless.told_apart
         )
         return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
+
+    def _is_told(self, found: InferredInputs) -> bool:
+        """Return whether the model itself stops where its trace does, which is told, in what no shape answers."""
+        told = [each for each in self.diagnosis.problems if not issubclass(each.rule, _ASK_SHAPES)]
+        places = [place for each in told for place in (each.site, each.anchor) if place is not None]
+        stopped = [each.source for each in found.stopped.moments] if found.stopped is not None else []
+        return any(one.path == each.path and one.span.contains(each.span) for one in places for each in stopped)
 
     def _traced_anew(self, found: InferredInputs) -> Hopeless | None:
         """Return what a search came to with a trace that goes on as the best inputs say, where the model stops.

@@ -68,8 +68,8 @@ def note_later(  # noqa: C901 - a table of expressions.
 
 
 def _unpacked(variables: list[ast.expr], use: Use) -> None:
-    """Note into how many variables is unpacked what is returned where something is called."""
-    use.results = max(use.results, 0 if any(map(_is_starred, variables)) else len(variables))
+    """Note into how many variables is unpacked what is returned where something is called: two at least."""
+    use.results = max(use.results, 2, sum(not _is_starred(each) for each in variables))
 
 
 def _note_items(loop: ast.For, names: Bindings) -> None:
