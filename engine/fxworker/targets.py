@@ -344,7 +344,8 @@ class Targets:
         hint = self._hint(target)
         search = not hint.unfed or hint.unfed != self.loaded.dependence(target.qualname)
         doubtful = tuple(filter(None, hint.doubtful.split(",")))
-        known = None if search else Unknown(doubtful, hint.guess, hint.complaint, hint.never)
+        is_told = not search and (doubtful or hint.guess or hint.complaint)
+        known = Unknown(doubtful, hint.guess, hint.complaint, hint.never) if is_told else None
         made_up = built.construct if built.is_made_up else None
         # Inputs that were found for a model with other arguments need not fit this one.
         inputs = built.inputs or (hint.inputs if _made_up(built.construct) == hint.construct else "")

@@ -263,3 +263,16 @@ def test_what_stands_in_for_a_part_returns_no_input_that_is_changed(worker: Work
     report = of(worker.trace(model(FOCAL)), "Net")
     assert report.construct is not None
     assert all(each.code != "FX307" for each in report.problems)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("del x[0]", "FX005"), ("x = x.mul(object())", "FX008")],
+)
+def test_what_stops_the_model_where_it_stops_its_trace_is_told_once_each_time(
+    line: str, code: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = f"from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        {line}\n        return x + 1\n"
+    path = model(text)
+    for _ in range(3):
+        assert [each.code for each in of(worker.trace(path), "Net").problems] == [code]
