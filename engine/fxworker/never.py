@@ -380,7 +380,9 @@ class Search:
             return False
         origin = failure.node.origin
         text = origin.frames[-1].text if origin is not None and origin.frames else ""
-        if self.construct is not None and not re.search(rf"\b{abs(missing.wanted)}\b", text):
+        construct = self.construct.expression if self.construct is not None else ""
+        # What stands in for a part need not have as many dimensions as the part would give.
+        if construct and (has_stand_in(construct) or not re.search(rf"\b{abs(missing.wanted)}\b", text)):
             return False
         found = self.found
         return lacks_dimension(self.root, found.recipes, found.positional, stopped, self.limit)

@@ -210,6 +210,24 @@ def test_a_dimension_that_no_inputs_have_is_told(
         assert marked(text, problem.location).endswith(at)
 
 
+BEHIND = """import torch.nn.functional as F
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, body, count=100):
+        super().__init__()
+        self.body = body
+        self.head = nn.Linear(64, count)
+
+    def forward(self, tokens):
+        batch, length = tokens.shape
+        masked = tokens.masked_fill(tokens == 0, 1)
+        logits = self.head(self.body(masked))[:, 1:]
+        return F.cross_entropy(logits.transpose(1, 2), tokens)
+"""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -217,8 +235,9 @@ def test_a_dimension_that_no_inputs_have_is_told(
         OF_PARTS.format(layer="", call="x.reshape(tokens.shape[0], -1, 8).softmax(dim=self.dim)")
         .replace("__init__(self)", "__init__(self, dim)", 1)
         .replace("super().__init__()", "super().__init__()\n        self.dim = dim"),
+        BEHIND,
     ],
-    ids=["more dimensions", "a number that was made up"],
+    ids=["more dimensions", "a number that was made up", "what a part may give"],
 )
 def test_a_dimension_that_others_may_have_is_not(text: str, worker: Worker, model: Callable[..., Path]) -> None:
     assert all(each.code != "FX201" for each in of(worker.trace(model(text)), "Net").problems)
@@ -544,7 +563,7 @@ def test_what_fits_behind_a_size_that_stops_torch_fx_is_not(
     assert [each.code for each in of(worker.trace(model(text)), "Net").problems] == ["FX004"]
 
 
-PATCHES = """from torch import nn
+STEPS = """from torch import nn
 
 
 class Net(nn.Module):
@@ -588,7 +607,7 @@ class Beside(nn.Module):
 """A model that fits with other arguments than come first, so that its file is traced once more."""
 
 
-@pytest.mark.parametrize("text", [PATCHES, PATCHES + BESIDE])
+@pytest.mark.parametrize("text", [STEPS, STEPS + BESIDE])
 def test_what_grows_in_steps_over_what_is_wanted_is_told_behind_what_stops_a_trace(
     text: str, worker: Worker, model: Callable[..., Path]
 ) -> None:
@@ -602,9 +621,9 @@ def test_what_grows_in_steps_over_what_is_wanted_is_told_behind_what_stops_a_tra
 @pytest.mark.parametrize(
     "text",
     [
-        PATCHES.replace("3 * side**2 + 1", "3 * side**2"),
-        PATCHES.replace("3 * side**2 + 1", "4 * side**2"),
-        PATCHES.replace("dim, side=16", "dim, size, side=16").replace("3 * side**2 + 1", "size"),
+        STEPS.replace("3 * side**2 + 1", "3 * side**2"),
+        STEPS.replace("3 * side**2 + 1", "4 * side**2"),
+        STEPS.replace("dim, side=16", "dim, size, side=16").replace("3 * side**2 + 1", "size"),
     ],
     ids=["three channels", "four channels", "as many as are asked for"],
 )
@@ -626,5 +645,5 @@ def test_numbers_that_were_made_up_do_not_hide_what_follows_from_none_of_them(
 
 
 def test_what_stops_the_model_itself_asks_for_no_inputs(worker: Worker, model: Callable[..., Path]) -> None:
-    text = PATCHES.replace("s = self.side", "s = self.sides")
+    text = STEPS.replace("s = self.side", "s = self.sides")
     assert {each.code for each in of(worker.trace(model(text)), "Net").problems} == {"FX003", "FX009"}

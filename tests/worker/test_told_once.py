@@ -272,7 +272,8 @@ def test_what_stands_in_for_a_part_returns_no_input_that_is_changed(worker: Work
 def test_what_stops_the_model_where_it_stops_its_trace_is_told_once_each_time(
     line: str, code: str, worker: Worker, model: Callable[..., Path]
 ) -> None:
-    text = f"from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        {line}\n        return x + 1\n"
-    path = model(text)
+    path = model(
+        f"from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        {line}\n        return x\n"
+    )
     for _ in range(3):
         assert [each.code for each in of(worker.trace(path), "Net").problems] == [code]
