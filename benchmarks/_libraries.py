@@ -293,10 +293,22 @@ def _calls_in(package: str) -> Calls:
 
 
 def _around(target: TraceTarget, index: ModelIndex, loaded: Loaded) -> Iterator[Whole]:
-    """Yield the classes of a target's file of which it is a part: whoever opens the file sees it as such."""
-    for other in index.targets:
-        if other.kind == "class" and other is not target and target.qualname in loaded.mentions.get(other.qualname, ()):
-            yield Whole(index.path, other.qualname, other.constructs, other.inputs)
+    """Yield the classes of a target's file of which it is a part, then those of which these are: a file shows it so."""
+    found, around = {target.qualname}, [target.qualname]
+    while around:
+        around = [
+            each.qualname
+            for each in index.targets
+            if each.kind == "class"
+            and each.qualname not in found
+            and not loaded.mentions.get(each.qualname, frozenset()).isdisjoint(around)
+        ]
+        found.update(around)
+        yield from (
+            Whole(index.path, each.qualname, each.constructs, each.inputs)
+            for each in index.targets
+            if each.qualname in around
+        )
 
 
 def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: str, real: bool) -> Model:
