@@ -1,7 +1,8 @@
 """What a thing of an absent package is by its name: torch's layer of that name, one that hands on its input, a tuple.
 
 `FusedLayerNorm` is a layer norm, whoever has written it, a `DropPath` drops nothing where nothing is trained,
-`to_2tuple(7)` is `(7, 7)`, and `ifnone(None, 7)` is 7. Nothing else is concluded from names.
+`to_2tuple(7)` is `(7, 7)`, and `ifnone(None, 7)` is 7. A `Sequential` that is not torch's leaves out what is
+None: for that it was written. Nothing else is concluded from names.
 """
 
 import re
@@ -52,6 +53,8 @@ def namesake(name: str) -> Callable[..., Any] | None:
         return lambda value: isinstance(value, list | tuple)
     if _CAMEL.fullmatch(name):
         return lambda text: "".join(each.capitalize() for each in str(text).split("_"))
+    if name == nn.Sequential.__name__:
+        return _in_sequence
     layer = getattr(nn, _FASTER.sub("", name), None)
     is_layer = isinstance(layer, type) and issubclass(layer, nn.Module) and layer is not nn.Module
     return layer if is_layer else None
@@ -61,6 +64,10 @@ def layer_in(name: str) -> type[nn.Module] | None:
     """Return torch's layer that a base is one of by the end of its name, as `DeformConv2d` is; None for another."""
     found = _LAYERS.search(name)
     return getattr(nn, found[0], None) if found is not None else None
+
+
+def _in_sequence(*parts: Any, **more: Any) -> nn.Sequential:
+    return nn.Sequential(*(each for each in parts if each is not None), **more)
 
 
 class HandingOn(nn.Module):

@@ -817,6 +817,20 @@ def test_what_constructors_make_of_it_is_what_its_name_says(tmp_path):
         block.strange(torch.ones(2, 8))
 
 
+def test_a_sequence_that_is_not_torchs_leaves_out_what_is_none(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "from torch import nn\n"
+        "from no_such_thing.nn import Sequential\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, dim, norm=False):\n        super().__init__()\n"
+        "        self.ff = Sequential(nn.Linear(dim, 3), nn.LayerNorm(3) if norm else None, nn.ReLU())\n"
+        "    def forward(self, x): return self.ff(x)\n",
+    )
+    assert len(module.Net(8).ff) == 2
+    assert module.Net(8, norm=True)(torch.ones(2, 8)).shape == (2, 3)
+
+
 def test_functions_whose_names_say_what_they_do_do_it(tmp_path):
     module, _ = imported(
         tmp_path,
