@@ -36,7 +36,7 @@ from torch.utils import _pytree as pytree
 
 import fxengine
 from fxengine.module_snapshot import Snapshot
-from fxengine.shapes_only import ShapesOnly, needs_data
+from fxengine.shapes_only import ShapesOnly, needs_data, wants_gradients
 from fxworker.argument_lists import Arguments
 
 _SECONDS: Final = 5.0
@@ -271,12 +271,18 @@ def ends_after(limit: float) -> Generator[None]:
 
 
 def run(model: nn.Module, module: Any, given: Arguments, *, real: bool) -> Any:
-    """Return what a model, or what was made of it, returns for arguments."""
+    """Return what a model, or what was made of it, returns for arguments; with gradients where it asks for some."""
     args, kwargs = given
-    random.seed(0)
-    torch.manual_seed(0)
-    with torch.no_grad(), contextlib.nullcontext() if real else ShapesOnly(model):
-        return module(*args, **kwargs)
+    for gradients in (False, True):
+        random.seed(0)
+        torch.manual_seed(0)
+        try:
+            with torch.set_grad_enabled(gradients), contextlib.nullcontext() if real else ShapesOnly(model):
+                return module(*args, **kwargs)
+        except RuntimeError as error:
+            if gradients or not wants_gradients(error):
+                raise
+    raise AssertionError
 
 
 def difference(root: nn.Module, module: Any, make: Make, *, real: bool) -> str:

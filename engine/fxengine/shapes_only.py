@@ -24,7 +24,7 @@ from fxengine.hierarchy import modules_of
 from fxengine.lazy_modules import lazy_among
 from fxengine.shape_rules import RULES, answer, check_types
 
-__all__ = ["ShapesOnly", "needs_data", "to_meta"]
+__all__ = ["ShapesOnly", "needs_data", "to_meta", "wants_gradients"]
 
 _REAL_LIMIT = 1 << 16
 """The most elements that a constant may have and still be made for real."""
@@ -249,6 +249,11 @@ def needs_data(error: BaseException) -> bool:
     """Whether ``error`` says that data was wanted that is not there: no fault of the code that ran."""
     message = text_of(error)
     return any(phrase in message for phrase in _DATA_IS_MISSING) and not _IS_NO_SIZE.search(message)
+
+
+def wants_gradients(error: BaseException) -> bool:
+    """Whether ``error`` says that gradients were wanted of which no account was kept."""
+    return "does not require grad and does not have a grad_fn" in text_of(error)
 
 
 _DATA_IS_MISSING = (

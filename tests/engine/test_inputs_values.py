@@ -373,3 +373,48 @@ def test_what_is_there_at_a_time_is_no_time():
     recipes = fed(Posterior()).recipes
     assert recipes["x_t"].fill == "normal"
     assert recipes["t"].fill == "integers"
+
+
+class Caching(nn.Module):
+    """As losses that move what they are given to the device of the model, which they have asked for before."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+        self.place = self.inner.weight.device
+
+    def forward(self, x: Tensor, lengths: Tensor):
+        longest = max(lengths.to(self.place).tolist())
+        _, inner = self.children(), self.inner
+        return inner(x[:, :longest, 2:].to(self.place))
+
+
+def test_a_device_that_a_model_keeps_is_that_of_the_data_in_a_run_for_values():
+    with torch.device("meta"):
+        model = Caching()
+    inferred = infer_inputs(model, budget_s=20.0)
+    assert inferred.complete
+    assert inferred.args[0].shape[-1] == 10
+    assert model.place == torch.device("meta")
+
+
+class Forces(nn.Module):
+    """As models of energies that give forces, behind code that reads values."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 1)
+
+    def forward(self, x: Tensor, kinds: Tensor):
+        if kinds.max() > 9:
+            raise ValueError("there are no such kinds")
+        x = x.detach().requires_grad_()
+        (forces,) = torch.autograd.grad(self.inner(x).sum(), x, create_graph=True)
+        return -forces
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_what_asks_for_gradients_is_run_for_values_with_such(device: str):
+    inferred = infer_inputs(Forces().to(device), budget_s=20.0)
+    assert inferred.complete
+    Forces()(*materialize(inferred)[0])

@@ -3,7 +3,7 @@
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from fxengine.inputs.probe import (
     preserved_state,
 )
 from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments, leaves
-from fxengine.shapes_only import needs_data
+from fxengine.shapes_only import needs_data, wants_gradients
 
 __all__ = ["are_kept", "are_small", "is_never_viewed", "is_small", "run_for_values"]
 
@@ -46,6 +46,7 @@ _OF_SPREAD = re.compile(r"(^|[._])(\w+_)?(var|variance|std)$")
 """What is called so is never negative, or else what it divides is no number: what a norm has seen."""
 
 _CPU = torch.device("cpu")
+_META = torch.device("meta")
 
 
 def is_small(root: Any, recipes: Mapping[str, Recipe]) -> bool:
@@ -71,10 +72,11 @@ def are_kept(recipes: Mapping[str, Recipe]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What a run raised, and on which inputs."""
+    """What a run raised, on which inputs, and whether gradients were kept account of."""
 
     error: Exception
     values: Mapping[str, Any]
+    gradients: bool
 
 
 class _Following(TorchFunctionMode):
@@ -131,12 +133,10 @@ def run_for_values(
     with preserved_state(root) as parts, torch.random.fork_rng(devices=[]):
         for part in parts:
             part.training = False
-            kept = {name: value for name, value in vars(part).items() if isinstance(value, Tensor) and value.is_meta}
-            vars(part).update({name: _drawn(value, generator) for name, value in kept.items()})
+            vars(part).update(_with_data(part, generator))
         for _ in range(_RUNS):
-            drawn = ({name: each.make(_CPU, generator) for name, each in recipes.items()} for _ in range(draws))
             try:
-                failure = _first_failure(run, drawn)
+                failure = _first_failure(run, lambda: _drawn_times(draws, recipes, generator))
             except OutOfTime:
                 continue
             if failure is None or needs_data(failure.error) or _OF_DEVICES.search(str(failure.error)):
@@ -145,18 +145,38 @@ def run_for_values(
     return None
 
 
-def _first_failure(run: Callable[[Mapping[str, Any]], None], inputs: Iterable[Mapping[str, Any]]) -> _Failure | None:
+def _drawn_times(draws: int, recipes: Mapping[str, Recipe], generator: torch.Generator) -> Iterator[Mapping[str, Any]]:
+    """Yield inputs of other numbers each time."""
+    return ({name: each.make(_CPU, generator) for name, each in recipes.items()} for _ in range(draws))
+
+
+def _first_failure(
+    run: Callable[[Mapping[str, Any]], None], inputs: Callable[[], Iterable[Mapping[str, Any]]]
+) -> _Failure | None:
     """Return how the first run fails that does, None if each of them ends well.
+
+    Gradients are kept account of where the model asks for some, as those of an energy by where things are.
 
     Raises:
         OutOfTime: They take too long.
     """
-    with torch.no_grad(), UntilDeadline(time.process_time() + _LONGEST_RUN):
+    failure = None
+    for gradients in (False, True):
+        failure = _failure(run, inputs(), gradients=gradients)
+        if failure is None or not wants_gradients(failure.error):
+            break
+    return failure
+
+
+def _failure(
+    run: Callable[[Mapping[str, Any]], None], inputs: Iterable[Mapping[str, Any]], *, gradients: bool
+) -> _Failure | None:
+    with torch.set_grad_enabled(gradients), UntilDeadline(time.process_time() + _LONGEST_RUN):
         for values in inputs:
             try:
                 run(values)
             except Exception as error:  # noqa: BLE001 - the user's code raises whatever it likes: it is what we want to know.
-                return _Failure(error, values)
+                return _Failure(error, values, gradients)
     return None
 
 
@@ -187,7 +207,7 @@ def _followed(
     for name, value in failure.values.items():
         accounts.mark_input(value, (name,))
     try:
-        with torch.no_grad(), following:
+        with torch.set_grad_enabled(failure.gradients), following:
             run(failure.values)
     except Exception as again:  # noqa: BLE001 - as above.
         error = again
@@ -202,6 +222,13 @@ def _followed(
         moments=moments_outside(error),
         account=accounts.of,
     )
+
+
+def _with_data(part: nn.Module, generator: torch.Generator) -> dict[str, Any]:
+    """Return the attributes of a module that are without data, with such, and on the device that this is on."""
+    kept = vars(part).items()
+    tensors = {name: _drawn(each, generator) for name, each in kept if isinstance(each, Tensor) and each.is_meta}
+    return {**tensors, **{name: _CPU for name, each in kept if isinstance(each, torch.device) and each == _META}}
 
 
 def _drawn(tensor: Tensor, generator: torch.Generator) -> Tensor:
