@@ -6,7 +6,8 @@ what the call was given; where that does not say it they are square.
 
 import contextlib
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fxworker.absences import ABSENCES
 from fxworker.callers import is_constructing
 
 SQUARE: Final = (64, 64)
@@ -23,6 +25,9 @@ _FREQUENCIES: Final = ("n_freqs", "n_stft", "num_freqs")
 _BANDS: Final = ("n_mels", "num_mels", "n_mel", "n_filters", "num_filters", "n_bands", "n_mel_channels")
 _TRANSFORMED: Final = ("n_fft", "fft_size", "fft_length", "filter_length", "nfft")
 _LENGTHS: Final = ("size", "length", "win_length", "window_length", "n", "N", "M")
+_MAKING: Final = ("from_numpy", "tensor", "as_tensor")
+"""The functions of torch that make a tensor of an array."""
+
 _LONGEST: Final = 1 << 16
 """How long an array is at most that a number tells of."""
 
@@ -72,7 +77,8 @@ def arrays_are_made(is_array: Callable[[Any], bool]) -> Generator[None]:
         is_array: Whether a value stands for an array, which numpy can make of it.
     """
     places: list[tuple[Any, str, Callable[[Any], Any]]] = [
-        *((torch, name, lambda made: _taking(made, is_array)) for name in ("from_numpy", "tensor", "as_tensor")),
+        *((torch, name, lambda made: _taking(made, is_array)) for name in _MAKING),
+        *((place, name, lambda made: _taking(made, is_array)) for place, name in _imported()),
         (nn.Module, "register_buffer", lambda kept: _keeping(kept, is_array)),
         *((np, name, _reading) for name in ("load", "loadtxt", "genfromtxt")),
     ]
@@ -84,6 +90,15 @@ def arrays_are_made(is_array: Callable[[Any], bool]) -> Generator[None]:
     finally:
         for place, name, value in before:
             setattr(place, name, value)
+
+
+def _imported() -> Iterator[tuple[Any, str]]:
+    """Yield the modules that have imported what makes tensors by its name: `from torch import tensor`."""
+    made = {name: getattr(torch, name) for name in _MAKING}
+    for path, module in [*sys.modules.items()] if ABSENCES.names else ():
+        if path.partition(".")[0] != torch.__name__:
+            held = getattr(module, "__dict__", {})
+            yield from ((module, name) for name, each in made.items() if held.get(name) is each)
 
 
 def _taking(make: Callable[..., Any], is_array: Callable[[Any], bool]) -> Callable[..., Any]:

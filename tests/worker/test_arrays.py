@@ -40,6 +40,19 @@ def test_windows_and_filters_have_the_shapes_that_are_told(tmp_path):
     assert [tuple(each.shape) for each in net.buffers()] == [(48,), (201, 80), (201, 20)]
 
 
+def test_what_makes_tensors_may_be_imported_by_its_name(tmp_path):
+    net = built(
+        tmp_path,
+        [
+            "self.taps = nn.Parameter(from_numpy(absent.design(size=33)).float())",
+            "self.matrix = nn.Parameter(tensor(absent.loadmat('/no/bark.mat')['matrix'].astype('float32')))",
+        ],
+        head=f"{HEAD}from torch import from_numpy, tensor\n",
+    )
+    assert [tuple(each.shape) for each in net.parameters()] == [(33,), (64, 64)]
+    assert sys.modules["project_file"].tensor is torch.tensor
+
+
 def test_a_window_has_the_dimensions_that_it_is_padded_in(tmp_path):
     net = built(
         tmp_path,
