@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it.
 
 from fxengine.inputs import infer_inputs, materialize
+from fxengine.inputs.probe import OutOfTime
 from tests.support.feeding import fed
 
 
@@ -418,3 +419,44 @@ def test_what_asks_for_gradients_is_run_for_values_with_such(device: str):
     inferred = infer_inputs(Forces().to(device), budget_s=20.0)
     assert inferred.complete
     Forces()(*materialize(inferred)[0])
+
+
+class Routed(nn.Module):
+    """As mixtures of experts that take the numbers of the chosen ones for those of the examples."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.gate = nn.Linear(8, 4)
+        self.experts = nn.ModuleList(nn.Conv2d(8, 8, 1) for _ in range(4))
+
+    def forward(self, x: Tensor):
+        x = self.stem(x)
+        weights, chosen = self.gate(x.mean((2, 3))).topk(1)
+        out = torch.zeros_like(x)
+        for index, expert in enumerate([self.experts[each] for each in chosen.squeeze(0)]):
+            out += expert(x) * weights[:, index : index + 1, None, None]
+        return out
+
+
+def test_what_looks_at_data_as_if_there_were_one_example_is_given_one():
+    inferred = infer_inputs(Routed().to("meta"), budget_s=5.0)
+    assert inferred.complete
+    assert inferred.args[0].shape[0] == 1
+    Routed()(*materialize(inferred)[0])
+
+
+def test_what_takes_too_long_on_data_is_run_on_smaller_pictures(monkeypatch: pytest.MonkeyPatch):
+    model, sides = Routed().to("meta"), list[int]()
+
+    def slow(_module: nn.Module, args: tuple[Tensor, ...]) -> None:
+        if not args[0].is_meta:
+            sides.append(args[0].shape[-1])
+            if args[0].shape[-1] > 100:
+                raise OutOfTime
+
+    model.stem.register_forward_pre_hook(slow)
+    inferred = infer_inputs(model, budget_s=5.0)
+    assert inferred.complete
+    assert inferred.args[0].shape[0] == 1
+    assert {each < 100 for each in sides} == {False, True}

@@ -12,7 +12,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf, log2
@@ -42,7 +42,7 @@ from fxengine.inputs.signature import (
     takes_names,
     without_none,
 )
-from fxengine.inputs.tuning import Tuning
+from fxengine.inputs.tuning import Tuning, by_factor
 from fxengine.inputs.values import are_kept, are_small, is_never_viewed, is_small, run_for_values
 
 __all__ = ["Attempt", "InferredInputs", "infer_inputs", "materialize"]
@@ -62,8 +62,9 @@ _OF_A_LINE = 0.25
 _AGAIN = 0.25
 _MOST_AGAIN = 6.0
 _LOWERED = 1.0
+_OF_ONE = 0.1
 """What a line counts beside a call. What a complaint adds to the cost of its repairs each time that it has been heard
-before, and at most; what it costs to do without something that a flag asks for."""
+before, and at most; what it costs to do without something that a flag asks for, and with more than one example."""
 
 _HOPELESS = 40
 """Trials that all end with one and the same complaint, after which there are no more unless somebody says otherwise."""
@@ -85,6 +86,9 @@ _LARGEST = 1 << 28
 _MANY_CALLS = 4000
 """The most torch functions that a model calls which is run once more only to see whether other batches fit."""
 
+_SMALLER = (4, 16)
+"""By how much pictures are made smaller on which a run on real data takes too long."""
+
 _BATCHES = (3, 1)
 """Sizes of a batch that are tried beside the one that was proposed."""
 
@@ -93,6 +97,9 @@ _OF_WEIGHTS = re.compile(
     re.IGNORECASE,
 )
 """What is said of numbers that are too large, too small or too much alike for what is computed of them."""
+
+_OF_SIZES = re.compile(r"\b(sizes?|shapes?|one element|only integer tensors of a single element)\b")
+"""What is said of sizes, and of several numbers where one was wanted."""
 
 _MAIN_INPUTS = re.compile(
     r"^(x|input_ids|pixel_values|inputs?_embeds|input_values|input_features|inputs?|images?|img|tokens?|sample|hidden_states)$"
@@ -271,6 +278,7 @@ class _Search:
                 if self.fallback is None or (error.calls > self.fallback[2].calls and not self._is_of_weights(error)):
                     self.fallback = candidate.recipes, outcome, error
                 outcome = error
+                self._push_single(candidate, outcome)
             self.attempts.append((outcome, candidate.recipes))
             self.faults += is_fault(outcome.error)
             if time.process_time() > self.deadline or self._is_hopeless():
@@ -303,7 +311,8 @@ class _Search:
         if is_small(self.root, recipes) and outcome.products <= _MOST_PRODUCTS and outcome.largest <= _LARGEST:
             # What reads values may take another way with others; of numbers only some are places in a table.
             draws = 2 if outcome.error is not None else _DRAWS if outcome.looks_up and has_numbers else 1
-            return run_for_values(self.root, recipes, positional, outcome, draws=draws)
+            smaller = self._smaller(recipes, outcome)
+            return run_for_values(self.root, recipes, positional, outcome, draws=draws, smaller=smaller)
         if outcome.error is None or not are_small(recipes):
             return None
         found = probe(self.root, recipes, positional, limit, real=True)
@@ -311,6 +320,15 @@ class _Search:
             # What looks at what is computed, to spare work, goes on without a look when it is compiled.
             found = probe(self.root, recipes, positional, limit, real=True, compiling=True)
         return None if found.accepted else found
+
+    def _smaller(self, recipes: dict[str, Recipe], outcome: Outcome) -> Iterator[Mapping[str, Recipe]]:
+        """Yield inputs with smaller pictures that fit too, as far as that can be told without data."""
+        moves = Moves(recipes, outcome, self.clues)
+        for factor in _SMALLER:
+            pictures: dict[Place, Recipe] = {**by_factor(moves.tensors(), factor)}
+            changed = dict(moves.change(pictures, 0.0).recipes)
+            if pictures and probe(self.root, changed, self._positional(changed), self.deadline).accepted:
+                yield changed
 
     def _is_seen(self, recipes: dict[str, Recipe]) -> bool:
         """Whether code that looks at the values of inputs finds some: on real data, or in a run without."""
@@ -422,6 +440,16 @@ class _Search:
         for change in changes:
             if change.cost <= _WELL_FOUNDED:
                 self._push(dict(change.recipes), candidate.cost + _LATER + change.cost + again, progress)
+
+    def _push_single(self, candidate: _Candidate, outcome: Outcome) -> None:
+        """Queue a batch of one where sizes that follow from data do not fit: what looks at them may be for one alone.
+
+        Where there is something beside it, one example would fit whatever that is.
+        """
+        moves = Moves(candidate.recipes, outcome, self.clues)
+        if _OF_SIZES.search(str(outcome.error)) and len(moves.tensors()) == 1:
+            for change in moves.single(_OF_ONE):
+                self._push(dict(change.recipes), candidate.cost + change.cost, outcome.calls)
 
     def _named_in(self, outcome: Outcome, recipes: Mapping[str, Recipe]) -> list[Parameter]:
         """Return the optional parameters that an error asks for: by name, or by None where a value was wanted."""

@@ -20,7 +20,7 @@ from fxengine.inputs.probe import Outcome
 from fxengine.inputs.recipes import Listing, Place, Recipe, Record, TensorRecipe, call_arguments
 from fxengine.passes.cost import model_cost
 
-__all__ = ["Tuning"]
+__all__ = ["Tuning", "by_factor"]
 
 _Fit: TypeAlias = tuple[dict[str, Recipe], Outcome]
 _Tensors: TypeAlias = list[tuple[Place, TensorRecipe]]
@@ -137,7 +137,7 @@ class Tuning:
 
     def lighter(self, recipes: dict[str, Recipe], outcome: Outcome) -> _Fit:
         """Return smaller pictures where those that fit are more than a machine does in a moment."""
-        for shrunk in (_of_levels, *(partial(_by_factor, factor=factor) for factor in _SMALLER)):
+        for shrunk in (_of_levels, *(partial(by_factor, factor=factor) for factor in _SMALLER)):
             moves = Moves(recipes, outcome, self.clues)
             smaller: dict[Place, Recipe] = {**shrunk(moves.tensors())}
             if not smaller:
@@ -209,7 +209,7 @@ def _with_levels(whole: Recipe, levels: list[TensorRecipe]) -> Recipe:
     return replace(whole, items=tuple((key, level) for (key, _), level in zip(whole.items, levels, strict=True)))
 
 
-def _by_factor(tensors: _Tensors, factor: int) -> dict[Place, TensorRecipe]:
+def by_factor(tensors: _Tensors, factor: int) -> dict[Place, TensorRecipe]:
     """Return the pictures among inputs with shorter sides, as far as they have so long ones.
 
     What has a number for each pixel of one has as many fewer: a mask of what a picture is flattened to.

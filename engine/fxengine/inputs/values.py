@@ -1,5 +1,6 @@
 """Trial runs of small models on real data: whether the values of inputs fit, which shapes do not tell."""
 
+import contextlib
 import itertools
 import re
 import time
@@ -106,7 +107,13 @@ class _Following(TorchFunctionMode):
 
 
 def run_for_values(
-    root: nn.Module, recipes: Mapping[str, Recipe], positional: int, outcome: Outcome, *, draws: int = 1
+    root: nn.Module,
+    recipes: Mapping[str, Recipe],
+    positional: int,
+    outcome: Outcome,
+    *,
+    draws: int = 1,
+    smaller: Iterable[Mapping[str, Recipe]] = (),
 ) -> Outcome | None:
     """Run a model on real data, its weights drawn at random where it has none, and return how that failed.
 
@@ -118,6 +125,21 @@ def run_for_values(
         positional: How many of them to pass by position.
         outcome: How the run without data ended.
         draws: How many times other numbers are drawn for the inputs.
+        smaller: Inputs that are smaller, on which the model is run where that takes too long.
+    """
+    for each in itertools.chain([recipes], smaller):
+        with contextlib.suppress(OutOfTime):
+            return _run(root, each, positional, outcome, draws)
+    return None
+
+
+def _run(
+    root: nn.Module, recipes: Mapping[str, Recipe], positional: int, outcome: Outcome, draws: int
+) -> Outcome | None:
+    """Do what `run_for_values` says with some inputs.
+
+    Raises:
+        OutOfTime: It takes too long.
     """
     generator = torch.Generator().manual_seed(0)
     state = {
@@ -142,7 +164,7 @@ def run_for_values(
             if failure is None or needs_data(failure.error) or _OF_DEVICES.search(str(failure.error)):
                 return None
             return _followed(root, failure, run, outcome)
-    return None
+    raise OutOfTime
 
 
 def _drawn_times(draws: int, recipes: Mapping[str, Recipe], generator: torch.Generator) -> Iterator[Mapping[str, Any]]:
