@@ -97,7 +97,7 @@ class Search:
         queue: list[tuple[float, int, float, dict[str, Value]]] = [(0.0, 0, 0.0, first)]
         deadline = worked() + seconds
         serial = itertools.count(1)
-        known = {written(first): 0.0}
+        known = {tuple(first.items()): 0.0}
         tried = set[str]()
         while queue and self.trials < _TRIALS:
             if worked() > deadline:
@@ -124,8 +124,8 @@ class Search:
             reached = _reached(error) if misfit is None else _BUILT + misfit.reached
             mending = self._mending
             for step, changed in mending.after(choice, error) if misfit is None else mending.fitting(choice, misfit):
-                key, rank = written(changed), cost + step - reached
-                if key not in tried and rank < known.get(key, math.inf):
+                key, rank = tuple(changed.items()), cost + step - reached
+                if rank < known.get(key, math.inf):
                     known[key] = rank
                     heapq.heappush(queue, (rank, next(serial), cost + step, changed))
         return None
