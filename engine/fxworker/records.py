@@ -8,9 +8,10 @@ that make a constructor of a class's annotations.
 import argparse
 import contextlib
 import copy
+import dataclasses
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Final, Self
 
@@ -164,7 +165,8 @@ def recorded(cls: type) -> None:
     """Give a class that has annotated fields and no constructor of its own one that takes these."""
     if is_record(cls) and inspect.getattr_static(cls, "__init__") is object.__init__:
         cls.__init__ = _fill
-        kinds = ((name, inspect.signature(_fill).parameters["given"].replace(name=name)) for name in _fields(cls))
+        given = [name for name in _fields(cls) if not _is_set_inside(cls, name)]
+        kinds = ((name, inspect.signature(_fill).parameters["given"].replace(name=name)) for name in given)
         cls.__signature__ = inspect.Signature(
             [
                 each.replace(kind=each.KEYWORD_ONLY, default=_default(cls, name), annotation=_fields(cls)[name])
@@ -197,29 +199,47 @@ def _fill(self: Any, *args: Any, **given: Any) -> None:
     fields = _fields(type(self))
     values = {**dict(zip(fields, args, strict=False)), **given}
     defaults = {name: _default(type(self), name) for name in fields if name not in values}
-    missing = [name for name, each in defaults.items() if each is inspect.Parameter.empty]
+    unknown = [name for name, each in defaults.items() if each is inspect.Parameter.empty]
+    missing = [name for name in unknown if not _is_set_inside(type(self), name)]
     if missing:
         names = " and ".join(map(repr, missing))
         text = f"{type(self).__name__}.__init__() missing {len(missing)} required keyword-only arguments: {names}"
         raise TypeError(text)
-    vars(self).update(copy.deepcopy(defaults))
+    vars(self).update(copy.deepcopy({name: each for name, each in defaults.items() if name not in unknown}))
     vars(self).update((name, value) for name, value in values.items() if name in fields)
     for name in ("__post_init__", "__attrs_post_init__"):
         getattr(self, name, _do_nothing)()
 
 
+def _is_set_inside(cls: type, name: str) -> bool:
+    """Whether a field is no argument, and gets its value from what the class does itself."""
+    found = inspect.getattr_static(cls, name, None)
+    return isinstance(found, dataclasses.Field) and not found.init
+
+
 def _default(cls: type, name: str) -> Any:
     """Return the default of a field; `Parameter.empty` where it has none, or one that nobody knows."""
     found = inspect.getattr_static(cls, name, inspect.Parameter.empty)
+    if isinstance(found, dataclasses.Field):
+        made = _made_by(found.default_factory) if callable(found.default_factory) else found.default
+        return inspect.Parameter.empty if made is dataclasses.MISSING else made
     if type(found).__name__ in {"member_descriptor", "property"}:
         return inspect.Parameter.empty
     args, kwargs = vars(found).get(CALLED, ((), None)) if hasattr(found, "__dict__") else ((), None)
     if kwargs is None:
         return found
     if factory := kwargs.get("default_factory", kwargs.get("factory")):
-        return factory()
+        return _made_by(factory)
     default = kwargs.get("default", *args[:1]) if args else kwargs.get("default", ...)
     return inspect.Parameter.empty if default is ... else default
+
+
+def _made_by(factory: Callable[[], Any]) -> Any:
+    """Return the default that a function makes; `Parameter.empty` where it makes none, and one has to be given."""
+    try:
+        return factory()
+    except Exception:  # noqa: BLE001 — User code raises whatever it likes.
+        return inspect.Parameter.empty
 
 
 def arguments_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -200,3 +200,20 @@ def test_what_stands_for_something_is_an_instance_of_it_by_its_name(tmp_path):
     assert found is not None, (search.tried, search.error)
     _, net = found
     assert (net.fc.in_features, search.trials) == (64, 1)
+
+
+def test_fields_that_are_set_inside_are_no_arguments_and_what_cannot_be_made_has_no_default(tmp_path):
+    module = imported(
+        tmp_path,
+        "from dataclasses import field\nfrom no_such_thing import BaseModel, Field\n"
+        "class Inner(BaseModel):\n    width: int\n"
+        "class Outer(BaseModel):\n"
+        "    name: str = field(init=False)\n    sizes: list = field(default_factory=lambda: [128])\n"
+        "    depth: int = field(default=2)\n    inner: Inner = Field(default_factory=Inner)\n"
+        "    def __post_init__(self):\n        self.name = type(self).__name__\n",
+    )
+    outer = module.Outer(inner=module.Inner(width=3))
+    assert (outer.name, outer.sizes, outer.depth, outer.inner.width) == ("Outer", [128], 2, 3)
+    assert list(inspect.signature(module.Outer).parameters) == ["sizes", "depth", "inner"]
+    with pytest.raises(TypeError, match="1 required keyword-only arguments: 'inner'"):
+        module.Outer()
