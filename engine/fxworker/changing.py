@@ -91,6 +91,11 @@ class Changing:
         return path not in choice and not self._proposals.slot(choice, path).usual_type
 
 
+def name_of(path: str) -> str:
+    """Return the name that a place is spoken of by: for what a function gives, that of the function."""
+    return path.removesuffix(f".{GIVEN}").rpartition(".")[2]
+
+
 def length_of(value: Value | None) -> int:
     """Return how many items an expression has; those that have none count as long ones."""
     return _length(value) if isinstance(value, str) else sys.maxsize

@@ -4,7 +4,7 @@ import ast
 import builtins
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType, ModuleType
 from typing import Any, Final
@@ -14,6 +14,7 @@ from torch import nn
 from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.syntax import nodes_around
+from fxworker.beyond import Beyond, taken_beyond
 from fxworker.choices import attribute_of, parameters_of, written_tuple
 from fxworker.demanding import demanded_by, tested_together
 from fxworker.evidence import MOVED, Kind, kind_of_attribute
@@ -45,7 +46,7 @@ from fxworker.lacking import (
     words_around,
 )
 from fxworker.patience import OutOfPatience
-from fxworker.tracebacks import conditions_of, moments_through, spread_in, words_of
+from fxworker.tracebacks import conditions_of, looked_into, moments_through, spread_in, words_of
 from fxworker.wording import (
     MOST_VALUES,
     WANTED,
@@ -112,6 +113,7 @@ class Complaint:
         demanded: What attributes have to be whose names the code has as texts, as expressions.
         tested: The names in the condition under which code raised.
         refused: The names that are said not to be known.
+        beyond: The number of an item that a list has not, and how many it has.
     """
 
     words: tuple[str, ...] = ()
@@ -139,6 +141,7 @@ class Complaint:
     demanded: tuple[tuple[str, str], ...] = ()
     tested: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    beyond: Beyond | None = None
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -154,10 +157,12 @@ def complaint_of(error: BaseException) -> Complaint:
     words = tuple(words_of(error, text, moments, tests))
     values = (*_looked_up(error.__context__), *quoted(text), *numbers(text), *_compared(moments, tests))
     values = (*values, *(_LARGE if isinstance(error, ValueError | AssertionError) and is_too_little(text) else ()))
+    within = tuple(constructed(moments))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
-        return replace(told, within=tuple(constructed(moments)), spread=tuple(spread_in(moments)))
+        return replace(told, within=within, spread=tuple(spread_in(moments)))
     if is_message:
-        return Complaint(words, got="str", values=(*registered(moments), *values)[:MOST_VALUES])
+        told = Complaint(words, got="str", values=(*registered(moments), *values)[:MOST_VALUES])
+        return replace(told, missing=missing_in(text), callee=_name_of(within), within=within)
     if isinstance(error, KeyError | FileNotFoundError) or (isinstance(error, AttributeError) and lacked_by(error)[1]):
         return _about_absent(error, words, moments)
     if isinstance(error, NameError) and (names := _evaluated(moments)):
@@ -173,13 +178,16 @@ def complaint_of(error: BaseException) -> Complaint:
         told = _placed(
             replace(told, lacks=looked_for[1], owner=attributes_given(looked_for[0])), moments, looked_for[0]
         )
-    within = tuple(constructed(moments))
     demanded = (*demanded_by(error, tests), *told_in(text))
     if missing := keywords_wanted(moments, tests) or missing_in(text) or told_missing(text, _parameters_of(within)):
-        callee = within[0].__name__ if within else ""
-        return replace(told, missing=missing, callee=callee, within=within, demanded=demanded)
+        return replace(told, missing=missing, callee=_name_of(within), within=within, demanded=demanded)
     tested = tested_together(tests)
     return replace(told, demanded=demanded, tested=tested, within=within, refused=refused_in(text))
+
+
+def _name_of(within: Sequence[type]) -> str:
+    """Return the name of the innermost class that was being constructed, "" where there is none."""
+    return within[0].__name__ if within else ""
 
 
 def _about_value(
@@ -288,13 +296,13 @@ def _about_absent(
             return Complaint(words, missing=(key,), callee=callee)
         if error.args == ("",):
             # No table has an entry without a name: the name is what is wrong, and in an empty one any will do.
-            own = keys_of_table(moments, "")
+            own = keys_of_table(error, moments)
             names = tables if own is None else map(repr, sorted(own) or ["default"])
             return Complaint(words, got="str", values=tuple(dict.fromkeys(names))[:MOST_VALUES])
         told = Complaint(
-            words, lacks=key, owner=keys_of_table(moments, key), values=tuple(dict.fromkeys(tables))[:MOST_VALUES]
+            words, lacks=key, owner=keys_of_table(error, moments), values=tuple(dict.fromkeys(tables))[:MOST_VALUES]
         )
-        return _placed(told, moments, table_asked(moments, key) if key else None)
+        return _placed(told, moments, table_asked(error, moments) if key else None)
     if isinstance(error.obj, ModuleType):
         members = tuple(name for name, each in vars(error.obj).items() if callable(each))
         values = tuple(members_named(error.obj, moments))
@@ -340,13 +348,12 @@ def _about_kind(
     if length is not None:
         return Complaint(words, "sequence", length=int(length[1] or length[2]))
     if isinstance(error, IndexError):
-        return Complaint(words, "sequence", "sequence", length=-1)
+        return Complaint(words, "sequence", "sequence", length=-1, beyond=taken_beyond(error))
     if isinstance(error, TypeError) and "not subscriptable" in text:
         got = re.search(r"'(\w+)' object is not subscriptable", text)
-        line = moments[0][2] if moments else ""
-        keys = re.findall(r"""\[["'](\w+)["']\]""", line)
-        kind: Kind = "mapping" if keys else "sequence"
-        return Complaint(words, kind, got[1] if got is not None else "", lacks=keys[0] if keys else "")
+        key = _key_looked_up(error, moments)
+        kind: Kind = "mapping" if key else "sequence"
+        return Complaint(words, kind, got[1] if got is not None else "", lacks=key)
     indexed = re.search(r"(list|tuple|string) indices must be integers", text)
     if isinstance(error, TypeError) and indexed is not None:
         return Complaint(words, "mapping", {"string": "str"}.get(indexed[1], indexed[1]))
@@ -360,6 +367,15 @@ def _about_kind(
     named = re.search(r"<class '([\w.]+)'>", text)
     got = named[1].rpartition(".")[2] if named is not None else ""
     return Complaint(words, said_kind(text), got, length=_length_in(tests, moments), values=values)
+
+
+def _key_looked_up(error: TypeError, moments: Moments) -> str:
+    """Return the text that was looked up in what nothing can be looked up in, "" where it was a number."""
+    node = looked_into(error)
+    if node is not None:
+        return node.slice.value if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str) else ""
+    keys = re.findall(r"""\[["'](\w+)["']\]""", moments[0][2] if moments else "")
+    return keys[0] if keys else ""
 
 
 def _compared(moments: Moments, tests: list[ast.expr]) -> list[str]:

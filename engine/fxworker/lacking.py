@@ -20,7 +20,9 @@ from typing import Any, Final, TypeAlias
 
 from torch import Tensor, nn
 
+from fxengine.classification import moments_of
 from fxengine.errors import text_of
+from fxengine.syntax import definition_of, nodes_around
 from fxworker.absent import is_stand_in
 from fxworker.callers import EXPRESSION
 from fxworker.choices import attribute_of, parameters_of
@@ -53,6 +55,9 @@ _MOST_RECORDS: Final = 3
 
 _DEEPEST: Final = 4
 """How deep something is looked for in what was given."""
+
+_MOST_ITEMS: Final = 8
+"""How many items of a list are looked at."""
 
 _LISTING: Final = (dict, list, tuple, set, frozenset)
 """What a value may be looked for in."""
@@ -128,19 +133,26 @@ def _likeliest(keys: list[str | int]) -> list[str | int]:
     return sorted(keys, key=lambda each: (repr(each) not in usual, len(str(each)), str(each)))
 
 
-def keys_of_table(moments: Moments, key: str) -> frozenset[str] | None:
-    """Return the keys of the mapping that a line asked for this key, None where there is none."""
-    table = table_asked(moments, key)
+def keys_of_table(error: KeyError, moments: Moments) -> frozenset[str] | None:
+    """Return the keys of the mapping that was asked for a key which it has not, None where there is none."""
+    table = table_asked(error, moments)
     return None if table is None else frozenset(each for each in table if isinstance(each, str))
 
 
-def table_asked(moments: Moments, key: str) -> dict[Any, Any] | None:
-    """Return the mapping that a line asked for this key, None where there is none."""
-    for _, frame, line in moments:
-        for node in _expressions(line):
-            table = value_in(node, frame)
-            if type(table) is dict and key not in table:
-                return table
+def table_asked(error: KeyError, moments: Moments) -> dict[Any, Any] | None:
+    """Return the mapping that was asked for a key which it has not: the one in what raised, or on the lines on the way.
+
+    It is None where there is none.
+    """
+    key = error.args[0] if error.args else None
+    places = moments_of(error.__traceback__)[-1:]
+    asking = [(node, each.frame) for each in places for node in nodes_around(each.path, each.source.span)[-1:]]
+    nodes = [(node.value, frame) for node, frame in asking if isinstance(node, ast.Subscript)]
+    lines = ((node, frame) for _, frame, line in moments for node in _expressions(line))
+    for node, frame in itertools.chain(nodes, lines) if isinstance(key, str) else ():
+        table = value_in(node, frame)
+        if type(table) is dict and key not in table:
+            return table
     return None
 
 
@@ -179,12 +191,18 @@ def _path_to(value: Any, around: Any, depth: int) -> tuple[str, ...] | None:
     """Return the names that lead from one value to another that it holds, None where none do."""
     if around is value:
         return ()
-    held = around if isinstance(around, dict) else vars(around) if isinstance(around, SimpleNamespace) else {}
-    for name, each in held.items() if depth else ():
+    for name, each in _parts_of(around) if depth else ():
         found = _path_to(value, each, depth - 1) if isinstance(name, str) else None
         if found is not None:
             return (name, *found)
     return None
+
+
+def _parts_of(around: Any) -> Iterable[tuple[Any, Any]]:
+    """Return what a mapping, an object or a list has, by what it is called in a choice of arguments."""
+    if isinstance(around, list | tuple):
+        return ((str(at), each) for at, each in enumerate(around[:_MOST_ITEMS]))
+    return (around if isinstance(around, dict) else vars(around) if isinstance(around, SimpleNamespace) else {}).items()
 
 
 def lacking_attribute(moments: Moments, error: AttributeError) -> str:
@@ -218,16 +236,31 @@ def keywords_wanted(moments: Moments, tests: Iterable[ast.expr]) -> tuple[str, .
     if type(table) is not dict:
         return ()
     found: list[str] = []
-    for node in (each for test in tests for each in ast.walk(test)):
+    nodes = [node for test in tests for node in ast.walk(test)]
+    for node in (*nodes, *_assigned_to(nodes, moments[0][1])):
         match node:
             case (
                 ast.Compare(left=ast.Constant(str(key)), comparators=[ast.Name(id=name)])
-                | ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[ast.Constant(str(key)), *_])
+                | ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="get" | "pop"), args=[ast.Constant(str(key)), *_]
+                )
             ) if name == keywords and key not in table:
                 found.append(key)
             case _:
                 pass
     return tuple(found)
+
+
+def _assigned_to(names: Iterable[ast.AST], frame: FrameType) -> Iterator[ast.expr]:
+    """Yield what a function assigns to some variables."""
+    wanted = {each.id for each in names if isinstance(each, ast.Name)}
+    tree = definition_of(frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_code.co_name)
+    for node in ast.walk(tree) if tree is not None else ():
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in wanted:
+                yield value
+            case _:
+                pass
 
 
 def attribute_wanted(moments: Moments, tests: Iterable[ast.expr]) -> tuple[Any, str] | None:
@@ -253,22 +286,12 @@ def key_wanted(moments: Moments, tests: Iterable[ast.expr]) -> tuple[dict[Any, A
                         table = mapping
                     case _:
                         pass
-                key, found = value_in(left, moments[0][1]), _held_by(table, moments[0][1])
+                key, found = value_in(left, moments[0][1]), value_in(table, moments[0][1])
                 if isinstance(key, str) and isinstance(found, dict) and key not in found:
                     return found, key
             case _:
                 pass
     return None
-
-
-def _held_by(node: ast.expr, frame: FrameType) -> Any:
-    """Return what a variable of a function stands for, or an attribute of an object in one, be it of any class."""
-    match node:
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-            own = attribute_of(frame.f_locals.get(name), "__dict__")
-            return own.get(attribute) if type(own) is dict else None
-        case _:
-            return value_in(node, frame)
 
 
 def _keywords(frame: FrameType) -> tuple[str, Any]:
@@ -427,12 +450,13 @@ def value_in(node: ast.expr, frame: FrameType) -> Any:
         case ast.Name(id=name):
             return frame.f_locals.get(name)
         case ast.Attribute(value=value, attr=name):
-            owner = value_in(value, frame)
-            return vars(owner).get(name) if isinstance(owner, SimpleNamespace | nn.Module) else None
+            own = attribute_of(value_in(value, frame), "__dict__")
+            return own.get(name) if type(own) is dict else None
         case ast.Subscript(value=value, slice=index):
-            table = value_in(value, frame)
-            key = index.value if isinstance(index, ast.Constant) else value_in(index, frame)
-            return table.get(key) if type(table) is dict and isinstance(key, str) else None
+            table, key = value_in(value, frame), value_in(index, frame)
+            if type(table) in {list, tuple} and type(key) is int and -len(table) <= key < len(table):
+                return table[key]
+            return table.get(key) if type(table) is dict and isinstance(key, str | int) else None
         case _:
             return None
 

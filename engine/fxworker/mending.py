@@ -4,17 +4,17 @@ First comes what an error asks for, then the next proposals for the places that 
 speaks of.
 """
 
-import ast
 import inspect
 import re
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from torch import Tensor, nn
+from torch import nn
 
 from fxengine.errors import text_of
 from fxengine.inputs import disagreements_told
+from fxworker.changing import name_of
 from fxworker.choices import (
     OPTIONS,
     Choice,
@@ -32,11 +32,11 @@ from fxworker.choices import (
 )
 from fxworker.complaints import Complaint, complaint_of
 from fxworker.conventions import FILE, is_configuration
-from fxworker.evidence import GIVEN, Kind
-from fxworker.having import has_field
+from fxworker.evidence import Kind
 from fxworker.likeness import all_alike
 from fxworker.stock import fits
 from fxworker.together import Together
+from fxworker.tracebacks import handled_in
 from fxworker.variations import (
     as_tuple,
     enlarged,
@@ -52,11 +52,11 @@ from fxworker.variations import (
     with_sizes,
 )
 
-_ITEMS: Final = 2
-"""How many items a list of objects has."""
 _ASKED: Final = 0.6
 _UNSET: Final = 0.2
 """What it costs to give a value that an error asks for, and one for what is not given and may not be left out."""
+_HANDLED: Final = 0.3
+"""What it costs more to mend what was raised first, where code raised another error for it."""
 _READING: Final = 0.3
 """What it costs to make something else where a file was not there."""
 _NUMBERS: Final = "[64, 64]"
@@ -94,6 +94,8 @@ class Mending(Together):
         if type(error) is RuntimeError:
             yield from self._resized(choice, disagreements_told(text_of(error)), self._blamed(choice, complaint))
         yield from self._mended(choice, error, complaint)
+        for step, changed in self.after(choice, handled_in(error)):
+            yield step + _HANDLED, changed
 
     def _with_several(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with several things for a constructor that takes any number of them, and was given nothing."""
@@ -324,43 +326,12 @@ class Mending(Together):
         if len(changed) > len(choice):
             yield 0.0, changed
 
-    def _with_items(
-        self, choice: Choice, blamed: list[str], complaint: Complaint
-    ) -> Iterator[tuple[float, dict[str, Value]]]:
-        """Yield the choice with lists of what their items should have been, all at once in the places to blame."""
-        lists = [path for path in blamed if _holds(choice.get(path), complaint)]
-        if not lists:
-            return
-        if complaint.kind == "tensor":
-            # Their items lack what only tensors have.
-            changed = dict(choice)
-            for path in lists:
-                changed = self._with(changed, path, "[torch.ones(64, 64), torch.ones(64, 64)]")
-            yield 0.2, changed
-        wanted = [*complaint.classes, *complaint.records]
-        known = [each for each in wanted if self._proposals.instances_of(each)]
-        fields = {each for path in lists for each in self._proposals.item_fields(choice, path)}
-        whole = [each for each in known if all(has_field(each, name) for name in fields)]
-        # Where the items are of several classes, none of them has all that is read.
-        kinds = [*(whole or [None] * bool(complaint.lacks)), *(each for each in known if each not in whole)]
-        # What texts alone have: they are words.
-        kinds = [str] * _is_of_text(complaint) + [dict] * (complaint.kind == "mapping") + kinds
-        several = tuple(each for each in dict.fromkeys(complaint.classes) if each in known)
-        # Where they are told apart by what they are, something is made for one of each.
-        told_apart = [Group("list", cls=several, size=len(several))] * (len(several) > 1)
-        for step, group in enumerate([*told_apart, *(Group("list", cls=each, size=_ITEMS) for each in kinds)]):
-            changed = dict(choice)
-            for path in lists:
-                changed = self._with(changed, path, group)
-            yield 0.3 + 0.2 * step, changed
-
     def _blamed(self, choice: Choice, complaint: Complaint) -> list[str]:
         """Return the places that an error speaks of, those first whose value is of the type that it complains about."""
         places: dict[str, list[str]] = {}
         groups = [path for path, each in choice.items() if isinstance(each, Group)]
         for path in choice:
-            # What a function gives is spoken of by the name of the function.
-            places.setdefault(path.removesuffix(f".{GIVEN}").rpartition(".")[2], []).append(path)
+            places.setdefault(name_of(path), []).append(path)
         for path in groups:
             for name in self._proposals.optional(choice, path):
                 inner = joined(path, name)
@@ -479,29 +450,3 @@ def _keeps_all(group: Group, name: str) -> bool:
     # What wraps a constructor to that end has its signature all the same.
     code = attribute_of(attribute_of(group.cls, "__init__"), "__code__")
     return group.cls.__name__ == name and code is not None and bool(code.co_flags & inspect.CO_VARKEYWORDS)
-
-
-def _holds(value: Value | None, complaint: Complaint) -> bool:
-    """Whether a list has items of the type that a complaint is about, or that are no instances of what it asks for."""
-    if isinstance(value, Group):
-        # What is only known by its attributes is an instance of nothing.
-        return value.style == "list" and value.cls is None and bool(complaint.classes) and not complaint.lacks
-    items = _types_in(value) if value is not None else []
-    if complaint.lacks:
-        return complaint.got in items
-    wanted = {each.__name__ for each in complaint.classes}
-    return bool(items) and bool(wanted) and wanted.isdisjoint((*items, "list", "tuple"))
-
-
-def _is_of_text(complaint: Complaint) -> bool:
-    """Whether a number lacks what texts have, and neither tensors nor Python's other values do."""
-    name = complaint.lacks
-    others = (Tensor, list, tuple, dict)
-    return complaint.got in {"int", "float"} and hasattr(str, name) and not any(hasattr(each, name) for each in others)
-
-
-def _types_in(expression: str) -> list[str]:
-    """Return the names of the types that the items of a list have; none for another expression."""
-    tree = ast.parse(expression, mode="eval").body
-    items = tree.elts if isinstance(tree, ast.List | ast.Tuple) else []
-    return [type_name(ast.unparse(each)) for each in items]

@@ -3,18 +3,25 @@
 What an error says about one of them is read elsewhere.
 """
 
+import ast
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from fxworker.changing import Changing, length_of
+from torch import Tensor
+
+from fxworker.beyond import numbered
+from fxworker.changing import Changing, length_of, name_of
 from fxworker.choices import OPTIONS, Choice, Group, Value, fields_in, joined, literal, owner_of, without
 from fxworker.complaints import Complaint
+from fxworker.having import has_field
 from fxworker.likeness import all_alike
 from fxworker.patience import OutOfPatience
-from fxworker.variations import of_length, of_length_throughout
+from fxworker.variations import of_length, of_length_throughout, type_name
 
+_ITEMS: Final = 2
+"""How many items a list of objects has."""
 _MANY: Final = 32
 """How many items of a list at most a number may ask for."""
 _AS_MANY: Final = 0.7
@@ -37,6 +44,7 @@ class Together(Changing):
         """Yield choices with several other arguments that an error asks for at once."""
         yield from self._as_demanded(choice, complaint)
         yield from self._without_refused(choice, complaint)
+        yield from self._numbered(choice, complaint)
         if isinstance(error, AssertionError | ValueError | TypeError):
             yield from self._together(choice, blamed, complaint)
         if isinstance(error, OutOfPatience):
@@ -60,6 +68,17 @@ class Together(Changing):
         if changed != choice:
             yield 0.0, changed
 
+    def _numbered(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with numbers of items that there are, for one whose item was taken and is not there."""
+        beyond = complaint.beyond
+        if beyond is None:
+            return
+        named = [path for path in choice if name_of(path) in beyond.names]
+        for rank, path in enumerate(dict.fromkeys([*named, *filter(None, choice)])):
+            value = numbered(choice[path], beyond)
+            if value:
+                yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + 0.5 * (path not in named))
+
     def _together(
         self, choice: Choice, blamed: list[str], complaint: Complaint
     ) -> Iterator[tuple[float, dict[str, Value]]]:
@@ -81,6 +100,42 @@ class Together(Changing):
                 changed[name] = _SMALL
         if changed != choice:
             yield 0.0, changed
+
+    def _with_items(
+        self, choice: Choice, blamed: list[str], complaint: Complaint
+    ) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with lists of what their items should have been, all at once in the places to blame."""
+        lists = [path for path in blamed if _holds(choice.get(path), complaint)]
+        if not lists:
+            return
+        if complaint.kind == "tensor":
+            # Their items lack what only tensors have.
+            changed = dict(choice)
+            for path in lists:
+                changed = self._with(changed, path, "[torch.ones(64, 64), torch.ones(64, 64)]")
+            yield 0.2, changed
+        wanted = [*complaint.classes, *complaint.records]
+        known = [each for each in wanted if self._proposals.instances_of(each)]
+        fields = {each for path in lists for each in self._proposals.item_fields(choice, path)}
+        whole = [each for each in known if all(has_field(each, name) for name in fields)]
+        # Where the items are of several classes, none of them has all that is read.
+        kinds = [*(whole or [None] * bool(complaint.lacks)), *(each for each in known if each not in whole)]
+        # What texts alone have: they are words.
+        kinds = [str] * _is_of_text(complaint) + [dict] * (complaint.kind == "mapping") + kinds
+        several = tuple(each for each in dict.fromkeys(complaint.classes) if each in known)
+        # Where they are told apart by what they are, something is made for one of each.
+        told_apart = [Group("list", cls=several, size=len(several))] * (len(several) > 1)
+        groups = [*told_apart, *(Group("list", cls=each, size=_ITEMS) for each in kinds)]
+        for step, group in enumerate(groups):
+            changed = dict(choice)
+            for path in lists:
+                changed = self._with(changed, path, group)
+            yield 0.3 + 0.2 * step, changed
+        # Or one of them alone, where the others are only named beside it.
+        for rank, path in enumerate(lists if len(lists) > 1 else ()):
+            yield from (
+                (0.4 + 0.1 * rank + 0.2 * step, self._with(choice, path, each)) for step, each in enumerate(groups)
+            )
 
     def _of_one_length(self, choice: Choice, blamed: list[str]) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with lists of another length together: those of one owner have something for each layer."""
@@ -142,3 +197,29 @@ def is_list(value: Value) -> bool:
 def _is_of_objects(value: Value) -> bool:
     """Whether a value is a list of several things that are made for it."""
     return isinstance(value, Group) and value.style == "list" and value.size > 1
+
+
+def _holds(value: Value | None, complaint: Complaint) -> bool:
+    """Whether a list has items of the type that a complaint is about, or that are no instances of what it asks for."""
+    if isinstance(value, Group):
+        # What is only known by its attributes is an instance of nothing.
+        return value.style == "list" and value.cls is None and bool(complaint.classes) and not complaint.lacks
+    items = _types_in(value) if value is not None else []
+    if complaint.lacks:
+        return complaint.got in items
+    wanted = {each.__name__ for each in complaint.classes}
+    return bool(items) and bool(wanted) and wanted.isdisjoint((*items, "list", "tuple"))
+
+
+def _is_of_text(complaint: Complaint) -> bool:
+    """Whether a number lacks what texts have, and neither tensors nor Python's other values do."""
+    name = complaint.lacks
+    others = (Tensor, list, tuple, dict)
+    return complaint.got in {"int", "float"} and hasattr(str, name) and not any(hasattr(each, name) for each in others)
+
+
+def _types_in(expression: str) -> list[str]:
+    """Return the names of the types that the items of a list have; none for another expression."""
+    tree = ast.parse(expression, mode="eval").body
+    items = tree.elts if isinstance(tree, ast.List | ast.Tuple) else []
+    return [type_name(ast.unparse(each)) for each in items]

@@ -58,9 +58,13 @@ def words_of(error: BaseException, text: str, moments: Moments, tests: list[ast.
     conditions = (word for test in tests for word in WORD.findall(ast.unparse(test)))
     lines = (word for *_, line in moments for word in WORD.findall(line))
     sources = (word for _, frame, line in _of_construction(moments) for word in sources_of(frame, line))
-    handed = handed_from(moments_of(error.__traceback__), tests[0]) if tests else []
+    table = looked_into(error)
+    subject = tests[0] if tests else table.value if table is not None else None
+    handed = handed_from(moments_of(error.__traceback__), subject) if subject is not None else []
+    # What it is an entry of comes before it.
+    entries = reversed(WORD.findall(ast.unparse(table.value))) if table is not None else ()
     choices = (word for test in _choices(error, moments) for word in WORD.findall(ast.unparse(test)))
-    yield from dict.fromkeys([*handed, *WORD.findall(text), *conditions, *lines, *sources, *choices])
+    yield from dict.fromkeys([*handed, *entries, *WORD.findall(text), *conditions, *lines, *sources, *choices])
 
 
 def spread_in(moments: Moments) -> Iterator[str]:
@@ -78,6 +82,14 @@ def is_evaluated(error: BaseException) -> bool:
 def is_raising(error: BaseException) -> bool:
     """Whether an error is that of a line which was to raise another: `raise Error("…")`."""
     return next((line.lstrip().startswith("raise ") for *_, line in moments_through(error.__traceback__)), False)
+
+
+def handled_in(error: BaseException) -> BaseException | None:
+    """Return the error that code was about to handle as it raised another one, None if there is none."""
+    handled = error.__cause__ or error.__context__
+    through = handled.__traceback__ if handled is not None else None
+    frames = {id(frame) for _, frame, _ in moments_through(error.__traceback__)}
+    return handled if through is not None and id(through.tb_frame) in frames else None
 
 
 def sources_of(frame: FrameType, line: str) -> list[str]:
@@ -124,6 +136,17 @@ def _assigning(around: Iterable[ast.AST], names: Iterable[str]) -> Iterator[ast.
         stored = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
         if not stored.isdisjoint(names):
             yield node.test
+
+
+def looked_into(error: BaseException) -> ast.Subscript | None:
+    """Return the expression that looks something up in what nothing can be looked up in; None for another error."""
+    moment = next(iter(moments_of(error.__traceback__)[-1:]), None) if isinstance(error, TypeError) else None
+    around = nodes_around(moment.path, moment.source.span) if moment is not None else []
+    match around[-1:]:
+        case [ast.Subscript() as node]:
+            return node
+        case _:
+            return None
 
 
 def _choices(error: BaseException, moments: Moments) -> Iterator[ast.expr]:

@@ -1,0 +1,128 @@
+"""Arguments that are looked up by number or by name further in: items that are not there, tables in lists and objects.
+
+So are those that code complains about as it handles another error.
+"""
+
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.beyond import Beyond, numbered, taken_beyond
+from fxworker.building import attempt
+
+
+class Levels(nn.Module):
+    """Takes items of a list by numbers that it is given."""
+
+    def __init__(self, widths: list[int], levels: list[int], last: int):
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(widths[each], 2) for each in levels)
+        self.fc = nn.Linear(widths[last], 2)
+
+
+class Combining(nn.Module):
+    def __init__(self, table, wanted):
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Conv2d(table[each]["chs"], 2, table[each]["kernel"][0]) for each in wanted)
+
+
+class Layers(nn.Module):
+    """Hands a list on, whose items it does not look at itself."""
+
+    def __init__(self, table, wanted):
+        super().__init__()
+        self.parts = nn.ModuleList(Combining(sorted(table, key=str), each) for each in wanted)
+
+
+class Store:
+    def __init__(self, table):
+        self.table = table
+
+    def want(self, name):
+        return self.table[name]
+
+
+class Stored(nn.Module):
+    """Asks an object of its own for entries of a table that it has put there."""
+
+    def __init__(self, config):
+        super().__init__()
+        store = Store(config)
+        names = [f"width_{each}" for each in range(3)]
+        self.parts = nn.ModuleList(nn.Linear(store.want(each), 2) for each in names)
+
+
+class Handling(nn.Module):
+    """Says nothing of what it misses, but raises that while it handles the error that does."""
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        try:
+            width = kwargs["width"]
+        except KeyError as error:
+            raise ValueError("Bad arguments") from error
+        self.fc = nn.Linear(width, 2)
+
+
+class Saying(nn.Module):
+    """Says in words what key it misses."""
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        try:
+            width = kwargs["width"]
+        except KeyError:
+            raise KeyError("'width' is not provided in kwargs") from None
+        self.fc = nn.Linear(width, 2)
+
+
+class Popping(nn.Module):
+    def __init__(self, **kwargs):
+        super().__init__()
+        if (width := kwargs.pop("width", None)) is None:
+            raise ValueError("Nothing to go by")
+        depth = kwargs.get("depth")
+        if depth is None:
+            raise ValueError("Nothing to go by")
+        self.parts = nn.ModuleList(nn.Linear(width, 2) for _ in range(depth))
+
+
+LAYERS = "Layers(table=[{'chs': 64, 'kernel': (3, 3)}, {'chs': 64, 'kernel': (3, 3)}], wanted=[(0, 1), (0, 1)])"
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression", "trials"),
+    [
+        (Levels, "Levels(widths=[64, 64], levels=[0, 1], last=0)", 5),
+        (Layers, LAYERS, 40),
+        (Stored, "Stored(config={'width_0': 64, 'width_1': 64, 'width_2': 64})", 6),
+        (Handling, "Handling(width=64)", 2),
+        (Saying, "Saying(width=64)", 2),
+        (Popping, "Popping(width=64, depth=2)", 3),
+    ],
+)
+def test_they_are_found(cls, expression, trials):
+    scope = {cls.__name__: cls, "torch": torch, "SimpleNamespace": SimpleNamespace}
+    search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
+    assert (search.run() or ("",))[0] == expression, (search.tried, search.error)
+    assert search.trials <= trials
+
+
+def test_a_number_beyond_the_end_is_told_with_how_many_items_there_are():
+    def beyond(take):
+        with pytest.raises(Exception, match=r".") as raised:
+            take()
+        return taken_beyond(raised.value)
+
+    several, at = [1, 2, 3], 64
+    assert beyond(lambda: several[at]) == Beyond(64, 3, ("at",))
+    assert beyond(lambda: torch.ones(2)[at]) == Beyond(64, 2)
+    assert beyond(lambda: {}["at"]) is None
+    assert numbered("[64, 64, 64]", Beyond(64, 2)) == "[0, 1, 0]"
+    assert numbered("(64, 8)", Beyond(64)) == "(0, 1)"
+    assert numbered("[(2, 2), [4]]", Beyond(2, 2)) == "[(0, 1), [4]]"
+    assert (numbered("64", Beyond(64)), numbered("8", Beyond(64)), numbered("'64'", Beyond(64))) == ("0", "", "")
