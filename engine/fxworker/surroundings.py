@@ -134,14 +134,15 @@ class Surroundings:
         return []
 
     def models_taking(self, call: ast.Call) -> list[str]:
-        """Return the names of the models of the module, as texts, that can be called so; other than the one read."""
+        """Return the names of models, as texts, that can be called so, those of the module first; not the one read."""
         own = self._scope.get("__name__")
         models = {name: each for name, each in self._scope.items() if isinstance(each, type)}
-        return [
-            repr(name)
+        fitting = {
+            name: each
             for name, each in models.items()
-            if issubclass(each, nn.Module) and each.__module__ == own and each is not self._cls and _takes(each, call)
-        ][:12]
+            if issubclass(each, nn.Module) and each is not self._cls and _takes(each, call)
+        }
+        return [repr(name) for name in sorted(fitting, key=lambda name: fitting[name].__module__ != own)][:12]
 
     def members(self, node: ast.expr) -> list[str]:
         """Return the values of an enumeration that a name stands for, which it is called with; none for another."""

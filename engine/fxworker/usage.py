@@ -253,7 +253,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """Note what is called, and what is handed on to it."""
         path = self._names.path(node.func)
-        note_named(node, self._names, self._around)
+        named = note_named(node, self._names, self._around)
         note_got(node, self._names)
         note_kept(node, self._names)
         self._own_method(node.func)
@@ -271,7 +271,7 @@ class _Reader(ast.NodeVisitor):
         if path:
             self._names.use(path).note("callable" if self._in_lambda or self._takes_tensors(node) else "class")
         name = ast.unparse(node.func)
-        self.visit(node.func)
+        self.visit(named or node.func)
         match node:
             case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.expr() as key, *_]) if self._names.path(key):
                 self._names.use(self._names.path(key)).note("string")
