@@ -46,6 +46,7 @@ from fxworker.lacking import (
     words_around,
 )
 from fxworker.patience import OutOfPatience
+from fxworker.pointing import place_refused
 from fxworker.tracebacks import conditions_of, looked_into, moments_through, spread_in, words_of
 from fxworker.wording import (
     MOST_VALUES,
@@ -114,6 +115,7 @@ class Complaint:
         tested: The names in the condition under which code raised.
         refused: The names that are said not to be known.
         beyond: The number of an item that a list has not, and how many it has.
+        at: Where among the arguments of the outermost call what it is about is, as a path.
     """
 
     words: tuple[str, ...] = ()
@@ -142,17 +144,24 @@ class Complaint:
     tested: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     beyond: Beyond | None = None
+    at: str = ""
 
 
 def complaint_of(error: BaseException) -> Complaint:
     """Return what an exception says."""
     error = raised_within(error)
+    moments = list(moments_through(error.__traceback__))
+    told = _read(error, moments)
+    return replace(told, at=place_refused(error, moments, told.got))
+
+
+def _read(error: BaseException, moments: Moments) -> Complaint:
+    """Return what an exception says, by its text and what it came through."""
     # Errors of Python's own say `types.SimpleNamespace`.
     text = text_of(error).replace("'types.", "'")
     # What a `KeyError` says is written as a key; one with spaces is a message of the code's own.
     is_message = isinstance(error, KeyError) and " " in text and isinstance(error.args[0], str)
     text = str(error.args[0]) if is_message else text
-    moments = list(moments_through(error.__traceback__))
     tests = conditions_of(error)
     words = tuple(words_of(error, text, moments, tests))
     values = (*_looked_up(error.__context__), *quoted(text), *numbers(text), *_compared(moments, tests))

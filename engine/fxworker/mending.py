@@ -125,6 +125,7 @@ class Mending(Together):
         numbers = [each for each in blamed if fits("number", choice.get(each, ""))] if complaint.short else []
         for rank, path in enumerate(numbers):
             yield from self._changed(choice, path, _PLENTY, 0.2 + 0.1 * rank)
+        yield from self._lengthened(choice) if complaint.short else ()
         # A size that is negative by default stands for one that has to be given.
         unset = [each for each in blamed if complaint.short and each not in choice and self._is_unset(choice, each)]
         for rank, path in enumerate(unset):
@@ -176,13 +177,15 @@ class Mending(Together):
             if all_alike(choice, path)[0] != path:
                 continue  # What stands there is changed with the first item.
             # What gave an object that lacks something is to blame for sure.
-            unasked = 0.2 if choice.get(path) in complaint.kept else 1.0 if path in blamed else 3.0
+            is_meant = choice.get(path) in complaint.kept or path == complaint.at
+            unasked = 0.2 if is_meant else 1.0 if path in blamed else 3.0
             if isinstance(error, FileNotFoundError) and any(
                 _makes(choice.get(path, ""), cls) for cls in complaint.within
             ):
                 unasked = _READING  # Another class may read no file.
             asked = self._asked(choice, path, complaint) if path in blamed else []
-            wanted = _UNSET if complaint.got == "NoneType" and self._is_nothing(choice, path) else _ASKED
+            is_unset = complaint.got == "NoneType" and self._is_nothing(choice, path) and not complaint.at
+            wanted = _UNSET if is_unset or path == complaint.at else _ASKED
             for step, value in enumerate(asked):
                 yield from self._changed(choice, path, value, wanted + 0.1 * rank + 0.2 * step)
             proposals = self._proposed(choice, path)
@@ -339,7 +342,8 @@ class Mending(Together):
                     places.setdefault(name, []).append(inner)
         # What was looked up somewhere in vain, or gave what lacks something, then what is named.
         looked_up = {*complaint.kept, *([repr(complaint.lacks)] if complaint.lacks else ())}
-        named = [path for path, each in choice.items() if isinstance(each, str) and each in looked_up]
+        named = [path for path in choice if path and path == complaint.at]
+        named += [path for path, each in choice.items() if isinstance(each, str) and each in looked_up]
         named += [path for word in dict.fromkeys(complaint.words) for path in places.get(word, ()) if path]
         suspects = [path for path in choice if path and complaint.got and _may_be(choice[path], complaint.got)]
         if complaint.got == "NoneType":

@@ -26,6 +26,9 @@ _MANY: Final = 32
 """How many items of a list at most a number may ask for."""
 _AS_MANY: Final = 0.7
 """What it costs to give lists as many items as a number says."""
+_ENOUGH: Final = 12
+_LENGTHENED: Final = 0.4
+"""How many items are enough to leave some out, as vocabularies do, and what it costs to give so many."""
 _ALONE: Final = 0.5
 """What it costs to give a list one object alone."""
 _TOGETHER: Final = 1.0
@@ -73,11 +76,10 @@ class Together(Changing):
         beyond = complaint.beyond
         if beyond is None:
             return
-        named = [path for path in choice if name_of(path) in beyond.names]
-        for rank, path in enumerate(dict.fromkeys([*named, *filter(None, choice)])):
-            value = numbered(choice[path], beyond)
-            if value:
-                yield from self._changed(choice, path, value, 0.1 + 0.1 * rank + 0.5 * (path not in named))
+        changed = {path: value for path, each in choice.items() if path and (value := numbered(each, beyond))}
+        named = [path for path in changed if name_of(path) in beyond.names]
+        for rank, path in enumerate(dict.fromkeys([*named, *changed])):
+            yield from self._changed(choice, path, changed[path], 0.1 + 0.1 * rank + 0.3 * (path not in named))
 
     def _together(
         self, choice: Choice, blamed: list[str], complaint: Complaint
@@ -146,6 +148,14 @@ class Together(Changing):
             for path in several:
                 changed = self._everywhere(changed, path, of_length(choice[path], length)[0])
             yield 0.7 + 0.2 * step, changed
+
+    def _lengthened(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield the choice with long lists: from how many items one has so many were taken away that none are left."""
+        changed = dict(choice)
+        for path in [each for each in choice if each and is_list(choice[each]) and length_of(choice[each]) < _ENOUGH]:
+            changed = self._everywhere(changed, path, of_length(choice[path], _ENOUGH)[0])
+        if changed != choice:
+            yield _LENGTHENED, changed
 
     def _of_one_item(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with a list of one object, and one item for it in the lists beside: alone it suits itself."""

@@ -15,6 +15,20 @@ from fxworker.beyond import Beyond, numbered, taken_beyond
 from fxworker.building import attempt
 
 
+class Teacher(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+
+
+class Student(nn.Module):
+    """Calls what a text names that is written out of an entry."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.teacher = eval(f"{config['teacher']}")(width=config["width"], depth=2)
+
+
 class Levels(nn.Module):
     """Takes items of a list by numbers that it is given."""
 
@@ -91,6 +105,43 @@ class Popping(nn.Module):
         self.parts = nn.ModuleList(nn.Linear(width, 2) for _ in range(depth))
 
 
+class Vocabulary:
+    """Has what it needs only once it was read from a file."""
+
+    def size(self):
+        return len(self.words)
+
+
+class Tagger(nn.Module):
+    """Wants an object in a table, of a class that lacks what it needs, and has more arguments that may be left out."""
+
+    def __init__(self, vocab, matrix=None, cache=None, tokenizer=None, model=None):
+        super().__init__()
+        self.matrix, self.cache, self.tokenizer, self.model = matrix, cache, tokenizer, model
+        if not isinstance(vocab["tags"], Vocabulary):
+            self.tags = nn.Embedding(len(vocab["tags"]), 4)
+        else:
+            self.tags = nn.Embedding(vocab["tags"].size(), 4)
+
+
+class Counting(nn.Module):
+    """Leaves out what a vocabulary has first, in a base."""
+
+    def __init__(self, vocab):
+        super().__init__()
+        self.count = len(vocab["words"]) - 4
+
+
+class Counted(Counting):
+    def __init__(self, vocab):
+        super().__init__(vocab)
+        self.fc = nn.Linear(8, self.count)
+
+
+TAGGER = (
+    "Tagger(vocab={'tags': type('Sized', (SimpleNamespace,), {'__len__': lambda self: 1000})"
+    "(size=lambda *_, **__: 64)})"
+)
 LAYERS = "Layers(table=[{'chs': 64, 'kernel': (3, 3)}, {'chs': 64, 'kernel': (3, 3)}], wanted=[(0, 1), (0, 1)])"
 
 
@@ -103,6 +154,9 @@ LAYERS = "Layers(table=[{'chs': 64, 'kernel': (3, 3)}, {'chs': 64, 'kernel': (3,
         (Handling, "Handling(width=64)", 2),
         (Saying, "Saying(width=64)", 2),
         (Popping, "Popping(width=64, depth=2)", 3),
+        (Tagger, TAGGER, 6),
+        (Counted, "Counted(vocab={'words': [64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64]})", 3),
+        (Student, "Student(config={'teacher': 'Teacher', 'width': 64})", 2),
     ],
 )
 def test_they_are_found(cls, expression, trials):
