@@ -27,6 +27,7 @@ from fxworker.lacking import (
     key_wanted,
     keys_of_table,
     keys_of_tables,
+    keys_refused,
     keywords_wanted,
     lacked_by,
     lacking_attribute,
@@ -191,7 +192,8 @@ def _read(error: BaseException, moments: Moments) -> Complaint:
     if missing := keywords_wanted(moments, tests) or missing_in(text) or told_missing(text, _parameters_of(within)):
         return replace(told, missing=missing, callee=_name_of(within), within=within, demanded=demanded)
     tested = tested_together(tests)
-    return replace(told, demanded=demanded, tested=tested, within=within, refused=refused_in(text))
+    refused = (*refused_in(text), *keys_refused(moments, tests))
+    return replace(told, demanded=demanded, tested=tested, within=within, refused=refused)
 
 
 def _name_of(within: Sequence[type]) -> str:

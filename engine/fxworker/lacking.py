@@ -294,6 +294,19 @@ def key_wanted(moments: Moments, tests: Iterable[ast.expr]) -> tuple[dict[Any, A
     return None
 
 
+def keys_refused(moments: Moments, tests: Iterable[ast.expr]) -> tuple[str, ...]:
+    """Return the keys that a mapping has under whose condition code raised: `if key in config`."""
+    found: list[str] = []
+    for node in (each for test in tests for each in ast.walk(test)) if moments else ():
+        match node:
+            case ast.Compare(left=left, ops=[ast.In()], comparators=[table]):
+                key, mapping = value_in(left, moments[0][1]), value_in(table, moments[0][1])
+                found += [key] if isinstance(key, str) and isinstance(mapping, dict) and key in mapping else []
+            case _:
+                pass
+    return tuple(found)
+
+
 def _keywords(frame: FrameType) -> tuple[str, Any]:
     """Return what a function's `**kwargs` is called, and what is in it; "" and None where there is none."""
     code = frame.f_code
@@ -448,7 +461,7 @@ def value_in(node: ast.expr, frame: FrameType) -> Any:
             found = value_in(several, frame)
             return len(found) if type(found) in _LISTING else None
         case ast.Name(id=name):
-            return frame.f_locals.get(name)
+            return frame.f_locals.get(name, frame.f_globals.get(name))
         case ast.Attribute(value=value, attr=name):
             own = attribute_of(value_in(value, frame), "__dict__")
             return own.get(name) if type(own) is dict else None

@@ -13,6 +13,7 @@ from torch import nn
 from fxworker.arguments import Search
 from fxworker.beyond import Beyond, numbered, taken_beyond
 from fxworker.building import attempt
+from fxworker.complaints import complaint_of
 
 
 class Teacher(nn.Module):
@@ -180,3 +181,19 @@ def test_a_number_beyond_the_end_is_told_with_how_many_items_there_are():
     assert numbered("(64, 8)", Beyond(64)) == "(0, 1)"
     assert numbered("[(2, 2), [4]]", Beyond(2, 2)) == "[(0, 1), [4]]"
     assert (numbered("64", Beyond(64)), numbered("8", Beyond(64)), numbered("'64'", Beyond(64))) == ("0", "", "")
+
+
+KEY = "place"
+
+
+def choosy(table):
+    if KEY in table:
+        if table[KEY] != 1:
+            raise ValueError("This is strange")
+        raise ValueError("This as well")
+
+
+def test_an_entry_that_is_there_and_not_liked_is_told():
+    with pytest.raises(ValueError, match="strange") as raised:
+        choosy({KEY: 2, "other": 3})
+    assert complaint_of(raised.value).refused == (KEY,)
