@@ -25,7 +25,7 @@ from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.stock import is_stand_in
 from fxworker.tracebacks import depth_of, is_evaluated, is_raising, parts_made
 
-_TRIALS: Final = 100
+_TRIALS: Final = 160
 _SECONDS: Final = 2.0
 _SECONDS_OF_LESS: Final = 0.5
 """How long an attempt with less may take, after one that took too long."""

@@ -173,12 +173,18 @@ def place_of(moments: Moments, value: Any) -> str:
     frames = [frame for _, frame, _ in moments]
     inferred = [at for at, frame in enumerate(frames) if frame.f_code.co_filename == EXPRESSION]
     outermost = frames[inferred[0] - 1] if inferred and inferred[0] > 0 else None
-    given = outermost.f_locals if outermost is not None else {}
-    for name in _parameters_in(outermost) if outermost is not None else ():
-        found = _path_to(value, given.get(name), _DEEPEST)
+    for name, each in _given_to(outermost) if outermost is not None else ():
+        found = _path_to(value, each, _DEEPEST)
         if found is not None:
             return ".".join((name, *found))
     return ""
+
+
+def _given_to(frame: FrameType) -> Iterator[tuple[str, Any]]:
+    """Yield the arguments of what a frame runs, those in its `**kwargs` among them."""
+    yield from ((name, frame.f_locals.get(name)) for name in _parameters_in(frame))
+    _, rest = _keywords(frame)
+    yield from rest.items() if type(rest) is dict else ()
 
 
 def _parameters_in(frame: FrameType) -> tuple[str, ...]:

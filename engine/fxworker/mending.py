@@ -57,6 +57,8 @@ _UNSET: Final = 0.2
 """What it costs to give a value that an error asks for, and one for what is not given and may not be left out."""
 _HANDLED: Final = 0.3
 """What it costs more to mend what was raised first, where code raised another error for it."""
+_ELSEWHERE: Final = 0.2
+"""What it costs more to add what is missing to something that is less like what lacked it."""
 _READING: Final = 0.3
 """What it costs to make something else where a file was not there."""
 _NUMBERS: Final = "[64, 64]"
@@ -260,8 +262,9 @@ class Mending(Together):
         known = [(path, frozenset(fields_in(choice, path))) for path in groups]
         fitting = [path for path, fields in known if complaint.owner == fields]
         if not fitting and complaint.owner is not None:
-            # What it is copied to, or passed through, may have got more on the way.
-            fitting = [path for path, fields in known if fields < complaint.owner]
+            # What it is copied to, or passed through, may have got more on the way: that with most of it is likeliest.
+            lesser = [(path, fields) for path, fields in known if fields < complaint.owner]
+            fitting = [path for path, _ in sorted(lesser, key=lambda each: -len(each[1]))]
         if complaint.place in groups:
             fitting = [complaint.place]
         if complaint.reader is not None and complaint.reader[0] is not self._root.cls and fitting == [complaint.place]:
@@ -270,7 +273,7 @@ class Mending(Together):
             fitting = [path for path in groups if choice[path] == Group("module")]
         yield from self._with_key(choice, complaint)
         yield from self._as_mapping(choice, fitting, complaint.lacks)
-        for path in fitting:
+        for rank, path in enumerate(fitting):
             inner = joined(path, complaint.lacks)
             if inner not in choice:
                 changed = dict(choice)
@@ -278,7 +281,7 @@ class Mending(Together):
                     added = joined(each, complaint.lacks)
                     changed[added] = "None"
                     changed = self._with(changed, added, self._proposed(changed, added)[0])
-                yield 0.0, changed
+                yield _ELSEWHERE * rank, changed
             elif complaint.got == "dict" and choice[path] == Group("mapping"):
                 # It has the entry, and is asked for an attribute.
                 yield 0.0, {**choice, path: Group("mapping", OPTIONS)}

@@ -59,8 +59,8 @@ class Record(dict[str, Any]):
         if name not in self:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         value = self[name]
-        if type(value) is dict:
-            value = self[name] = Record(value)
+        if type(value) in {dict, list}:
+            value = self[name] = _with_attributes(value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -76,6 +76,13 @@ class Record(dict[str, Any]):
     def clone(self) -> Self:
         """Return a copy that shares nothing."""
         return copy.deepcopy(self)
+
+
+def _with_attributes(data: Any) -> Any:
+    """Return data whose mappings are records, those in lists too."""
+    if type(data) is list:
+        return [_with_attributes(each) for each in data]
+    return Record(data) if type(data) is dict else data
 
 
 class Options(Record):
