@@ -6,13 +6,12 @@ is a part without a forward (`parts`). What is asserted of its kinds is so, for 
 called a module, or of a class with a forward, is torch's.
 """
 
-import ast
 import contextlib
 import operator
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final
@@ -20,11 +19,9 @@ from typing import Any, Final
 from torch import nn
 
 from fxengine.errors import text_of
-from fxengine.syntax import tree_of
 from fxworker.absences import ABSENCES, NOWHERE, STAR
 from fxworker.arrays import SQUARE, ones, shape_told
 from fxworker.callers import (
-    calls_attribute,
     defines_forward,
     is_asserted,
     is_constructing,
@@ -35,20 +32,16 @@ from fxworker.callers import (
     wanted_by,
 )
 from fxworker.choices import parameters_of
-from fxworker.conventions import is_configuration
 from fxworker.guarded import is_prepared
 from fxworker.having import is_assigned
-from fxworker.imported import file_of
+from fxworker.keeping import AbsentBeside, kept
 from fxworker.namesakes import HandingOn, layer_in, namesake
 from fxworker.parts import Part, PartNumber, part
 from fxworker.records import (
     CALLED,
-    KEEPING,
-    Options,
     arguments_of,
     contained,
     converted,
-    entries_of,
     is_record,
     number_of,
     recorded,
@@ -196,14 +189,12 @@ class _AbsentModel(nn.Module):
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__.get("_handed", ()):
             return self.__dict__["_handed"][name]
-        if name in _called_for_nothing(type(self)) and name not in self.__dict__.get("_modules", ()):
-            return self._keep_given if KEEPING.fullmatch(name) else self._keep_arguments
-        if is_configuration(name) and "_given" in self.__dict__ and not calls_attribute(sys._getframe(1)):
-            # What a base keeps of the arguments.
-            return self.__dict__.setdefault(name, Options(self.__dict__["_given"]))
+        frame = sys._getframe(1)
+        found = kept(self, name, frame)
+        if found is not NotImplemented:
+            return found
         if name in _OF_PARAMETERS and not is_assigned(type(self), name):
             return getattr(next(self.parameters(), _NO_PARAMETER), name)
-        frame = sys._getframe(1)
         if reads_attribute(frame) and is_constructing(frame) and not is_assigned(type(self), name):
             # What the base computes of its arguments.
             found = number_of(name)
@@ -211,50 +202,15 @@ class _AbsentModel(nn.Module):
                 return found
         return super().__getattr__(name)
 
-    def _keep_given(self, *args: Any, **_kwargs: Any) -> None:
-        """Stand for a method of the base that keeps a configuration it is given, or else the arguments."""
-        given = [each for each in map(entries_of, args) if isinstance(each, Mapping)]
-        if len(given) == 1:
-            self.__dict__["_given"] = {**given[0]}
-        else:
-            self._keep(sys._getframe(1).f_locals)
-
-    def _keep_arguments(self, *_args: Any, **_kwargs: Any) -> None:
-        """Stand for a method of the base, which may look at what the constructor made of its arguments."""
-        self._keep(sys._getframe(1).f_locals)
-
-    def _keep(self, variables: dict[str, Any]) -> None:
-        """Keep what a constructor, whose variables these are, made of its arguments."""
-        if variables.get("self") is self:
-            given = self.__dict__["_given"]
-            given.update((name, variables[name]) for name in given if name in variables)
-
 
 def lacks_base(value: Any) -> bool:
     """Whether what a value has not may be what a base that is absent has."""
-    return isinstance(value, _AbsentModel)
+    return isinstance(value, _AbsentModel | AbsentBeside)
 
 
 def speaks_of_stand_in(error: BaseException) -> bool:
     """Whether an exception names the class of something that stands in for what is absent."""
     return f"<class '{__package__}." in text_of(error)
-
-
-@lru_cache(maxsize=256)
-def _called_for_nothing(cls: type) -> frozenset[str]:
-    """Return the methods that a class and its bases call on themselves without keeping what they give."""
-    own = [each for each in cls.__mro__ if not (each.__module__.startswith("torch.") or each is object)]
-    names, found = {each.__name__ for each in own}, set[str]()
-    for path in {file_of(each.__module__) for each in own}:
-        tree = tree_of(path) if path is not None and path != __file__ else None
-        for node in ast.walk(tree) if tree is not None else ():
-            for each in ast.walk(node) if isinstance(node, ast.ClassDef) and node.name in names else ():
-                match each:
-                    case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name))):
-                        found.add(name)
-                    case _:
-                        pass
-    return frozenset(found)
 
 
 def _computed(operation: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
@@ -321,8 +277,10 @@ class _Absent:
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         path = self.__dict__["_path"]
         before = bases[: _index(bases, self)]
-        if nn.Module in before or any(is_stand_in(each) and each is not self for each in before):
+        if any(is_stand_in(each) and each is not self for each in before):
             return ()
+        if nn.Module in before:
+            return (type(path.rpartition(".")[2], (AbsentBeside,), {"_absent": path}),)
         name = path.rpartition(".")[2]
         if _META.search(name) is not None:
             return () if any(isinstance(each, type) and issubclass(each, type) for each in bases) else (type,)

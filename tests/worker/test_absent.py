@@ -761,6 +761,21 @@ def test_a_base_in_another_file_may_call_what_keeps_the_arguments(tmp_path):
     assert net.fc.out_features == 32
 
 
+def test_a_base_beside_torch_s_keeps_the_arguments_too(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import HyperparametersMixin\n"
+        "class Net(torch.nn.Module, HyperparametersMixin):\n"
+        "    def __init__(self, dim, depth=3):\n        super().__init__()\n        self.save_hyperparameters()\n"
+        "        self.hparams['cls'] = type(self)\n        self.fc = torch.nn.Linear(dim, self.hparams.depth)\n"
+        "    def forward(self, x): return self.fc(x)\n",
+    )
+    net = module.Net(8)
+    assert (net.fc.in_features, net.fc.out_features, net.hparams["cls"]) == (8, 3, module.Net)
+    with pytest.raises(AttributeError, match="no_such_part"):
+        _ = net.no_such_part
+
+
 def test_a_base_keeps_the_configuration_that_it_is_given(tmp_path):
     module, _ = imported(
         tmp_path,
