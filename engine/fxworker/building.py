@@ -76,7 +76,7 @@ _SECONDS_OF_OTHERS: Final = 1.0
 EXPLICIT: Final = frozenset({"directive", "configuration"})
 """Ways that the person wrote down for us: one that fails is told, not passed over."""
 
-_MADE_UP: Final = frozenset[Provenance]({"inferred", "remembered"})
+MADE_UP: Final = frozenset[Provenance]({"inferred", "remembered"})
 """Where constructions come from that nobody wrote."""
 
 
@@ -94,7 +94,7 @@ class Built:
     @property
     def is_made_up(self) -> bool:
         """Whether it was built with arguments that nobody wrote down."""
-        return self.construct is not None and self.construct.source in _MADE_UP
+        return self.construct is not None and self.construct.source in MADE_UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +451,7 @@ def _directly(build_it: Callable[[], Any]) -> Any:
 
 def _evaluate(construct: Construct, scope: dict[str, Any], make: _Maker) -> Built | Unbuilt:
     try:
-        place = EXPRESSION if construct.source in _MADE_UP else "<construct>"
+        place = EXPRESSION if construct.source in MADE_UP else "<construct>"
         code = compile(construct.expression.strip(), place, "eval")
         names = with_packages(code, scope)
         root = made_in(make(lambda: eval(code, names)), nn.Module)  # noqa: S307 — The person's own expression.

@@ -27,7 +27,7 @@ from fxengine.source import SourceFrame, is_user_file
 from fxworker.accidents import by_accident
 from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.batches import spread
-from fxworker.building import Built, attempt, scope_of
+from fxworker.building import MADE_UP, Built, attempt, scope_of
 from fxworker.compiling import eagerly
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
 from fxworker.kinds import mistaken
@@ -152,6 +152,11 @@ class Sources:
     unknown: Unknown | None = None
     construct: Construct | None = None
     way: Construct | None = None
+
+    @property
+    def is_of_own_values(self) -> bool:
+        """Whether arguments were inferred, and these are nothing but configurations as their classes make them."""
+        return self.construct is None and self.way is not None and self.way.source in MADE_UP
 
     def arguments(self, expression: str) -> Arguments:
         """Return the real arguments that an argument list makes.
@@ -338,7 +343,10 @@ class Feeder:
         told = replace(told, never=True, guess=hopeless.guess)
         # Other arguments would only hide it.
         is_found = (
-            is_of_layout(failure.error) or mistaken(failure, self.sources.root) is not None or hopeless.told_apart
+            self.sources.is_of_own_values
+            or is_of_layout(failure.error)
+            or mistaken(failure, self.sources.root) is not None
+            or hopeless.hidden_by_others
         )
         return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
 

@@ -18,15 +18,16 @@ from torch.utils import _pytree as pytree
 from fxengine.capturing.dimensions import across, frame_of, misfit
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
-from fxengine.inputs import Attempt, InferredInputs, disagreements, infer_inputs
+from fxengine.inputs import Attempt, InferredInputs, infer_inputs
 from fxengine.inputs.clues import BATCH
+from fxengine.inputs.disagreements import are_of_two_sizes, disagreement
 from fxengine.inputs.faults import is_of_layout, says_layout
 from fxengine.inputs.probe import probe
 from fxengine.inputs.ranks import lacks_dimension, missing_dimension
 from fxengine.inputs.recipes import Recipe, call_expression, tensors_in, with_part, with_shape
 from fxengine.inputs.signature import parameters_of
 from fxengine.inputs.sizes import (
-    are_of_two_sizes,
+    comes_further_flat,
     fails_at_any_length,
     fails_at_any_size,
     is_of_pictures,
@@ -47,9 +48,19 @@ from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
 from fxworker.misplaced import lacks_tokens, stays_misplaced
 from fxworker.printing import detail
-from fxworker.scaling import agree_with_others, differ_with_others, is_outgrown, vary_with_others, with_others
+from fxworker.scaling import (
+    agree_with_others,
+    differ_with_others,
+    is_outgrown,
+    is_tied_to_default,
+    vary_with_others,
+    with_others,
+)
 from fxworker.stock import has_stand_in
 from fxworker.wire import Construct, TraceTarget
+
+_JOINING: Final = frozenset({torch.cat, torch.concat, torch.concatenate})
+"""What puts values beside each other along a dimension that it is told."""
 
 _SECONDS: Final = 1.0
 """Seconds of processor time that one look at a search may take."""
@@ -63,11 +74,11 @@ _FEWEST_TRIALS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Hopeless:
-    """A node that fails with any inputs, and some with which it does; `told_apart` if equal sizes would hide it."""
+    """A node that fails with any inputs, and some with which it does; whether other arguments would only hide it."""
 
     failure: ShapeFailure
     guess: str
-    told_apart: bool = False
+    hidden_by_others: bool = False
 
 
 def _limit() -> float:
@@ -110,6 +121,7 @@ class Search:
             return None
         if self.mistakes(failure):
             return Hopeless(failure, found.expression)
+        by_written = False
         if is_of_layout(failure.error):
             is_so = self._is_never_viewed()
         elif found.stopped is not None and is_of_layout(found.stopped.error):
@@ -117,6 +129,9 @@ class Search:
         elif _is_of_kinds(failure) and found.failures[0].error == f"{TypeError.__name__}: {detail(failure.error)}":
             is_so = self.construct is None
         elif missing_dimension(failure.error) is not None:
+            fuller = next(self._of_trials(), None)
+            if fuller is not None:
+                return fuller
             is_so = self._lacks_dimension(failure)
         else:
             ways = (
@@ -129,9 +144,10 @@ class Search:
             if of_sizes is not None:
                 return of_sizes
             is_so = self._is_of_any_size() or self._is_of_any_length(failure)
+            by_written = is_so and self.construct is not None
         # Other trials have left their shapes at the nodes.
         failure = failure_with(self.module, found.args, found.kwargs, self.root) if is_so else None
-        return None if failure is None else Hopeless(failure, found.expression)
+        return None if failure is None else Hopeless(failure, found.expression, by_written)
 
     def mistakes(self, failure: ShapeFailure) -> bool:
         """Return whether a node that fails takes for one value what is none, and the model itself stops there, too."""
@@ -158,9 +174,9 @@ class Search:
             if met is None or met.node is not failure.node:
                 continue
             if self._never_agree(met):
-                yield Hopeless(met, expression)
-            elif self._is_told_apart(met):
-                yield Hopeless(met, expression, told_apart=True)
+                yield Hopeless(met, expression, self.construct is not None and self._is_as_written())
+            elif self._is_told_apart(met) or self._is_tied(met):
+                yield Hopeless(met, expression, hidden_by_others=True)
 
     def _is_told_apart(self, failure: ShapeFailure) -> bool:
         """Return whether a layer meets the size of another one, and only equal arguments would make them agree."""
@@ -176,8 +192,24 @@ class Search:
             return False
         return infer_inputs(built.root, budget_s=max(self.limit - time.process_time(), 0.0)).complete
 
+    def _is_tied(self, failure: ShapeFailure) -> bool:
+        """Return whether a layer meets the size of another one, and one of them is what somebody has written."""
+        sizes = misfit(failure.node, self.root)
+        if self.construct is None or len(sizes) != 2 or not all(each.of_layer for each in sizes):
+            return False
+        is_tied = is_tied_to_default(sizes, self.construct, self.target, self.loaded)
+        return is_tied and not self._comes_further_flat(failure.node)
+
     def _never_agree(self, failure: ShapeFailure) -> bool:
-        return never_agree(failure, self.root, self.construct, self.target, self.loaded)
+        never = never_agree(failure, self.root, self.construct, self.target, self.loaded)
+        return never and not self._comes_further_flat(failure.node)
+
+    def _comes_further_flat(self, node: Node) -> bool:
+        """Return whether values that are joined have a dimension too many, of those that inputs have in common."""
+        found, stopped = self.found, self.found.stopped
+        if node.target not in _JOINING or stopped is None:
+            return False
+        return comes_further_flat(self.root, found.recipes, found.positional, stopped, self.limit)
 
     def _of_trials(self) -> Iterator[Hopeless]:
         """Yield a node that fails with a trial that came less far, and with all that are no odd ones.
@@ -243,6 +275,10 @@ class Search:
         found, stopped = self.found, self.found.stopped
         if stopped is None or stopped.operation is None or not self._is_as_written():
             return False
+        if stopped.operation.function in _JOINING and comes_further_flat(
+            self.root, found.recipes, found.positional, stopped, self.limit
+        ):
+            return False
         if stays_in_proportion(self.root, found.recipes, found.positional, self.limit):
             return True
         return any(
@@ -255,12 +291,12 @@ class Search:
         construct, stopped = self.construct, self.found.stopped
         if construct is None:
             return True
-        met = disagreements(stopped)[:1] if stopped is not None else ()
-        other = with_others(construct, self.target, self.loaded) if met else None
+        met = disagreement(stopped) if stopped is not None else None
+        other = with_others(construct, self.target, self.loaded) if met is not None else None
         if other is None or stopped is None:
             return False
         found = probe(other.root, self.found.recipes, self.found.positional, self.limit)
-        return found.where == stopped.where and disagreements(found)[:1] == met
+        return found.where == stopped.where and disagreement(found) == met
 
     def hidden(self) -> Hopeless | None:
         """Return the node at which two layers do not go together, if inputs fit only as they have fewer dimensions.

@@ -19,6 +19,9 @@ from fxworker.wire import Construct, TraceTarget
 _PRIMES: Final = (2, 3, 5, 7, 11, 13)
 """What the numbers are multiplied by; with more of them a model is not built."""
 
+_LEAST: Final = 16
+"""The least number that is a size: smaller ones are counts, of heads and layers."""
+
 _MOST_PARTS: Final = 4
 """With more parts of what is joined, some of them may be as long as is wanted by chance."""
 
@@ -68,6 +71,24 @@ def vary_with_others(sizes: tuple[Dimension, ...], construct: Construct, target:
     """Return whether two sizes that do not go together are both other ones with other numbers than a construction's."""
     others = _of_others(sizes, _multiplied(construct.expression), target, loaded)
     return len(others) == 2 and all(each.size != other for each, other in zip(sizes, others, strict=True))
+
+
+def is_tied_to_default(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
+    """Return whether one of two sizes is what an argument has by default, and the other follows from made-up ones.
+
+    They would agree if what is made up were what somebody has written for something else.
+    """
+    cls, others = class_of(target, loaded), _of_others(sizes, _multiplied(construct.expression), target, loaded)
+    fixed = [each.size for each, other in zip(sizes, others, strict=False) if each.size == other]
+    if cls is None or len(fixed) != 1 or fixed[0] < _LEAST:
+        return False
+    given = _with_defaults(construct.expression, cls, fixed[0])
+    if not given or given == _with_defaults(construct.expression, cls, 0):
+        return False
+    with_other_default = _of_others(sizes, _multiplied(given, fixed[0]), target, loaded)
+    # Each follows from one of the two, and from that alone.
+    pairs = zip(sizes, others, with_other_default, strict=False)
+    return len(with_other_default) == 2 and all((one == each.size) != (two == each.size) for each, one, two in pairs)
 
 
 def with_others(construct: Construct, target: TraceTarget, loaded: Loaded) -> Built | None:

@@ -28,6 +28,7 @@ from fxworker.findings import Findings
 from fxworker.inner import mentions_of
 from fxworker.loading import Hint, Loaded
 from fxworker.lost import told_once
+from fxworker.own_values import has_own_values
 from fxworker.patience import patience
 from fxworker.prepared import Prepared
 from fxworker.reporting import Reporter
@@ -347,6 +348,7 @@ class Targets:
         is_told = not search and (doubtful or hint.guess or hint.complaint)
         known = Unknown(doubtful, hint.guess, hint.complaint, hint.never) if is_told else None
         made_up = built.construct if built.is_made_up else None
+        made_up = None if made_up is not None and has_own_values(made_up, self.loaded) else made_up
         # Inputs that were found for a model with other arguments need not fit this one.
         inputs = built.inputs or (hint.inputs if _made_up(built.construct) == hint.construct else "")
         may_guess = partial(self._may_guess, target, built.construct)

@@ -17,7 +17,7 @@ from torch import Tensor
 from fxengine.inputs.accounts import Operation
 from fxengine.inputs.probe import SPATIAL, TRANSPOSED, Outcome
 
-__all__ = ["Disagreement", "disagreements", "disagreements_told"]
+__all__ = ["Disagreement", "are_of_two_sizes", "disagreement", "disagreements", "disagreements_told"]
 
 Disagreement: TypeAlias = tuple[int, int]
 """The size that something had, and the one that was wanted of it."""
@@ -28,10 +28,20 @@ _PRODUCTS: Final = frozenset({
 _BY_CHANNEL: Final = frozenset({F.batch_norm, F.group_norm, F.instance_norm})
 _BY_LAST: Final = frozenset({F.layer_norm, F.rms_norm})
 
+_OF_WEIGHT: Final = frozenset({F.linear, *SPATIAL, *_BY_LAST, *_BY_CHANNEL, *_PRODUCTS})
+"""What takes one size, which another tensor decides."""
+
+_OF_TWO: Final = re.compile(
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)"
+    r"|Sizes of tensors must match .* Expected (?:size )?(\d+)(?: in dimension \d+)? but got (?:size )?(\d+)"
+)
+"""What is said of two sizes that are to be the same, of which none is that of a layer."""
+
 _TOLD: Final = (
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
     r"to have (\d+) channels, but got (\d+) channels",
     r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",
+    r"must have same reduction dim, but got \[\d+, (\d+)\] X \[(\d+), \d+\]",
     r"expected input with shape \[\*?,? ?(\d+)\], but got input of size ?\[(?:\d+, )*(\d+)\]",
     r"(\d+) (?:is not|must be|should be|not) (?:divisible by|a multiple of|equal to) \D{0,16}(\d+)",
     r"has size (\d+) for operand \d+ which does not broadcast with previously seen size (\d+)",
@@ -48,6 +58,24 @@ def disagreements(outcome: Outcome) -> tuple[Disagreement, ...]:
     return _kept([*(_between(outcome.operation) if outcome.operation is not None else ()), *_told(str(outcome.error))])
 
 
+def disagreement(outcome: Outcome) -> Disagreement | None:
+    """Return the sizes that did not agree where a trial ended, if these are what it was about without a doubt.
+
+    Of values that are joined some sizes may differ, and of two that are spread over each other.
+    """
+    said = _OF_TWO.search(str(outcome.error))
+    if said is not None:
+        one, other = (int(each) for each in said.groups() if each is not None)
+        return one, other
+    of_weight = _kept(_of_weight(outcome.operation)) if outcome.operation is not None else ()
+    return next(iter(of_weight or disagreements_told(str(outcome.error))), None)
+
+
+def are_of_two_sizes(message: str) -> bool:
+    """Whether a message says that two sizes are to be the same of which none is that of a layer."""
+    return _OF_TWO.search(message) is not None
+
+
 def disagreements_told(message: str) -> tuple[Disagreement, ...]:
     """Return the sizes of which a message says that they did not agree, the likeliest first."""
     return _kept(_told(message))
@@ -61,9 +89,24 @@ def _kept(found: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
 def _between(operation: Operation) -> Iterator[Disagreement]:
     """Yield what an operation got and what it wanted."""
     function, tensors = operation.function, operation.tensors
-    if len(tensors) < 2 or not tensors[0].dim() or not tensors[1].dim() or function is torch.einsum:
+    if not _has_two(operation) or function is torch.einsum:
         return  # Which dimensions go together only the equation says.
-    first, second = tensors[:2]
+    if function in _OF_WEIGHT:
+        yield from _of_weight(operation)
+    else:
+        yield from _broadcast(function, tensors)
+
+
+def _has_two(operation: Operation) -> bool:
+    """Whether an operation has two tensors with dimensions."""
+    return len(operation.tensors) > 1 and all(each.dim() for each in operation.tensors[:2])
+
+
+def _of_weight(operation: Operation) -> Iterator[Disagreement]:
+    """Yield what an operation got and what its weight, or the other factor, wanted; nothing where there is none."""
+    if operation.function not in _OF_WEIGHT or not _has_two(operation):
+        return
+    function, (first, second, *_) = operation.function, operation.tensors
     if function in SPATIAL:
         yield from _channels(operation, first, second)
     elif function is F.linear or function in _BY_LAST:
@@ -72,8 +115,6 @@ def _between(operation: Operation) -> Iterator[Disagreement]:
         yield first.shape[1], second.shape[-1]
     elif function in _PRODUCTS and second.dim() > 1:
         yield first.shape[-1], second.shape[-2]
-    else:
-        yield from _broadcast(function, tensors)
 
 
 def _channels(operation: Operation, given: Tensor, weight: Tensor) -> Iterator[Disagreement]:

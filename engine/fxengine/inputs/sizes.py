@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fxengine.inputs.clues import BATCH
-from fxengine.inputs.disagreements import disagreements
+from fxengine.inputs.disagreements import Disagreement, are_of_two_sizes, disagreement
 from fxengine.inputs.probe import Outcome, probe
-from fxengine.inputs.recipes import Recipe, tensors_in, with_part, with_shape
+from fxengine.inputs.recipes import Place, Recipe, TensorRecipe, tensors_in, with_part, with_shape
 
 __all__ = [
-    "are_of_two_sizes",
+    "comes_further_flat",
     "fails_at_any_length",
     "fails_at_any_size",
     "is_of_pictures",
@@ -28,13 +28,10 @@ _SIZES = re.compile(r"\d+\D+\d+|channel")
 _RANKS = re.compile(r"number of dimensions", re.IGNORECASE)
 """What it says about how many dimensions there are: no size of several inputs changes that."""
 
-_MOST_TRIALS = 32
+_DIMENSIONS = re.compile(r"\d-?D\b")
+"""How it names them: `expected 3D`, `a 2-D tensor`."""
 
-_OF_TWO = re.compile(
-    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)"
-    r"|Sizes of tensors must match .* Expected (?:size )?(\d+)(?: in dimension \d+)? but got (?:size )?(\d+)"
-)
-"""What is said of two sizes that are to be the same, of which none is that of a layer."""
+_MOST_TRIALS = 32
 
 _SIDES = (48, 64, 96, 100, 128, 160, 250, 256, 384, 512)
 """Sides of pictures, even as most are."""
@@ -48,9 +45,7 @@ _ALL_LENGTHS = (*range(1, 9), 12, 16, 24, 32, 48, 64, 100, 128, 256, 512)
 _MOST_LENGTHS = 64
 """At how many lengths, with those that messages name, one ends."""
 
-_OF_VALUES = re.compile(
-    rf"{_OF_TWO.pattern}|batch2 tensor to be: \[\d+, \d+\] but got: \[\d+, \d+\]|must have same reduction dim"
-)
+_OF_VALUES = re.compile(r"batch2 tensor to be: \[\d+, \d+\] but got: \[\d+, \d+\]|must have same reduction dim")
 """What is said of two values that do not go together."""
 
 _MOST_SIZES = 8
@@ -59,8 +54,8 @@ _MOST_SIZES = 8
 _PICTURES = 4
 """The fewest dimensions of a batch of pictures."""
 
-_WHOLE_SIDES = 64
-"""Sides that are multiples of this can be halved as often as most models do it, and nothing is left over."""
+_WHOLE_SIDES = (64, 128, 192, 256, 384, 512)
+"""Sides that can be halved as often as most models do it, and nothing is left over."""
 
 _LEAST_RATIO = 1.8
 _MOST_APART = 0.2
@@ -70,11 +65,11 @@ _MOST_APART = 0.2
 def fails_at_any_size(
     root: Any, recipes: Mapping[str, Recipe], positional: int, outcome: Outcome, limit: float
 ) -> bool:
-    """Return whether a model fails no later and says the same there with each size of its inputs changed.
+    """Return whether a model fails no later, and the same sizes do not fit, with each size of its inputs changed.
 
     Where others fail earlier, what comes before wants that very size; where they come as far, the sizes that do not fit
     follow from none that was changed. Sizes that are equal are also changed together, and those of two inputs that may
-    be joined. Where there are several, what is said has to name the sizes.
+    be joined. Where there are several inputs, the sizes have to be known, or what is said has to name them.
 
     Args:
         root: The model.
@@ -84,8 +79,9 @@ def fails_at_any_size(
         limit: The processor time of this process at which a trial is broken off.
     """
     said = str(outcome.error)
-    are_told = re.search(r"\d", said) is not None and not _RANKS.search(said)
-    if not _SIZES.search(said) or (not are_told and len(tensors_in(recipes)) > 1):
+    met = None if _DIMENSIONS.search(said) else disagreement(outcome)
+    are_told = (met is not None or re.search(r"\d", said) is not None) and not _RANKS.search(said)
+    if not (_SIZES.search(said) or met) or (not are_told and len(tensors_in(recipes)) > 1):
         return False
     for number, changed in enumerate(_changed(recipes)):
         if number == _MOST_TRIALS:
@@ -93,7 +89,12 @@ def fails_at_any_size(
         found = probe(root, changed, positional, limit)
         if found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls:
             return False
-        if found.where == outcome.where and str(found.error) != str(outcome.error):
+        if found.where != outcome.where:
+            continue
+        if met is None:
+            if str(found.error) != said:
+                return False
+        elif disagreement(found) != met:
             return False
     return next(_changed(recipes), None) is not None
 
@@ -111,10 +112,10 @@ def is_out_of_reach(root: Any, recipes: Mapping[str, Recipe], positional: int, o
         outcome: How that ended.
         limit: The processor time of this process at which a trial is broken off.
     """
-    met, tensors = disagreements(outcome)[:1], tensors_in(recipes)
-    if not met or sum(len(part.shape) for _, _, part in tensors) > _MOST_SIZES:
+    met, tensors = disagreement(outcome), tensors_in(recipes)
+    if met is None or sum(len(part.shape) for _, _, part in tensors) > _MOST_SIZES:
         return False
-    ((made, wanted),) = met
+    made, wanted = met
     steps: list[bool] = []
     for name, place, part in tensors:
         for dim, size in enumerate(part.shape):
@@ -125,10 +126,10 @@ def is_out_of_reach(root: Any, recipes: Mapping[str, Recipe], positional: int, o
                 if found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls:
                     return False
                 if found.where == outcome.where:
-                    pair = disagreements(found)[:1]
-                    if not pair or pair[0][1] != wanted:
+                    pair = disagreement(found)
+                    if pair is None or pair[1] != wanted:
                         return False
-                    sizes.append(pair[0][0])
+                    sizes.append(pair[0])
             if any(each != made for each in sizes):
                 each, *others = sizes
                 step = each - made
@@ -136,6 +137,35 @@ def is_out_of_reach(root: Any, recipes: Mapping[str, Recipe], positional: int, o
                     return False
                 steps.append((wanted - made) % step > 0 or made + (1 - size) * step > wanted)
     return steps == [True]
+
+
+def comes_further_flat(
+    root: Any, recipes: Mapping[str, Recipe], positional: int, outcome: Outcome, limit: float
+) -> bool:
+    """Return whether a model comes further if several inputs lack the second dimension that they have in common.
+
+    What is joined along its second dimension are then vectors, and no sequences of such.
+
+    Args:
+        root: The model.
+        recipes: What was passed to it.
+        positional: How many of them by position.
+        outcome: How that ended.
+        limit: The processor time of this process at which a trial is broken off.
+    """
+    alike: dict[int, list[tuple[str, Place, TensorRecipe]]] = {}
+    for each in tensors_in(recipes):
+        if 1 < len(each[2].shape) < _PICTURES:
+            alike.setdefault(each[2].shape[1], []).append(each)
+    for several in alike.values():
+        made: dict[str, Recipe] = dict(recipes)
+        for name, place, part in several if len(several) > 1 else ():
+            made[name] = with_part(made[name], place, part.with_shape((part.shape[0], *part.shape[2:])))
+        if len(several) > 1:
+            found = probe(root, made, positional, limit)
+            if found.accepted or found.calls > outcome.calls:
+                return True
+    return False
 
 
 def is_of_pictures(shape: Sequence[Any]) -> bool:
@@ -157,10 +187,12 @@ def stays_in_proportion(root: Any, recipes: Mapping[str, Recipe], positional: in
     shape = _shape_of_only(recipes)
     if not is_of_pictures(shape):
         return False
-    shapes = [(*shape[:2], *(side for _ in shape[2:])) for side in _SIDES]
-    met = _met_with(root, [with_shape(recipes, each) for each in shapes], positional, limit)
-    whole = [pair for side, pair in zip(_SIDES, met, strict=False) if side % _WHOLE_SIDES == 0]
-    return (_grow(met) and _are_in_proportion(_ratios(met))) or (_grow(whole) and len({*_ratios(whole)}) == 1)
+    met = _met_with(root, _with_sides(recipes, _SIDES), positional, limit)
+    if _grow(met) and _are_in_proportion(_ratios(met)):
+        return True
+    # Of other sides something may be left over before.
+    whole = _met_with(root, _with_sides(recipes, _WHOLE_SIDES), positional, limit)
+    return _grow(whole) and len({*_ratios(whole)}) == 1
 
 
 def stays_apart(root: Any, recipes: Mapping[str, Recipe], positional: int, limit: float) -> bool:
@@ -193,7 +225,7 @@ def fails_at_any_length(
         limit: The processor time of this process at which nothing more is tried.
     """
     shape = _shape_of_only(recipes)
-    if not 1 < len(shape) < _PICTURES or not _OF_VALUES.search(str(outcome.error)):
+    if not 1 < len(shape) < _PICTURES or not _is_of_values(outcome):
         return False
     for dim in range(1, len(shape)):
         lengths = list(_ALL_LENGTHS)
@@ -202,7 +234,7 @@ def fails_at_any_length(
             if found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls:
                 return False
             if found.where == outcome.where:
-                if not _OF_VALUES.search(str(found.error)) or len(lengths) > _MOST_LENGTHS:
+                if not _is_of_values(found) or len(lengths) > _MOST_LENGTHS:
                     return False
                 said = {int(each) for each in re.findall(r"\d+", str(found.error))}
                 lengths += sorted(said.difference(lengths, {0}))
@@ -228,9 +260,10 @@ def with_other_sizes(
             yield changed, found.accepted
 
 
-def are_of_two_sizes(message: str) -> bool:
-    """Whether a message says that two sizes are to be the same of which none is that of a layer."""
-    return _OF_TWO.search(message) is not None
+def _is_of_values(outcome: Outcome) -> bool:
+    """Whether a trial ended with two values that do not go together."""
+    said = str(outcome.error)
+    return are_of_two_sizes(said) or _OF_VALUES.search(said) is not None
 
 
 def _shape_of_only(recipes: Mapping[str, Recipe]) -> tuple[int, ...]:
@@ -239,15 +272,25 @@ def _shape_of_only(recipes: Mapping[str, Recipe]) -> tuple[int, ...]:
     return tensors[0][2].shape if len(tensors) == 1 else ()
 
 
+def _with_sides(recipes: Mapping[str, Recipe], sides: Iterable[int]) -> Iterator[dict[str, Recipe]]:
+    """Yield inputs whose pictures all have both sides of one length, for each of some lengths."""
+    for side in sides:
+        made: dict[str, Recipe] = dict(recipes)
+        for name, place, part in tensors_in(recipes):
+            if is_of_pictures(part.shape):
+                made[name] = with_part(
+                    made[name], place, part.with_shape((*part.shape[:2], *(side for _ in part.shape[2:])))
+                )
+        yield made
+
+
 def _with_length(recipes: Mapping[str, Recipe], dim: int, length: int) -> dict[str, Recipe]:
     """Return inputs with another size of their only tensor in one dimension."""
     shape = _shape_of_only(recipes)
     return with_shape(recipes, (*shape[:dim], length, *shape[dim + 1 :]))
 
 
-def _met_with(
-    root: Any, others: Iterable[Mapping[str, Recipe]], positional: int, limit: float
-) -> list[tuple[int, int]]:
+def _met_with(root: Any, others: Iterable[Mapping[str, Recipe]], positional: int, limit: float) -> list[Disagreement]:
     """Return the two sizes that do not fit with each of some inputs, all at one place of a model.
 
     There are none where some inputs fit, or fail in another way.
@@ -256,12 +299,11 @@ def _met_with(
     met: list[tuple[int, int]] = []
     for recipes in others:
         found = probe(root, recipes, positional, limit)
-        sizes = _OF_TWO.search(str(found.error))
+        sizes = disagreement(found)
         places.add(found.where)
         if sizes is None or len(places) > 1:
             return []
-        one, other = (int(each) for each in sizes.groups() if each is not None)
-        met.append((one, other))
+        met.append(sizes)
     return met
 
 
