@@ -22,7 +22,7 @@ from fxengine.inputs import Attempt, InferredInputs, infer_inputs
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.disagreements import are_of_two_sizes, disagreement
 from fxengine.inputs.faults import is_of_layout, says_layout
-from fxengine.inputs.probe import probe
+from fxengine.inputs.probe import Outcome, probe
 from fxengine.inputs.ranks import lacks_dimension, missing_dimension
 from fxengine.inputs.recipes import Recipe, call_expression, tensors_in, with_part, with_shape
 from fxengine.inputs.signature import parameters_of
@@ -30,10 +30,12 @@ from fxengine.inputs.sizes import (
     comes_further_flat,
     fails_at_any_length,
     fails_at_any_size,
+    is_of_dimensions,
     is_of_pictures,
     is_out_of_reach,
     stays_apart,
     stays_in_proportion,
+    with_size_changed,
 )
 from fxengine.inputs.values import is_never_viewed
 from fxengine.node import Node
@@ -54,7 +56,7 @@ from fxworker.scaling import (
     is_outgrown,
     is_tied_to_default,
     vary_with_others,
-    with_others,
+    with_each_other,
 )
 from fxworker.stock import has_stand_in
 from fxworker.wire import Construct, TraceTarget
@@ -143,7 +145,7 @@ class Search:
             of_sizes = next(chain.from_iterable(ways), None)
             if of_sizes is not None:
                 return of_sizes
-            is_so = self._is_of_any_size() or self._is_of_any_length(failure)
+            is_so = self._is_of_any_size() or self._is_of_any_length(failure) or self._is_of_parameters(failure)
             by_written = is_so and self.construct is not None
         # Other trials have left their shapes at the nodes.
         failure = failure_with(self.module, found.args, found.kwargs, self.root) if is_so else None
@@ -288,15 +290,34 @@ class Search:
 
     def _is_as_written(self) -> bool:
         """Return whether the sizes that do not fit are the same with other numbers in the place of made-up ones."""
-        construct, stopped = self.construct, self.found.stopped
-        if construct is None:
-            return True
-        met = disagreement(stopped) if stopped is not None else None
-        other = with_others(construct, self.target, self.loaded) if met is not None else None
-        if other is None or stopped is None:
+        met = disagreement(self.found.stopped) if self.found.stopped is not None else None
+        return self.construct is None or (met is not None and self._ends_so(lambda each: disagreement(each) == met))
+
+    def _ends_so(self, is_alike: Callable[[Outcome], bool]) -> bool:
+        """Return whether a model stops in one and the same way with other numbers in the place of each made-up one.
+
+        What inputs have of its size is changed with it, or the sides of pictures, if that alone lets the model come as
+        far.
+        """
+        construct, stopped, found = self.construct, self.found.stopped, self.found
+        if construct is None or stopped is None:
+            return construct is None
+        are_changed = False
+        for number, other, built in with_each_other(construct, self.target, self.loaded):
+            are_changed = True
+            inputs = with_size_changed(found.recipes, number, other)
+            ends = (probe(built.root, each, found.positional, self.limit) for each in inputs) if built else ()
+            if not any(each.where == stopped.where and is_alike(each) for each in ends):
+                return False
+        return are_changed
+
+    def _is_of_parameters(self, failure: ShapeFailure) -> bool:
+        """Return whether a node takes no tensors but the model's own, which have not the dimensions that it wants."""
+        stopped = self.found.stopped
+        tensors = [each for each in failure.node.all_input_nodes if each.tensor is not None or each.op == "get_attr"]
+        if stopped is None or not tensors or any(each.op != "get_attr" for each in tensors):
             return False
-        found = probe(other.root, self.found.recipes, self.found.positional, self.limit)
-        return found.where == stopped.where and disagreement(found) == met
+        return is_of_dimensions(stopped) and self._ends_so(lambda each: each.complaint == stopped.complaint)
 
     def hidden(self) -> Hopeless | None:
         """Return the node at which two layers do not go together, if inputs fit only as they have fewer dimensions.

@@ -6,7 +6,7 @@ Two sizes that are the same may be so by chance, whoever has written them: then 
 """
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
 from typing import Final, TypeGuard
 
@@ -16,8 +16,11 @@ from fxworker.choices import call_in, parameters_of
 from fxworker.loading import Loaded
 from fxworker.wire import Construct, TraceTarget
 
-_PRIMES: Final = (2, 3, 5, 7, 11, 13)
+_PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)
 """What the numbers are multiplied by; with more of them a model is not built."""
+
+_FACTORS: Final = (3, 2)
+"""What a number is multiplied by that is changed by itself, the first with which the model can be built."""
 
 _LEAST: Final = 16
 """The least number that is a size: smaller ones are counts, of heads and layers."""
@@ -91,14 +94,26 @@ def is_tied_to_default(sizes: tuple[Dimension, ...], construct: Construct, targe
     return len(with_other_default) == 2 and all((one == each.size) != (two == each.size) for each, one, two in pairs)
 
 
-def with_others(construct: Construct, target: TraceTarget, loaded: Loaded) -> Built | None:
-    """Return a model that is built with other numbers; None where it is given anything else, or cannot be built so."""
+def with_each_other(
+    construct: Construct, target: TraceTarget, loaded: Loaded
+) -> Iterator[tuple[int, int, Built | None]]:
+    """Yield each number of a construction, another one, and the model that is built with that, None where none is.
+
+    There are none where it is given anything else, or too many.
+    """
     call = call_in(construct.expression)
     given = [*call.args, *(each.value for each in call.keywords)] if call is not None else []
-    if not all(map(_is_number, given)):
-        return None
-    expression = _multiplied(construct.expression)
-    return built_as(expression, target, loaded) if expression else None
+    if call is None or not all(map(_is_number, given)) or len(given) > len(_PRIMES):
+        return
+    for number in filter(_is_number, given):
+        before = ast.literal_eval(number)
+        for factor in _FACTORS:
+            number.value = before * factor
+            built = built_as(ast.unparse(call), target, loaded)
+            if built is not None or factor == _FACTORS[-1]:
+                yield before, before * factor, built
+                break
+        number.value = before
 
 
 def _of_others(sizes: tuple[Dimension, ...], expression: str, target: TraceTarget, loaded: Loaded) -> tuple[int, ...]:

@@ -197,3 +197,74 @@ def test_a_skip_of_another_side_is_told_behind_one_that_wants_even_sides(
     (problem,) = of(worker.trace(model(text)), "Net").problems
     assert marked(text, problem.location) == "torch.cat([self.up_again(x), one], dim=1)"
     assert not of(worker.trace(model(SKIPPING)), "Net").problems
+
+
+TOKENS = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, *, image_size, patch_size, dim, depth, heads, mlp_dim, classes):
+        super().__init__()
+        self.patch = nn.Conv2d(3, dim, patch_size, patch_size)
+        self.place = nn.Parameter(torch.zeros(1, (image_size // patch_size) ** 2 + 1, dim))
+        self.token = nn.Parameter(torch.zeros(1, 1, dim))
+        self.layers = nn.ModuleList([nn.TransformerEncoderLayer(dim, heads, mlp_dim) for _ in range(depth)])
+        self.head = nn.Linear(dim, classes)
+
+    def forward(self, picture):
+        x = self.patch(picture).flatten(2).transpose(1, 2)
+        token = self.token.repeat(x.shape[0], 1, 1)
+        x = torch.cat([token, x], dim=1)
+        x = x + self.place[:, : x.shape[1]]
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x[:, 0])
+"""
+
+
+def test_what_is_asked_of_a_parameter_of_other_dimensions_is_told(worker: Worker, model: Callable[..., Path]) -> None:
+    wrong = "self.token.repeat(x.shape[0], 1)"
+    text = TOKENS.replace("self.token.repeat(x.shape[0], 1, 1)", wrong)
+    found = [each for each in of(worker.trace(model(text)), "Net").problems if each.code == "FX201"]
+    assert [marked(text, each.location) for each in found] == [wrong]
+    right = of(worker.trace(model(TOKENS)), "Net")
+    assert right.inputs is not None
+    assert "FX201" not in {each.code for each in right.problems}
+
+
+HALVED = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, bands, words, width=144):
+        super().__init__()
+        self.first = nn.Linear(bands, width)
+        self.wide = nn.Conv1d(width, 2 * width, 1)
+        self.gate = nn.GLU(dim=1)
+        self.deep = nn.Conv1d(width, width, 3, padding=1, groups=width)
+        self.last = nn.Linear(2 * width, words)
+
+    def forward(self, x):
+        x = self.first(x)
+        y = self.deep(self.gate(self.wide(x.transpose(1, 2))))
+        return self.last(torch.cat([x, y.transpose(1, 2)], dim=-1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "place"),
+    [
+        ("nn.Conv1d(width, 2 * width, 1)", "nn.Conv1d(width, width, 1)", "self.deep(self.gate("),
+        ("padding=1, groups", "padding=2, groups", "torch.cat([x, "),
+    ],
+)
+def test_what_follows_from_no_made_up_number_is_told_behind_what_does(
+    right: str, wrong: str, place: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = HALVED.replace(right, wrong)
+    (problem,) = of(worker.trace(model(text)), "Net").problems
+    assert (problem.code, problem.severity) == ("FX201", "warning")
+    assert marked(text, problem.location).startswith(place)
+    assert not of(worker.trace(model(HALVED)), "Net").problems

@@ -15,11 +15,13 @@ __all__ = [
     "comes_further_flat",
     "fails_at_any_length",
     "fails_at_any_size",
+    "is_of_dimensions",
     "is_of_pictures",
     "is_out_of_reach",
     "stays_apart",
     "stays_in_proportion",
     "with_other_sizes",
+    "with_size_changed",
 ]
 
 _SIZES = re.compile(r"\d+\D+\d+|channel")
@@ -27,6 +29,11 @@ _SIZES = re.compile(r"\d+\D+\d+|channel")
 
 _RANKS = re.compile(r"number of dimensions", re.IGNORECASE)
 """What it says about how many dimensions there are: no size of several inputs changes that."""
+
+_OF_DIMENSIONS = re.compile(
+    r"expected \d+ dims\b|number of dimensions|\bdims can not be|Dimension out of range", re.IGNORECASE
+)
+"""What is said of how many dimensions something has."""
 
 _DIMENSIONS = re.compile(r"\d-?D\b")
 """How it names them: `expected 3D`, `a 2-D tensor`."""
@@ -137,6 +144,11 @@ def is_out_of_reach(root: Any, recipes: Mapping[str, Recipe], positional: int, o
                     return False
                 steps.append((wanted - made) % step > 0 or made + (1 - size) * step > wanted)
     return steps == [True]
+
+
+def is_of_dimensions(outcome: Outcome) -> bool:
+    """Whether a trial ended with what is said of how many dimensions something has, whatever their sizes."""
+    return _OF_DIMENSIONS.search(str(outcome.error)) is not None
 
 
 def comes_further_flat(
@@ -258,6 +270,25 @@ def with_other_sizes(
         found = probe(root, changed, positional, limit)
         if not isinstance(found.error, TimeoutError):
             yield changed, found.accepted
+
+
+def with_size_changed(recipes: Mapping[str, Recipe], size: int, other: int) -> Iterator[dict[str, Recipe]]:
+    """Yield inputs as they are, with all sizes of one number changed to another, and with each of them by itself.
+
+    Last come those whose pictures have as many times the sides as the other is of the one: there are patches of them.
+    """
+    tensors = tensors_in(recipes)
+    places = [(i, dim) for i, (_, _, part) in enumerate(tensors) for dim, each in enumerate(part.shape) if each == size]
+    for changed in ([], places, *([each] for each in places)):
+        made: dict[str, Recipe] = dict(recipes)
+        for index in dict.fromkeys(index for index, _ in changed):
+            name, place, part = tensors[index]
+            shape = tuple(other if (index, dim) in changed else each for dim, each in enumerate(part.shape))
+            made[name] = with_part(made[name], place, part.with_shape(shape))
+        yield made
+    sides = {part.shape[-1] for _, _, part in tensors if is_of_pictures(part.shape)}
+    if len(sides) == 1 and size:
+        yield from _with_sides(recipes, [side * other // size for side in sides])
 
 
 def _is_of_values(outcome: Outcome) -> bool:
