@@ -17,6 +17,7 @@ from fxengine.inputs.faults import is_fault
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around, tree_of
 from fxworker.absent import lacks_base
+from fxworker.lacking import raised_within
 from fxworker.loading import Loaded
 
 _PARTS: Final = "_modules"
@@ -98,6 +99,8 @@ def _lacks(error: AttributeError, own: Moment) -> bool:
         # What `getattr` is asked for may be another name with other arguments.
         asked = next(iter(nodes_around(own.path, own.source.span)[::-1]), None)
         return _is_of_torch(owner.__name__) and isinstance(asked, ast.Attribute)
+    if raised_within(error) is not error:
+        return False  # It has a property of that name, which asks for something else.
     return owner is own.value_of("self") and is_fault(error) and not lacks_base(owner)
 
 
@@ -121,7 +124,7 @@ def _is_refused(text: str, own: Moment, last: Moment, loaded: Loaded) -> bool:
     if of_torch and unexpected is not None:
         return any(each.arg == unexpected[1] for each in call.keywords)
     if of_torch and other is not None:
-        return any(_is_no_module(each, own) for each in call.args)
+        return any(_is_no_module(each, own, other[1]) for each in call.args)
     given = [*call.args, *(each.value for each in call.keywords)]
     return of_torch and isinstance(called, type) and bool(given) and not any(map(_has_names, given))
 
@@ -149,10 +152,10 @@ def _is_defined_in(loaded: Loaded, call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in names
 
 
-def _is_no_module(node: ast.expr, moment: Moment) -> bool:
-    """Whether an argument is a list, a class or a function by its own text."""
+def _is_no_module(node: ast.expr, moment: Moment, told: str) -> bool:
+    """Whether an argument is a list, a class or a function by its own text, where something of a type is no module."""
     if isinstance(node, ast.List | ast.ListComp):
-        return True
+        return told == "list"  # Or else one of its items is none, which the arguments may have given.
     if isinstance(node, ast.Name) and node.id in moment.frame.f_locals:
         names = moment.frame.f_code.co_varnames[: moment.frame.f_code.co_argcount]
         value = moment.frame.f_locals[node.id]

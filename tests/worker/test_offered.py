@@ -435,6 +435,33 @@ def test_a_class_in_the_place_of_what_it_makes_is_told_though_a_parameter_holds_
     assert "ReLU is not a Module subclass" in problem.message
 
 
+MEASURING = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, head):
+        super().__init__()
+        self.head = head
+        self.parts = nn.ModuleList([self.measure.clone()])
+
+    @property
+    def measure(self):
+        return self.head.measure
+
+    def forward(self, x):
+        return self.parts[0](x)
+"""
+
+
+def test_what_arguments_may_give_to_a_property_or_a_list_is_no_mistake_of_the_file(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    found = of(worker.trace(model(MEASURING)), "Net")
+    assert found.construct is not None
+    assert "clone=torch.nn.Identity" in found.construct.expression
+    assert not found.problems
+
+
 METHODS = """from torch import nn
 
 
