@@ -209,8 +209,10 @@ class Search:
     def _comes_further_flat(self, node: Node) -> bool:
         """Return whether values that are joined have a dimension too many, of those that inputs have in common."""
         found, stopped = self.found, self.found.stopped
-        if node.target not in _JOINING or stopped is None:
+        if node.target not in _JOINING:
             return False
+        if stopped is None:
+            return len(tensors_in(found.recipes)) > 1
         return comes_further_flat(self.root, found.recipes, found.positional, stopped, self.limit)
 
     def _of_trials(self) -> Iterator[Hopeless]:

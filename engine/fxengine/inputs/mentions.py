@@ -21,12 +21,14 @@ _SHAPE: Final = re.compile(
 """A shape that is written out."""
 
 _EQUATION: Final = re.compile(r"^ *([A-Za-z(\[][\w()\[\] ]*) = (\d+(?: \d+)*)$", re.MULTILINE)
+_SECOND: Final = re.compile(r"Sizes of tensors must match except in dimension 1\b")
 _AXIS: Final = re.compile(r"\([^)]*\)|\w+")
 """The names of the axes of a tensor, some of them in one dimension, and how long they are."""
 
 
 def by_mention(moves: Moves, message: str, proposer: Proposer) -> Iterator[Change]:
     """Yield changes for what a message mentions: equations, what several inputs have together, shapes, numbers."""
+    yield from _joined(moves, message)
     yield from _equations(moves, message)
     yield from _parts(moves, message)
     yield from _shapes(moves, message, proposer)
@@ -52,6 +54,20 @@ def _equations(moves: Moves, message: str) -> Iterator[Change]:
             wanted = _in_chunks(axis, size, known) if axis.startswith("(") else known[axis]
             if wanted != size and not axis.isdigit():
                 yield from _along(moves, at, sizes, wanted)
+
+
+def _joined(moves: Moves, message: str) -> Iterator[Change]:
+    """``Sizes of tensors must match except in dimension 1``: what is joined there are vectors, and no sequences."""
+    if not _SECOND.search(message):
+        return
+    alike: dict[int, dict[Place, Recipe]] = {}
+    for place, recipe in moves.tensors():
+        if len(recipe.shape) in {2, 3}:
+            first, second, *rest = recipe.shape
+            alike.setdefault(second, {})[place] = recipe.with_shape((first, *rest))
+    for parts in alike.values():
+        if len(parts) > 1:
+            yield moves.change(parts, 0.4)
 
 
 def _in_chunks(axis: str, size: int, known: Mapping[str, int]) -> int:
