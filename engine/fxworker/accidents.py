@@ -16,7 +16,8 @@ from fxengine.inputs.recipes import Recipe
 from fxengine.inputs.sizes import with_other_sizes
 from fxengine.node import Node
 from fxengine.passes.shape_prop import ShapeFailure, describe
-from fxworker.never import Hopeless, Search, failure_with
+from fxworker.failing import failure_with
+from fxworker.never import Hopeless, Search
 
 
 def by_accident(search: Search) -> Hopeless | InferredInputs | None:

@@ -29,10 +29,11 @@ from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.batches import spread
 from fxworker.building import MADE_UP, Built, attempt, scope_of
 from fxworker.compiling import eagerly
+from fxworker.failing import failure_with, never_agree, used_by_default
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
 from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
-from fxworker.never import Hopeless, Search, failure_with, never_agree, used_by_default
+from fxworker.never import Hopeless, Search
 from fxworker.patience import OutOfPatience, patience
 from fxworker.printing import shortened
 from fxworker.wire import Construct, Inputs, Provenance, TraceTarget

@@ -7,7 +7,7 @@ from typing import Final
 from fxengine.exploration import Diagnosis
 from fxengine.passes.shape_prop import ShapeFailure
 from fxengine.silent.results import is_lost
-from fxworker.never import is_of_none
+from fxworker.failing import is_of_none
 from fxworker.wire import Problem
 
 _NONE: Final = type(None).__name__

@@ -16,7 +16,6 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from fxengine.capturing.dimensions import across, frame_of, misfit
-from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import Attempt, InferredInputs, infer_inputs
 from fxengine.inputs.clues import BATCH
@@ -39,12 +38,11 @@ from fxengine.inputs.sizes import (
 )
 from fxengine.inputs.values import is_never_viewed
 from fxengine.node import Node
-from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure
-from fxengine.profiling.measuring import bind_placeholders
 from fxworker.argument_lists import Arguments
 from fxworker.building import built_as
 from fxworker.distinct import are_distinct, with_equal_sizes
+from fxworker.failing import failure_with, is_of_batch, is_of_kinds, never_agree, used_by_default
 from fxworker.flattening import fits_flattened
 from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
@@ -52,8 +50,6 @@ from fxworker.misplaced import lacks_tokens, stays_misplaced
 from fxworker.printing import detail
 from fxworker.scaling import (
     agree_with_others,
-    differ_with_others,
-    is_outgrown,
     is_tied_to_default,
     vary_with_others,
     with_each_other,
@@ -128,7 +124,7 @@ class Search:
             is_so = self._is_never_viewed()
         elif found.stopped is not None and is_of_layout(found.stopped.error):
             return next(self._of_layout(self._fuller()), None) if self._is_never_viewed() else None
-        elif _is_of_kinds(failure) and found.failures[0].error == f"{TypeError.__name__}: {detail(failure.error)}":
+        elif is_of_kinds(failure) and found.failures[0].error == f"{TypeError.__name__}: {detail(failure.error)}":
             is_so = self.construct is None
         elif missing_dimension(failure.error) is not None:
             fuller = next(self._of_trials(), None)
@@ -382,7 +378,7 @@ class Search:
                 continue
             args, kwargs, guess = self.of_recipes(recipes)
             failure = failure_with(self.module, args, kwargs, root)
-            if failure is not None and _is_of_batch(failure, root, _shapes((args, kwargs))):
+            if failure is not None and is_of_batch(failure, root, _shapes((args, kwargs))):
                 yield Hopeless(failure, guess)
 
     def _fuller(self) -> tuple[Attempt, ...]:
@@ -447,44 +443,6 @@ class Search:
         return lacks_dimension(self.root, found.recipes, found.positional, stopped, self.limit)
 
 
-def never_agree(
-    failure: ShapeFailure, root: nn.Module, construct: Construct | None, target: TraceTarget, loaded: Loaded
-) -> bool:
-    """Return whether two sizes meet at a node that are both of layers of `root`, with any arguments of it."""
-    sizes = misfit(failure.node, root)
-    if construct is None and len(sizes) == 2 and sizes[1].of_layer and is_outgrown(*sizes):
-        return True
-    if len(sizes) != 2 or not all(each.of_layer for each in sizes):
-        return False
-    if construct is not None and sizes[0].size == 2 * sizes[1].size and _is_behind_stand_in(failure.node, root):
-        return False  # What stands in for a gate does not halve.
-    return construct is None or differ_with_others(sizes, construct, target, loaded)
-
-
-def _is_behind_stand_in(node: Node, root: nn.Module) -> bool:
-    """Whether a node is given what something gives that stands in for a module, or a layer behind that."""
-    while len(node.all_input_nodes) == 1:
-        node = node.all_input_nodes[0]
-        module = root.get_submodule(str(node.target)) if node.op == "call_module" else None
-        if isinstance(module, nn.Identity):
-            return True
-        if not isinstance(module, nn.Dropout):
-            return False
-    return False
-
-
-def used_by_default(graph: Graph) -> frozenset[str]:
-    """Return the inputs that a graph computes with, and in whose place a call without them has None."""
-    optional = (node for node in graph.nodes if node.op == "placeholder" and node.users and node.args[:1] == (None,))
-    return frozenset(str(node.target) for node in optional)
-
-
-def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], root: Any) -> ShapeFailure | None:
-    """Return the first node of a graph that fails with some inputs."""
-    report, _ = shapes_and_costs(module, bind_placeholders(module, args, kwargs, root))
-    return next(iter(report.failures), None)
-
-
 def _shapes(arguments: Any) -> list[torch.Size]:
     return [each.shape for each in pytree.tree_leaves(arguments) if isinstance(each, torch.Tensor)]
 
@@ -516,34 +474,6 @@ def _batched(recipes: Mapping[str, Recipe], root: nn.Module) -> Iterator[dict[st
     yield made
 
 
-def _is_of_batch(failure: ShapeFailure, root: nn.Module, shapes: list[torch.Size]) -> bool:
-    """Whether one of two sizes is that of the batch and the other that of a layer, or such a one as often as that."""
-    sizes = misfit(failure.node, root)
-    if len(sizes) != 2:
-        return False
-    made, wanted = sizes
-    if made.size == BATCH * wanted.size:
-        # The batch itself comes to where a single channel was, if that is left out.
-        is_row = not (made.of_layer or made.is_of_batch)
-        return wanted.of_layer and is_row and all(map(is_of_pictures, shapes))
-    batch, other = sizes if made.size == BATCH else (wanted, made)
-    is_so = batch.size == BATCH and not batch.of_layer and other.of_layer
-    return is_so and are_of_two_sizes(str(failure.error))
-
-
 def _has_more(shape: torch.Size, other: torch.Size) -> bool:
     """Whether a shape has more dimensions than another."""
     return len(shape) > len(other)
-
-
-def is_of_none(failure: ShapeFailure) -> bool:
-    """Return whether a node fails since it is given None for a tensor, and nothing else."""
-    return isinstance(failure.error, TypeError) and not failure.inputs and "NoneType" in str(failure.error)
-
-
-def _is_of_kinds(failure: ShapeFailure) -> bool:
-    """Whether a node fails since something that the model itself has computed is of another kind than it takes."""
-    used = failure.node.all_input_nodes
-    computed = bool(used) and all(each.op not in {"placeholder", "get_attr"} for each in used)
-    is_so = computed and isinstance(failure.error, TypeError) and not failure.needs_data
-    return is_so or is_of_none(failure)

@@ -1,0 +1,86 @@
+"""A node of a graph that fails with some inputs: which one that is, and what its two sizes are of."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from fxengine.capturing.dimensions import misfit
+from fxengine.graph import Graph
+from fxengine.graph_module import GraphModule
+from fxengine.inputs.clues import BATCH
+from fxengine.inputs.disagreements import are_of_two_sizes
+from fxengine.inputs.sizes import is_of_pictures
+from fxengine.node import Node
+from fxengine.passes.cost import shapes_and_costs
+from fxengine.passes.shape_prop import ShapeFailure
+from fxengine.profiling.measuring import bind_placeholders
+from fxworker.loading import Loaded
+from fxworker.scaling import differ_with_others, is_outgrown
+from fxworker.wire import Construct, TraceTarget
+
+
+def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], root: Any) -> ShapeFailure | None:
+    """Return the first node of a graph that fails with some inputs."""
+    report, _ = shapes_and_costs(module, bind_placeholders(module, args, kwargs, root))
+    return next(iter(report.failures), None)
+
+
+def never_agree(
+    failure: ShapeFailure, root: nn.Module, construct: Construct | None, target: TraceTarget, loaded: Loaded
+) -> bool:
+    """Return whether two sizes meet at a node that are both of layers of `root`, with any arguments of it."""
+    sizes = misfit(failure.node, root)
+    if construct is None and len(sizes) == 2 and sizes[1].of_layer and is_outgrown(*sizes):
+        return True
+    if len(sizes) != 2 or not all(each.of_layer for each in sizes):
+        return False
+    if construct is not None and sizes[0].size == 2 * sizes[1].size and _is_behind_stand_in(failure.node, root):
+        return False  # What stands in for a gate does not halve.
+    return construct is None or differ_with_others(sizes, construct, target, loaded)
+
+
+def _is_behind_stand_in(node: Node, root: nn.Module) -> bool:
+    """Whether a node is given what something gives that stands in for a module, or a layer behind that."""
+    while len(node.all_input_nodes) == 1:
+        node = node.all_input_nodes[0]
+        module = root.get_submodule(str(node.target)) if node.op == "call_module" else None
+        if isinstance(module, nn.Identity):
+            return True
+        if not isinstance(module, nn.Dropout):
+            return False
+    return False
+
+
+def is_of_batch(failure: ShapeFailure, root: nn.Module, shapes: list[torch.Size]) -> bool:
+    """Return whether one of two sizes is that of the batch and the other a layer's, or such a one as often as that."""
+    sizes = misfit(failure.node, root)
+    if len(sizes) != 2:
+        return False
+    made, wanted = sizes
+    if made.size == BATCH * wanted.size:
+        # The batch itself comes to where a single channel was, if that is left out.
+        is_row = not (made.of_layer or made.is_of_batch)
+        return wanted.of_layer and is_row and all(map(is_of_pictures, shapes))
+    batch, other = sizes if made.size == BATCH else (wanted, made)
+    is_so = batch.size == BATCH and not batch.of_layer and other.of_layer
+    return is_so and are_of_two_sizes(str(failure.error))
+
+
+def is_of_none(failure: ShapeFailure) -> bool:
+    """Return whether a node fails since it is given None for a tensor, and nothing else."""
+    return isinstance(failure.error, TypeError) and not failure.inputs and "NoneType" in str(failure.error)
+
+
+def is_of_kinds(failure: ShapeFailure) -> bool:
+    """Return whether a node fails since what the model itself has computed is of another kind than it takes."""
+    used = failure.node.all_input_nodes
+    computed = bool(used) and all(each.op not in {"placeholder", "get_attr"} for each in used)
+    is_so = computed and isinstance(failure.error, TypeError) and not failure.needs_data
+    return is_so or is_of_none(failure)
+
+
+def used_by_default(graph: Graph) -> frozenset[str]:
+    """Return the inputs that a graph computes with, and in whose place a call without them has None."""
+    optional = (node for node in graph.nodes if node.op == "placeholder" and node.users and node.args[:1] == (None,))
+    return frozenset(str(node.target) for node in optional)
