@@ -143,16 +143,27 @@ export class Editor {
         return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
     }
 
-    /** The text of the hover that pointing at `text` brings up, once it holds `wanted`; `timed` measures the wait. */
+    /**
+     * The text of the hover that pointing at `text` brings up, once it holds `wanted`; `timed` measures the wait. A lens
+     * that comes up above moves the text away from under the mouse: a person points again, and so does this.
+     */
     async hover(text, wanted, timed = (work) => work()) {
-        await this.page.mouse.move(700, 840);
-        const { x, y } = await this.place(text);
         const hover = this.page.locator('.monaco-hover:not(.hidden) .hover-contents');
-        await timed(async () => {
-            await this.page.mouse.move(x, y);
-            await hover.filter({ hasText: wanted }).first().waitFor({ timeout: 15_000 });
-        });
-        return (await hover.allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
+        for (let tries = 1; ; tries++) {
+            await this.page.mouse.move(700, 840);
+            const { x, y } = await this.place(text);
+            try {
+                await timed(async () => {
+                    await this.page.mouse.move(x, y);
+                    await hover.filter({ hasText: wanted }).first().waitFor({ timeout: 5_000 });
+                });
+                return (await hover.allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
+            } catch (error) {
+                if (tries === 3) {
+                    throw error;
+                }
+            }
+        }
     }
 
     /**
