@@ -2,8 +2,10 @@
 
 A report counts as long as everything is as it was that it was computed from: the request (text, models, imported
 folders, unsaved texts, limits), the files that the file imported, the interpreter with its installed packages, and this
-program. Each file of models has a small file of its own here, written when a person pauses, replaced as a whole; one
-that cannot be read is as good as none, and those that nobody asked for longest are removed.
+program. What other files of the folder say of its models is not known yet when a session begins: where only that may
+be another, the report counts until it is. Each file of models has a small file of its own here, written when a person
+pauses, replaced as a whole; one that cannot be read is as good as none, and those that nobody asked for longest are
+removed.
 """
 
 import asyncio
@@ -16,14 +18,16 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fxls.cache import cache_folder, program, states, write_whole
 from fxls.workers.python_env import PythonEnv
 from fxls.workers.variables import visible
 from fxworker.encoding import WireError, decode, encode
 from fxworker.texts import digest
-from fxworker.wire import EnvironmentReport, Keep, TraceReport, TraceRequest
+from fxworker.wire import Construct, EnvironmentReport, Inputs, Keep, TraceReport, TraceRequest
+
+_Way = TypeVar("_Way", Construct, Inputs)
 
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 64 << 20
@@ -46,10 +50,14 @@ _UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, AttributeError, 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A report of an earlier session, and what it was computed on."""
+    """A report of an earlier session, and what it was computed on.
+
+    It is provisional if other files of the folder may say something else of its models by now.
+    """
 
     report: TraceReport
     environment: EnvironmentReport
+    provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +85,12 @@ class Archive:
         """Whether there is a report of a file, be it one that still counts or not."""
         return self._file(env, path).exists()
 
-    async def recalled(self, env: PythonEnv, request: TraceRequest) -> Kept | None:
-        """Return the report that a request would have, if everything is as it was then."""
-        return await asyncio.get_running_loop().run_in_executor(self._beside, self._read, env, request)
+    async def recalled(self, env: PythonEnv, request: TraceRequest, *, hasty: bool = False) -> Kept | None:
+        """Return the report that a request would have, if everything is as it was then.
+
+        Of a hasty request that is asked only of what it says of its file itself.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._beside, self._read, env, request, hasty)
 
     def keep(self, env: PythonEnv, request: TraceRequest, environment: EnvironmentReport, report: TraceReport) -> None:
         """Keep a report once no other one of its file comes; one that an accident made is not kept."""
@@ -110,12 +121,13 @@ class Archive:
         if file in self._waiting:
             self._waiting.pop(file)[1].cancel()
 
-    def _read(self, env: PythonEnv, request: TraceRequest) -> Kept | None:
+    def _read(self, env: PythonEnv, request: TraceRequest, hasty: bool) -> Kept | None:
         file = self._file(env, request.path)
         try:
             head, _, lines = zlib.decompress(file.read_bytes()).partition(b"\n")
             known: dict[str, Any] = json.loads(head)
-            if known["key"] != _key(env, request):
+            is_whole = known["key"] == _key(env, request)
+            if not is_whole and not (hasty and known["own"] == _key(env, _of_file(request))):
                 return None
             environment, report = map(decode, lines.split(b"\n", 1))
             if not isinstance(environment, EnvironmentReport) or not isinstance(report, TraceReport):
@@ -125,14 +137,15 @@ class Archive:
             os.utime(file)
         except _UNREADABLE:
             return None
-        return Kept(report, environment)
+        return Kept(report, environment, provisional=not is_whole)
 
     def _write(self, file: Path, entry: _Entry) -> None:
         """Write an entry. Never fails: a cache that cannot be written is none."""
         kept = entry.kept
         if any(_changed(path) > entry.read - _TICK for path in kept.report.dependencies):
             return
-        head = {"key": _key(entry.env, entry.request), "dependencies": self._stamps(kept.report)}
+        keys = {"key": _key(entry.env, entry.request), "own": _key(entry.env, _of_file(entry.request))}
+        head = {**keys, "dependencies": self._stamps(kept.report)}
         lines = (json.dumps(head).encode(), encode(kept.environment).strip(), encode(kept.report))
         with contextlib.suppress(OSError):
             write_whole(file, zlib.compress(b"\n".join(lines), 1))
@@ -175,6 +188,18 @@ def _key(env: PythonEnv, request: TraceRequest) -> str:
     stamps = [*states(_installed(env.command[0])), *states(filter(None, paths[1:]))]
     parts = (encode(asked).decode(), program(), *env.command, *env.variables, paths[0], *stamps)
     return digest("\n".join(parts))
+
+
+def _of_file(request: TraceRequest) -> TraceRequest:
+    """Return a request without what other files say of its models."""
+
+    def own(ways: tuple[_Way, ...]) -> tuple[_Way, ...]:
+        return tuple(each for each in ways if each.location is None or each.location.path == request.path)
+
+    targets = (
+        replace(each, constructs=own(each.constructs), inputs=own(each.inputs), wholes=()) for each in request.targets
+    )
+    return replace(request, targets=tuple(targets), settings=())
 
 
 def _changed(path: str) -> int:

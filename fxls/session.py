@@ -119,6 +119,7 @@ class Session:
         self._trials: dict[str, asyncio.Task[None]] = {}
         self._edited: set[str] = set()
         self._looks: dict[View, asyncio.Task[None]] = {}
+        self._provisional: set[str] = set()
         # One thread: a search that was superseded while it waited is not begun, and no two compete with the loop.
         self._beside = ThreadPoolExecutor(1, "fxls discovery")
 
@@ -214,6 +215,7 @@ class Session:
         if document is None:
             return
         self._edited.discard(uri)
+        self._provisional.discard(uri)
         self._scheduler.forget(uri)
         self._end_trials(uri)
         self._watcher.depend(uri, ())
@@ -385,7 +387,9 @@ class Session:
                 text = document.text
                 found = await self._searched(document, text)
                 is_other = (found.targets, found.settings) != (document.index.targets, document.index.settings)
+                is_other = is_other or document.uri in self._provisional
                 if document.text == text and found.parsed and is_other:
+                    self._provisional.discard(document.uri)
                     document.indexed(found)
                     self._again(document.uri)
         finally:
@@ -417,8 +421,11 @@ class Session:
     async def _recalled(self, document: Document) -> Kept | None:
         """Show the report that an earlier session has left, if nothing changed since; return it."""
         request = self._request(document)
-        kept = await self._archive.recalled(self._workspace.environment(document), request)
+        hasty = self._workspace.view(document).was_hasty(document.path)
+        kept = await self._archive.recalled(self._workspace.environment(document), request, hasty=hasty)
         if kept is not None:
+            if kept.provisional:
+                self._provisional.add(document.uri)
             document.asked()
             self._answered(document, request, kept.report)
         return kept

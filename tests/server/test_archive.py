@@ -16,11 +16,13 @@ from fxworker.wire import (
     EnvironmentReport,
     Location,
     Problem,
+    Setting,
     Span,
     TargetReport,
     TraceReport,
     TraceRequest,
     TraceTarget,
+    Whole,
 )
 
 ENV = PythonEnv((sys.executable,), "configured")
@@ -46,10 +48,10 @@ async def again(folder, request, env=ENV, **more):
     return await recalled(folder, request, env)
 
 
-async def recalled(folder, request, env=ENV):
+async def recalled(folder, request, env=ENV, **asked):
     after = Archive(folder)
     try:
-        return await after.recalled(env, request)
+        return await after.recalled(env, request, **asked)
     finally:
         await after.close()
 
@@ -160,3 +162,20 @@ async def test_those_that_nobody_asked_for_longest_are_removed(tmp_path, request
 async def test_a_folder_that_cannot_be_written_is_no_trouble(tmp_path, request_):
     (tmp_path / "cache").write_text("a file")
     assert await again(tmp_path / "cache", request_) is None
+
+
+async def test_what_other_files_say_may_be_unknown_for_the_time_being(tmp_path, request_):
+    elsewhere = Location(str(tmp_path / "train.py"), Span(9, 0, 9, 9))
+    called = replace(
+        TARGET,
+        constructs=(Construct("Net(8)", "call", elsewhere),),
+        wholes=(Whole(str(tmp_path / "whole.py"), "Outer"),),
+    )
+    known = replace(request_, targets=(called,), settings=(Setting("width", "8", elsewhere),))
+    folder = tmp_path / "cache"
+    assert not (await again(folder, known)).provisional
+    assert await recalled(folder, request_) is None
+    assert (await recalled(folder, request_, hasty=True)).provisional
+    assert not (await recalled(folder, known, hasty=True)).provisional
+    own = replace(request_, targets=(replace(TARGET, constructs=(Construct("Net(4)", "call"),)),))
+    assert await recalled(folder, own, hasty=True) is None

@@ -836,6 +836,36 @@ async def test_after_a_restart_nothing_is_traced_that_is_as_it_was(tmp_path):
     await after.session.close()
 
 
+@pytest.mark.parametrize("is_called", [True, False], ids=["as it was", "no longer called"])
+async def test_after_a_restart_what_was_known_is_shown_until_the_folder_was_looked_at(tmp_path, monkeypatch, is_called):
+    is_let, look = threading.Event(), Calls.look
+
+    def slowly(calls):
+        is_let.wait(5)
+        look(calls)
+
+    text = NET.replace("    def", "    def __init__(self, width):\n        super().__init__()\n\n    def")
+    (tmp_path / "test_net.py").write_text("from net import Net\nnet = Net(3)\n")
+    before = World(tmp_path)
+    await before.open("net.py", text)
+    await asyncio.sleep(0.2)
+    await before.settle()
+    await before.session.close()
+    if not is_called:
+        (tmp_path / "test_net.py").unlink()
+    monkeypatch.setattr(Calls, "look", slowly)
+    after = World(tmp_path)
+    await after.open("net.py", text)
+    assert after.editor.published == [("net.py", 1, [])]
+    assert after.traced() == []
+    is_let.set()
+    await asyncio.sleep(0.2)
+    await after.settle()
+    (request,) = after.worker.requests
+    assert [each.expression for each in request.targets[0].constructs] == ["Net(3)"] * is_called
+    await after.session.close()
+
+
 async def test_after_a_restart_with_another_torch_everything_is_traced_again(tmp_path):
     before = World(tmp_path)
     await before.open("net.py")
