@@ -421,11 +421,13 @@ class Session:
     async def _recalled(self, document: Document) -> Kept | None:
         """Show the report that an earlier session has left, if nothing changed since; return it."""
         request = self._request(document)
-        hasty = self._workspace.view(document).was_hasty(document.path)
-        kept = await self._archive.recalled(self._workspace.environment(document), request, hasty=hasty)
+        view, env = self._workspace.view(document), self._workspace.environment(document)
+        kept = await self._archive.recalled(env, request, hasty=view.was_hasty(document.path))
+        if kept is not None and kept.provisional:
+            if not view.was_hasty(document.path):
+                return None  # Meanwhile it is known what other files say.
+            self._provisional.add(document.uri)
         if kept is not None:
-            if kept.provisional:
-                self._provisional.add(document.uri)
             document.asked()
             self._answered(document, request, kept.report)
         return kept
