@@ -126,8 +126,9 @@ class Archive:
         try:
             head, _, lines = zlib.decompress(file.read_bytes()).partition(b"\n")
             known: dict[str, Any] = json.loads(head)
-            is_whole = known["key"] == _key(env, request)
-            if not is_whole and not (hasty and known["own"] == _key(env, _of_file(request))):
+            whole, own = _keys(env, request)
+            is_whole = known["key"] == whole
+            if not is_whole and not (hasty and known["own"] == own):
                 return None
             environment, report = map(decode, lines.split(b"\n", 1))
             if not isinstance(environment, EnvironmentReport) or not isinstance(report, TraceReport):
@@ -144,8 +145,8 @@ class Archive:
         kept = entry.kept
         if any(_changed(path) > entry.read - _TICK for path in kept.report.dependencies):
             return
-        keys = {"key": _key(entry.env, entry.request), "own": _key(entry.env, _of_file(entry.request))}
-        head = {**keys, "dependencies": self._stamps(kept.report)}
+        whole, own = _keys(entry.env, entry.request)
+        head = {"key": whole, "own": own, "dependencies": self._stamps(kept.report)}
         lines = (json.dumps(head).encode(), encode(kept.environment).strip(), encode(kept.report))
         with contextlib.suppress(OSError):
             write_whole(file, zlib.compress(b"\n".join(lines), 1))
@@ -175,19 +176,24 @@ class Archive:
         return self._folder / digest("\n".join((*env.command, path)))
 
 
-def _key(env: PythonEnv, request: TraceRequest) -> str:
-    """Return the digest of what a report follows from, besides the files that were imported."""
+def _keys(env: PythonEnv, request: TraceRequest) -> tuple[str, str]:
+    """Return the digests of all that a report follows from but the files that were imported, and of its file's part."""
+    variables = visible(os.environ, env.variables)
+    paths = [variables.get("PYTHONPATH", ""), *variables.get("PYTHONPATH", "").split(os.pathsep)]
+    stamps = [*states(_installed(env.command[0])), *states(filter(None, paths[1:]))]
+    around = (program(), *env.command, *env.variables, paths[0], *stamps)
+    whole, own = (digest("\n".join((_asked(each), *around))) for each in (request, _of_file(request)))
+    return whole, own
+
+
+def _asked(request: TraceRequest) -> str:
+    """Return what a request asks for, as text."""
     targets = (
         # What an earlier session found out is what this report says itself.
         replace(each, constructs=tuple(way for way in each.constructs if way.source != "remembered"))
         for each in request.targets
     )
-    asked = replace(request, id=0, early=False, keep=Keep(), known=(), targets=tuple(targets))
-    variables = visible(os.environ, env.variables)
-    paths = [variables.get("PYTHONPATH", ""), *variables.get("PYTHONPATH", "").split(os.pathsep)]
-    stamps = [*states(_installed(env.command[0])), *states(filter(None, paths[1:]))]
-    parts = (encode(asked).decode(), program(), *env.command, *env.variables, paths[0], *stamps)
-    return digest("\n".join(parts))
+    return encode(replace(request, id=0, early=False, keep=Keep(), known=(), targets=tuple(targets))).decode()
 
 
 def _of_file(request: TraceRequest) -> TraceRequest:

@@ -41,6 +41,9 @@ OPTIONS: Final = (
 )
 """A mapping whose entries are attributes too."""
 
+LEAST_SIZE: Final = 16
+"""The least number that is a size: smaller ones are counts, of heads and layers."""
+
 FIRST_KEY: Final = ascii_lowercase[0]
 """The first key of a mapping with any keys."""
 

@@ -16,15 +16,12 @@ from torch import nn
 from fxengine.inputs import disagreements, infer_inputs
 from fxengine.inputs.probe import Outcome
 from fxworker.building import Built, built_as
-from fxworker.choices import call_in
+from fxworker.choices import LEAST_SIZE, call_in
 from fxworker.loading import Loaded
 from fxworker.wire import Construct, TraceTarget
 
 _FACTORS: Final = (1, 3, 5, 7, 11, 13)
 """What equal sizes are multiplied by, one after the other, so that what goes into one of them goes into each."""
-
-_LEAST: Final = 16
-"""The least number that is a size: smaller ones are counts, of heads and layers."""
 
 _SECONDS: Final = 0.5
 """Seconds of processor time after which nothing more is tried."""
@@ -96,7 +93,7 @@ def _equal_sizes(call: ast.Call) -> list[tuple[ast.Constant, int]]:
         if (
             isinstance(each, ast.Constant)
             and type(each.value) is int
-            and each.value >= _LEAST
+            and each.value >= LEAST_SIZE
             and id(each) not in inside
         ):
             found[each.value].append(each)

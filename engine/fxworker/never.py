@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
@@ -37,7 +38,6 @@ from fxengine.inputs.sizes import (
     with_size_changed,
 )
 from fxengine.inputs.values import is_never_viewed
-from fxengine.node import Node
 from fxengine.passes.shape_prop import ShapeFailure
 from fxworker.argument_lists import Arguments
 from fxworker.building import built_as
@@ -83,7 +83,7 @@ def _limit() -> float:
     return time.process_time() + _SECONDS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Search:
     """What a search for inputs came to, and what is looked at of it within a limit of time.
 
@@ -172,7 +172,7 @@ class Search:
             if met is None or met.node is not failure.node:
                 continue
             if self._never_agree(met):
-                yield Hopeless(met, expression, self.construct is not None and self._is_as_written())
+                yield Hopeless(met, expression, self.construct is not None and self._is_as_written)
             elif self._is_told_apart(met) or self._is_tied(met):
                 yield Hopeless(met, expression, hidden_by_others=True)
 
@@ -196,16 +196,16 @@ class Search:
         if self.construct is None or len(sizes) != 2 or not all(each.of_layer for each in sizes):
             return False
         is_tied = is_tied_to_default(sizes, self.construct, self.target, self.loaded)
-        return is_tied and not self._comes_further_flat(failure.node)
+        return is_tied and not self._comes_further_flat(failure.node.target)
 
     def _never_agree(self, failure: ShapeFailure) -> bool:
         never = never_agree(failure, self.root, self.construct, self.target, self.loaded)
-        return never and not self._comes_further_flat(failure.node)
+        return never and not self._comes_further_flat(failure.node.target)
 
-    def _comes_further_flat(self, node: Node) -> bool:
+    def _comes_further_flat(self, function: Any) -> bool:
         """Return whether values that are joined have a dimension too many, of those that inputs have in common."""
         found, stopped = self.found, self.found.stopped
-        if node.target not in _JOINING:
+        if function not in _JOINING:
             return False
         if stopped is None:
             return len(tensors_in(found.recipes)) > 1
@@ -250,7 +250,7 @@ class Search:
     def _apart(self) -> Iterator[Hopeless]:
         """Yield a node at which two sizes meet that differ by as much whatever the length of the input."""
         found = self.found
-        if len(tensors_in(found.recipes)) != 1 or not self._is_as_written():
+        if len(tensors_in(found.recipes)) != 1 or not self._is_as_written:
             return
         for trial in found.failures:
             if not are_of_two_sizes(trial.error):
@@ -266,18 +266,16 @@ class Search:
         """Return whether two values that the model has computed go together at no length of its input."""
         found, node = self.found, failure.node
         is_computed = node.op != "call_module" and all(each.op != "get_attr" for each in node.all_input_nodes)
-        if found.stopped is None or not is_computed or len(failure.inputs) < 2 or not self._is_as_written():
+        if found.stopped is None or not is_computed or len(failure.inputs) < 2 or not self._is_as_written:
             return False
         return fails_at_any_length(self.root, found.recipes, found.positional, found.stopped, self.limit)
 
     def _is_of_any_size(self) -> bool:
         """Return whether no size of an input makes that fit which does not, and no number that was made up does."""
         found, stopped = self.found, self.found.stopped
-        if stopped is None or stopped.operation is None or not self._is_as_written():
+        if stopped is None or stopped.operation is None or not self._is_as_written:
             return False
-        if stopped.operation.function in _JOINING and comes_further_flat(
-            self.root, found.recipes, found.positional, stopped, self.limit
-        ):
+        if self._comes_further_flat(stopped.operation.function):
             return False
         if stays_in_proportion(self.root, found.recipes, found.positional, self.limit):
             return True
@@ -286,8 +284,9 @@ class Search:
             for check in (fails_at_any_size, is_out_of_reach)
         )
 
+    @cached_property
     def _is_as_written(self) -> bool:
-        """Return whether the sizes that do not fit are the same with other numbers in the place of made-up ones."""
+        """Whether the sizes that do not fit are the same with other numbers in the place of made-up ones."""
         met = disagreement(self.found.stopped) if self.found.stopped is not None else None
         return self.construct is None or (met is not None and self._ends_so(lambda each: disagreement(each) == met))
 

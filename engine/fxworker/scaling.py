@@ -12,7 +12,7 @@ from typing import Final, TypeGuard
 
 from fxengine.capturing.dimensions import Dimension, of_other_layers
 from fxworker.building import Built, built_as, class_of
-from fxworker.choices import call_in, parameters_of
+from fxworker.choices import LEAST_SIZE, call_in, parameters_of
 from fxworker.loading import Loaded
 from fxworker.wire import Construct, TraceTarget
 
@@ -21,9 +21,6 @@ _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)
 
 _FACTORS: Final = (3, 2)
 """What a number is multiplied by that is changed by itself, the first with which the model can be built."""
-
-_LEAST: Final = 16
-"""The least number that is a size: smaller ones are counts, of heads and layers."""
 
 _MOST_PARTS: Final = 4
 """With more parts of what is joined, some of them may be as long as is wanted by chance."""
@@ -83,7 +80,7 @@ def is_tied_to_default(sizes: tuple[Dimension, ...], construct: Construct, targe
     """
     cls, others = class_of(target, loaded), _of_others(sizes, _multiplied(construct.expression), target, loaded)
     fixed = [each.size for each, other in zip(sizes, others, strict=False) if each.size == other]
-    if cls is None or len(fixed) != 1 or fixed[0] < _LEAST:
+    if cls is None or len(fixed) != 1 or fixed[0] < LEAST_SIZE:
         return False
     given = _with_defaults(construct.expression, cls, fixed[0])
     if not given or given == _with_defaults(construct.expression, cls, 0):

@@ -94,7 +94,7 @@ def fails_at_any_size(
         if number == _MOST_TRIALS:
             return False
         found = probe(root, changed, positional, limit)
-        if found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls:
+        if _may_fit(found, outcome):
             return False
         if found.where != outcome.where:
             continue
@@ -126,17 +126,11 @@ def is_out_of_reach(root: Any, recipes: Mapping[str, Recipe], positional: int, o
     steps: list[bool] = []
     for name, place, part in tensors:
         for dim, size in enumerate(part.shape):
-            sizes: list[int] = []
-            for more in (1, size, 2 * size):
-                other = part.with_shape((*part.shape[:dim], size + more, *part.shape[dim + 1 :]))
-                found = probe(root, {**recipes, name: with_part(recipes[name], place, other)}, positional, limit)
-                if found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls:
-                    return False
-                if found.where == outcome.where:
-                    pair = disagreement(found)
-                    if pair is None or pair[1] != wanted:
-                        return False
-                    sizes.append(pair[0])
+            shapes = [(*part.shape[:dim], size + more, *part.shape[dim + 1 :]) for more in (1, size, 2 * size)]
+            parts = (with_part(recipes[name], place, part.with_shape(each)) for each in shapes)
+            sizes = _made_with(root, [{**recipes, name: each} for each in parts], positional, outcome, limit)
+            if sizes is None:
+                return False
             if any(each != made for each in sizes):
                 each, *others = sizes
                 step = each - made
@@ -243,7 +237,7 @@ def fails_at_any_length(
         lengths = list(_ALL_LENGTHS)
         for length in lengths:  # It grows meanwhile.
             found = probe(root, _with_length(recipes, dim, length), positional, limit)
-            if found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls:
+            if _may_fit(found, outcome):
                 return False
             if found.where == outcome.where:
                 if not _is_of_values(found) or len(lengths) > _MOST_LENGTHS:
@@ -289,6 +283,31 @@ def with_size_changed(recipes: Mapping[str, Recipe], size: int, other: int) -> I
     sides = {part.shape[-1] for _, _, part in tensors if is_of_pictures(part.shape)}
     if len(sides) == 1 and size:
         yield from _with_sides(recipes, [side * other // size for side in sides])
+
+
+def _may_fit(found: Outcome, outcome: Outcome) -> bool:
+    """Whether a trial fits, comes further than another, or took too long to tell."""
+    return found.accepted or isinstance(found.error, TimeoutError) or found.calls > outcome.calls
+
+
+def _made_with(
+    root: Any, others: Iterable[Mapping[str, Recipe]], positional: int, outcome: Outcome, limit: float
+) -> list[int] | None:
+    """Return the size that does not fit with each of some inputs that come as far as others did.
+
+    It is None where some may fit, or another size is wanted there.
+    """
+    met, sizes = disagreement(outcome), list[int]()
+    for recipes in others:
+        found = probe(root, recipes, positional, limit)
+        if _may_fit(found, outcome):
+            return None
+        if found.where == outcome.where:
+            pair = disagreement(found)
+            if pair is None or met is None or pair[1] != met[1]:
+                return None
+            sizes.append(pair[0])
+    return sizes
 
 
 def _is_of_values(outcome: Outcome) -> bool:
