@@ -12,7 +12,15 @@ from fxengine._lazy_graph_module import (
 )
 from fxengine.capturing.dimensions import frame_of
 from fxengine.classification import moments_of
-from fxengine.errors import DynamicBool, DynamicLength, DynamicNumber, text_of
+from fxengine.errors import (
+    DynamicBool,
+    DynamicIteration,
+    DynamicLength,
+    DynamicNumber,
+    ForeignCall,
+    Rule,
+    text_of,
+)
 from fxengine.exploration import Budget, Diagnosis, diagnose
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
@@ -48,8 +56,11 @@ _PATIENCE: Final = 2.0
 """Seconds after which a guess is given up where it is."""
 
 
-_ASK_SHAPES: Final = (DynamicBool, DynamicLength, DynamicNumber)
-"""Questions that stop a trace and not the model."""
+_ASK_SHAPES: Final = frozenset[type[Rule]]({DynamicBool, DynamicLength, DynamicNumber})
+"""Questions that stop a trace, and that shapes answer."""
+
+_OF_SYMBOLS: Final = _ASK_SHAPES | {DynamicIteration, ForeignCall}
+"""What stops a trace for its symbolic values: the model itself, if it stops there, does so for another reason."""
 
 _LONGEST_PLACE: Final = 60
 """Characters of an expression that is quoted."""
@@ -333,15 +344,16 @@ class Feeder:
 
     def _in_vain(self, module: GraphModule, found: InferredInputs) -> Fed:
         """Return what a search that found nothing has found out."""
-        if self._is_told(found):
+        told = self._told_where_it_stops(found)
+        if told - _OF_SYMBOLS:
             return Fed(searched=True, in_vain=found)
-        unknown = _unknown(found)
+        unknown = _unknown(found) if told <= _ASK_SHAPES else None
         hopeless = self._search(module, found).hopeless() or self._traced_anew(found)
         if hopeless is None:
             return Fed(searched=True, unknown=unknown, in_vain=found)
         failure = hopeless.failure
-        told = unknown or Unknown(tuple(found.recipes), "", text_of(failure.error))
-        told = replace(told, never=True, guess=hopeless.guess)
+        never = unknown or Unknown(tuple(found.recipes), "", text_of(failure.error))
+        never = replace(never, never=True, guess=hopeless.guess)
         # Other arguments would only hide it.
         is_found = (
             self.sources.is_of_own_values
@@ -349,14 +361,17 @@ class Feeder:
             or mistaken(failure, self.sources.root) is not None
             or hopeless.hidden_by_others
         )
-        return Fed(searched=True, unknown=told, in_vain=None if is_found else found, failures=(failure,))
+        return Fed(searched=True, unknown=never, in_vain=None if is_found else found, failures=(failure,))
 
-    def _is_told(self, found: InferredInputs) -> bool:
-        """Return whether the model itself stops where its trace does, which is told, in what no shape answers."""
-        told = [each for each in self.diagnosis.problems if not issubclass(each.rule, _ASK_SHAPES)]
-        places = [place for each in told for place in (each.site, each.anchor) if place is not None]
+    def _told_where_it_stops(self, found: InferredInputs) -> frozenset[type[Rule]]:
+        """Return the rules of what is told at the place where the model itself stops."""
         stopped = [each.source for each in found.stopped.moments] if found.stopped is not None else []
-        return any(one.path == each.path and one.span.contains(each.span) for one in places for each in stopped)
+        return frozenset(
+            problem.rule
+            for problem in self.diagnosis.problems
+            for place in (problem.site, problem.anchor)
+            if place is not None and any(place.path == each.path and place.span.contains(each.span) for each in stopped)
+        )
 
     def _traced_anew(self, found: InferredInputs) -> Hopeless | None:
         """Return what a search came to with a trace that goes on as the best inputs say, where the model stops.

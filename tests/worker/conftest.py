@@ -10,6 +10,7 @@ import torch
 
 from fxworker.absences import ABSENCES
 from fxworker.importing import StandIns
+from tests.support.corpus import CORPUS
 from tests.worker.harness import Worker
 
 
@@ -26,6 +27,14 @@ def worker(shared_worker: Worker) -> Worker:
     assert shared_worker.process.poll() is None
     assert shared_worker.messages.empty()
     return shared_worker
+
+
+@pytest.fixture(scope="session")
+def library_worker() -> Iterator[Worker]:
+    """A worker that imports the model libraries, for tests that are marked `corpus`."""
+    worker = Worker(env={"PYTHONPATH": str(CORPUS)})
+    yield worker
+    worker.process.kill()
 
 
 @pytest.fixture

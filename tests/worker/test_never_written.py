@@ -270,3 +270,31 @@ def test_what_follows_from_no_made_up_number_is_told_behind_what_does(
     assert (problem.code, problem.severity) == ("FX201", "warning")
     assert marked(text, problem.location).startswith(place)
     assert not of(worker.trace(model(HALVED)), "Net").problems
+
+
+REPEATED = """import torch
+from einops import repeat
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.first = nn.Linear(8, width)
+        self.token = nn.Parameter(torch.randn(1, 1, width))
+
+    def forward(self, x):
+        token = repeat(self.token, "1 1 d -> b 1 d", b=x.shape[0])
+        return torch.cat((token, self.first(x)), dim=1)
+"""
+
+
+@pytest.mark.corpus
+def test_what_never_fits_is_told_beside_what_stops_the_trace_there(
+    library_worker: Worker, model: Callable[..., Path]
+) -> None:
+    text = REPEATED.replace("randn(1, 1, width)", "randn(1, width)")
+    problems = of(library_worker.trace(model(text)), "Net").problems
+    assert sorted(each.code for each in problems) == ["FX006", "FX201"]
+    assert all(marked(text, each.location).startswith("repeat(self.token") for each in problems)
+    assert [each.code for each in of(library_worker.trace(model(REPEATED)), "Net").problems] == ["FX006"]

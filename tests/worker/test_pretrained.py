@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.support.corpus import CORPUS
-from tests.worker.harness import Worker, of
+from tests.worker.harness import of
 
 pytestmark = pytest.mark.corpus
 
@@ -63,13 +62,6 @@ class Painter(nn.Module):
     def forward(self, x):
         return x * self.vae.config.latent_channels
 """
-
-
-@pytest.fixture(scope="module")
-def library_worker():
-    worker = Worker(env={"PYTHONPATH": str(CORPUS)})
-    yield worker
-    worker.close()
 
 
 def test_transformers_are_made(library_worker, model):
