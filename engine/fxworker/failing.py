@@ -5,18 +5,20 @@ from typing import Any
 import torch
 from torch import nn
 
+from fxengine.capturing import capture
 from fxengine.capturing.dimensions import misfit
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.disagreements import are_of_two_sizes
 from fxengine.inputs.sizes import is_of_pictures
-from fxengine.node import Node
 from fxengine.passes.cost import shapes_and_costs
-from fxengine.passes.shape_prop import ShapeFailure
+from fxengine.passes.shape_prop import ShapeFailure, describe
 from fxengine.profiling.measuring import bind_placeholders
+from fxworker.argument_lists import Arguments
 from fxworker.loading import Loaded
 from fxworker.scaling import differ_with_others, is_outgrown
+from fxworker.stand_ins import is_behind_one
 from fxworker.wire import Construct, TraceTarget
 
 
@@ -24,6 +26,18 @@ def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, A
     """Return the first node of a graph that fails with some inputs."""
     report, _ = shapes_and_costs(module, bind_placeholders(module, args, kwargs, root))
     return next(iter(report.failures), None)
+
+
+def failure_of(root: nn.Module, arguments: Arguments) -> ShapeFailure | None:
+    """Return what ends a run of a model itself with some inputs, if that is one of torch's functions or layers."""
+    captured = capture(root, arguments, may_load=False)
+    node, error = captured.failed, captured.problems[0].exception if captured.problems else None
+    if node is None or not isinstance(error, Exception):
+        return None
+    given = ((each.name, each.tensor) for each in node.all_input_nodes if each.tensor is not None)
+    # What the node itself runs of the user's code is of no matter, and where it is called it says itself.
+    error = error.with_traceback(None)
+    return ShapeFailure(node, error, tuple((name, describe(value)) for name, value in given), needs_data=False)
 
 
 def never_agree(
@@ -35,21 +49,10 @@ def never_agree(
         return True
     if len(sizes) != 2 or not all(each.of_layer for each in sizes):
         return False
-    if construct is not None and sizes[0].size == 2 * sizes[1].size and _is_behind_stand_in(failure.node, root):
-        return False  # What stands in for a gate does not halve.
-    return construct is None or differ_with_others(sizes, construct, target, loaded)
-
-
-def _is_behind_stand_in(node: Node, root: nn.Module) -> bool:
-    """Whether a node is given what something gives that stands in for a module, or a layer behind that."""
-    while len(node.all_input_nodes) == 1:
-        node = node.all_input_nodes[0]
-        module = root.get_submodule(str(node.target)) if node.op == "call_module" else None
-        if isinstance(module, nn.Identity):
-            return True
-        if not isinstance(module, nn.Dropout):
-            return False
-    return False
+    if construct is None:
+        return True
+    differs = differ_with_others(sizes, construct, target, loaded)
+    return differs and not is_behind_one(failure.node, sizes, root, (construct, target, loaded))
 
 
 def is_of_batch(failure: ShapeFailure, root: nn.Module, shapes: list[torch.Size]) -> bool:

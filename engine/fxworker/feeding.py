@@ -37,7 +37,7 @@ from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.batches import spread
 from fxworker.building import MADE_UP, Built, attempt, scope_of
 from fxworker.compiling import eagerly
-from fxworker.failing import failure_with, never_agree, used_by_default
+from fxworker.failing import failure_of, failure_with, never_agree, used_by_default
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
 from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
@@ -365,12 +365,14 @@ class Feeder:
 
     def _told_where_it_stops(self, found: InferredInputs) -> frozenset[type[Rule]]:
         """Return the rules of what is told at the place where the model itself stops."""
-        stopped = [each.source for each in found.stopped.moments] if found.stopped is not None else []
+        stopped = found.stopped
+        met = [each.source for each in stopped.moments] if stopped is not None else []
         return frozenset(
             problem.rule
             for problem in self.diagnosis.problems
+            if stopped is not None and stopped.module in {problem.module_path, *problem.instances}
             for place in (problem.site, problem.anchor)
-            if place is not None and any(place.path == each.path and place.span.contains(each.span) for each in stopped)
+            if place is not None and any(place.path == one.path and place.span.contains(one.span) for one in met)
         )
 
     def _traced_anew(self, found: InferredInputs) -> Hopeless | None:
@@ -481,13 +483,23 @@ class Feeder:
         skipped = self.diagnosis.stand_ins
         failures = [each for each in report.failures if not each.needs_data and each.node not in skipped]
         if not any(map(ran.agrees, failures)):
-            is_whole = report.complete and self.sources.construct is None
-            return Fed(inputs, ran.flops, tuple(spread(self.diagnosis.graph)) if is_whole else ())
+            is_said = self.sources.construct is None
+            if ran.error is None and report.complete and is_said:
+                return Fed(inputs, ran.flops, tuple(spread(self.diagnosis.graph)))
+            own = self._own_failure(inputs, ran) if is_said else None
+            return Fed(inputs, ran.flops, () if own is None else (own,))
         if self.sources.construct is not None and not any(map(self._never_agree, failures)):
             return Fed(inputs, is_unfit=True)
         # What is handed None, as by a part that returns nothing, is told where that is met first.
         empty = [each for each in failures if not each.inputs]
         return Fed(inputs, failures=tuple(each for each in failures if each not in empty[1:]))
+
+    def _own_failure(self, inputs: Inputs, ran: _Ran) -> ShapeFailure | None:
+        """Return where the model itself stops with inputs that do not fit, which its graph does not come to."""
+        if ran.error is None or needs_data(ran.error) or not isinstance(self.sources.root, nn.Module):
+            return None
+        failure = failure_of(self.sources.root, self.sources.arguments(inputs.expression))
+        return failure if failure is not None and ran.agrees(failure) else None
 
     def _never_agree(self, failure: ShapeFailure) -> bool:
         sources = self.sources

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from fxengine.capturing.dimensions import across, frame_of, misfit
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import Attempt, InferredInputs, infer_inputs
 from fxengine.inputs.clues import BATCH
-from fxengine.inputs.disagreements import are_of_two_sizes, disagreement
+from fxengine.inputs.disagreements import Disagreement, are_of_two_sizes, differ_alike, disagreement
 from fxengine.inputs.faults import is_of_layout, says_layout
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.inputs.ranks import lacks_dimension, missing_dimension
@@ -286,9 +286,9 @@ class Search:
 
     @cached_property
     def _is_as_written(self) -> bool:
-        """Whether the sizes that do not fit are the same with other numbers in the place of made-up ones."""
+        """Whether the sizes that do not fit differ alike with other numbers in the place of made-up ones."""
         met = disagreement(self.found.stopped) if self.found.stopped is not None else None
-        return self.construct is None or (met is not None and self._ends_so(lambda each: disagreement(each) == met))
+        return self.construct is None or (met is not None and self._ends_so(partial(_differs_alike, met)))
 
     def _ends_so(self, is_alike: Callable[[Outcome], bool]) -> bool:
         """Return whether a model stops in one and the same way with other numbers in the place of each made-up one.
@@ -440,6 +440,12 @@ class Search:
             return False
         found = self.found
         return lacks_dimension(self.root, found.recipes, found.positional, stopped, self.limit)
+
+
+def _differs_alike(met: Disagreement, outcome: Outcome) -> bool:
+    """Whether a trial ended with two sizes that differ as others do."""
+    other = disagreement(outcome)
+    return other is not None and differ_alike(met, other)
 
 
 def _shapes(arguments: Any) -> list[torch.Size]:

@@ -11,9 +11,12 @@ from itertools import chain, combinations
 from typing import Final, TypeGuard
 
 from fxengine.capturing.dimensions import Dimension, of_other_layers
+from fxengine.inputs.disagreements import differ_alike
 from fxworker.building import Built, built_as, class_of
 from fxworker.choices import LEAST_SIZE, call_in, parameters_of
 from fxworker.loading import Loaded
+from fxworker.stand_ins import refusing
+from fxworker.stock import has_stand_in, is_stand_in
 from fxworker.wire import Construct, TraceTarget
 
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)
@@ -29,14 +32,13 @@ _MOST_PARTS: Final = 4
 def differ_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
     """Return whether two sizes that do not go together differ with other numbers than those of a construction, too.
 
-    They keep their ratio, or one is that of what is joined and the other that of only some parts of it.
+    They keep their distance or ratio, or one is that of what is joined and the other that of only some parts of it.
     """
     expression = _multiplied(construct.expression)
     others = _of_others(sizes, expression, target, loaded)
-    one, other = (each.size for each in sizes)
-    if len(others) == 2 and one != other and one * others[1] == other * others[0]:
-        return True
     made, wanted = sizes
+    if len(others) == 2 and made.size != wanted.size and differ_alike((made.size, wanted.size), others):
+        return True
     parts = _of_others(made.parts, expression, target, loaded) if len(others) == 2 else ()
     return bool(parts) and _lacks_parts(
         tuple(zip((each.size for each in made.parts), parts, strict=False)), (wanted.size, others[1])
@@ -96,13 +98,18 @@ def with_each_other(
 ) -> Iterator[tuple[int, int, Built | None]]:
     """Yield each number of a construction, another one, and the model that is built with that, None where none is.
 
-    There are none where it is given anything else, or too many.
+    What stands in for modules is put out of use first: 0 stands for it. There is nothing where a construction is given
+    something else that may decide sizes, or too many numbers.
     """
     call = call_in(construct.expression)
-    given = [*call.args, *(each.value for each in call.keywords)] if call is not None else []
-    if call is None or not all(map(_is_number, given)) or len(given) > len(_PRIMES):
+    if call is None:
         return
-    for number in filter(_is_number, given):
+    numbers, is_alone = _numbers_alone([*call.args, *(each.value for each in call.keywords)])
+    if not is_alone or len(numbers) > len(_PRIMES):
+        return
+    if has_stand_in(construct.expression):
+        yield 0, 0, refusing(construct, target, loaded)
+    for number in numbers:
         before = ast.literal_eval(number)
         for factor in _FACTORS:
             number.value = before * factor
@@ -111,6 +118,27 @@ def with_each_other(
                 yield before, before * factor, built
                 break
         number.value = before
+
+
+def _numbers_alone(given: Sequence[ast.expr]) -> tuple[list[ast.Constant], bool]:
+    """Return the numbers among values and in what holds several; and whether there is nothing else that may be a size.
+
+    What stands in for a module is no size, nor are fractions, flags, and nothing.
+    """
+    numbers, todo = list[ast.Constant](), list(given)
+    while todo:
+        match todo.pop(0):
+            case each if _is_number(each):
+                numbers.append(each)
+            case ast.Tuple() | ast.List() as several:
+                todo += several.elts
+            case ast.Constant(value=float() | bool() | None):
+                pass
+            case each if not is_stand_in(ast.unparse(each)):
+                return numbers, False
+            case _:
+                pass
+    return numbers, True
 
 
 def _of_others(sizes: tuple[Dimension, ...], expression: str, target: TraceTarget, loaded: Loaded) -> tuple[int, ...]:

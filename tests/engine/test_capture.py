@@ -387,6 +387,30 @@ class Doubled(torch.autograd.Function):
         return grad * 2
 
 
+def test_what_raised_is_the_last_node_of_a_capture_that_it_stopped():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 8), nn.Linear(9, 4)
+
+        def forward(self, x, tries):
+            x = self.first(x)
+            for _ in range(tries):
+                try:
+                    x = x @ x
+                except RuntimeError:
+                    x = x + 1
+            return self.last(x)
+
+    found = fxengine.capture(Net(), (torch.ones(2, 4), 2))
+    assert [node.name for node in found.graph.nodes if node.op == "call_function"] == ["add", "add_1"]
+    assert (found.failed.target, found.failed.origin.frames[-1].text) == ("last", "self.last(x)")
+    assert found.failed.all_input_nodes[0].tensor.shape == (2, 8)
+    whole = Net()
+    whole.last = nn.Linear(8, 4)
+    assert captured(whole, torch.ones(2, 4), 1).failed is None
+
+
 def test_the_ways_round_modes_are_watched():
     def f(x):
         y = scripted(x, 2) + Doubled.apply(x)

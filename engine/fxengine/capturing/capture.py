@@ -55,6 +55,7 @@ class Capture:
         graph: The graph, as far as it came. It is valid in any case.
         guards: What the graph was specialised on.
         problems: What stopped the capture, empty if nothing did.
+        failed: The node of the torch function or layer that raised, the last of the graph, if that stopped the capture.
         rest: The node that stands for the rest of the run, where that depends on data; None if everything was captured
             or nothing can be done. The graph module works all the same, the rest is just not looked into.
     """
@@ -63,6 +64,7 @@ class Capture:
     graph: Graph
     guards: tuple[InputGuard, ...]
     problems: tuple[TracingProblem, ...]
+    failed: Node | None
     rest: Node | None
     _signature: inspect.Signature | None
 
@@ -191,6 +193,7 @@ class _Capturing:
         self._changes: tuple[Change, ...] | None = None
         self._leaves: list[Leaf] = []
         self._parameters: Parameters | None = None
+        self._failed: Node | None = None
 
     @property
     def variable(self) -> Mapping[str, Tensor]:
@@ -228,7 +231,7 @@ class _Capturing:
             snapshot.restore(self._changed)
             outside.restore()
         signature = None if self._parameters is None else self._parameters.signature
-        return Capture(module, self._tracer.graph, self._guards(), problems, rest, signature)
+        return Capture(module, self._tracer.graph, self._guards(), problems, self._failed, rest, signature)
 
     def _attempt(
         self,
@@ -256,11 +259,14 @@ class _Capturing:
                     patch_draws(patches, draw)
                 self._run(snapshot)
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's code raises whatever it likes.
-            return self._dependence(raised)
+            error = self._dependence(raised)
+        else:
+            error = None
         finally:
             tracer._patches = None
             running_tracer.reset(token)
-        return None
+        self._failed = self._recording.failed_with(error)
+        return error
 
     def _differences(
         self, left: Left, initial: frozenset[int], repeated: Mapping[str, Tensor], around: Outside

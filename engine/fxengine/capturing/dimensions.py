@@ -121,7 +121,7 @@ def misfit(node: Node, root: nn.Module) -> tuple[Dimension, ...]:
     if node.op == "call_module":
         return _at_module(node, root, shapes)
     name = getattr(node.target, "__name__", str(node.target))
-    if name in JOINING:
+    if name in JOINING or name == "stack":
         return _joined(node, root, shapes)
     if name in RESHAPING and len(shapes) == 1:
         return _reshaped(node, root, *shapes[0])
@@ -251,14 +251,15 @@ def _made(module: nn.Module) -> tuple[str, int, int] | None:
 
 
 def _joined(node: Node, root: nn.Module, shapes: list[tuple[Node, tuple[int, ...]]]) -> tuple[Dimension, ...]:
-    """The sizes beside the one along which values are joined."""
+    """The sizes beside the one along which values are joined; of those that are put beside each other any."""
+    is_new = getattr(node.target, "__name__", "") == "stack"
     dim: Any = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)
     if not shapes:  # What is to be joined are no tensors.
         return ()
     first, one = shapes[0]
     for other, shape in shapes[1:]:
         for index, (a, b) in enumerate(zip(one, shape, strict=False)):
-            if a != b and index != dim % len(one):
+            if a != b and (is_new or index != dim % len(one)):
                 return origin_of(first, index, root), origin_of(other, index, root)
     return ()
 
@@ -289,21 +290,21 @@ def origin_of(node: Node, dim: int, root: nn.Module) -> Dimension:
     """Return what decided a size of a value."""
     shape = shape_of(node) or ()
     size = int(shape[dim])
+    found: Dimension | None = None
     taken: tuple[str, str] | None = None
     for _ in range(_MOST_STEPS):
         found = _decided(node, dim, size, root)
         taken = taken or _taken(node, dim, size, root)
-        if found is not None and node.op == "placeholder" and taken is not None:
-            path, name = taken
-            meaning = f"{found.meaning}, {name} of `{_named(root, path)}`"
-            return Dimension(size, meaning, definition_at(root, path), True, LayerSize(path, name, dim))
-        if found is not None:
-            return found
-        before = _fed_behind(node, dim, size, root) or _before(node, dim, size)
+        before = None if found is not None else _fed_behind(node, dim, size, root) or _before(node, dim, size)
         if before is None:
             break
         node, dim = before
-    return Dimension(size, f"what `{_expression(node)}` makes", frame_of(node))
+    found = found or Dimension(size, f"what `{_expression(node)}` makes", frame_of(node))
+    if taken is None or found.of_layer:
+        return found
+    path, name = taken
+    meaning = f"{found.meaning}, {name} of `{_named(root, path)}`"
+    return Dimension(size, meaning, definition_at(root, path), True, LayerSize(path, name, dim))
 
 
 def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | None:

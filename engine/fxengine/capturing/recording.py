@@ -40,7 +40,9 @@ from fxengine.capturing.refusals import Refusals
 from fxengine.capturing.spelling import spelled
 from fxengine.capturing.unknown import SELECTING, DataDependent, asks_for_a_number, is_loaded
 from fxengine.capturing.values import NotConstant, Values
+from fxengine.errors import TraceError
 from fxengine.lazy_modules import first_run
+from fxengine.node import Node
 from fxengine.node_list import NO_KWARGS
 from fxengine.shapes_only import needs_data
 from fxengine.silent.mutation import root_of
@@ -53,6 +55,10 @@ __all__ = ["Question", "Recording"]
 
 Question: TypeAlias = "tuple[int, str, Trail]"
 """Inputs in bits, what of them was asked, and where."""
+
+
+_Made: TypeAlias = tuple[str, Any, tuple[Any, ...], dict[str, Any], str, Iterable[Node]]
+"""What a node is made of."""
 
 
 class Recording(TorchFunctionMode):
@@ -89,6 +95,7 @@ class Recording(TorchFunctionMode):
         self._may_load = may_load
         self._looks_after = looks_after
         self._asked: dict[tuple[Any, ...], Trail] = {}
+        self._failed: list[tuple[Exception, Node]] = []
 
     def __torch_function__(
         self,
@@ -286,9 +293,10 @@ class Recording(TorchFunctionMode):
             named = {name: value for name, value in named.items() if name != "generator"}
         if func in READS_DATA:
             values = self.values.with_data(values, args, READS_DATA[func])
-        result = self._computed(func, values, named, sources)
         opcode, target, node_args, label = spelled(func, node_args, node_kwargs)
-        node = self.values.append(opcode, target, node_args, node_kwargs, label, used)
+        made = (opcode, target, node_args, node_kwargs, label, used)
+        result = self._noted(made, self._computed, func, values, named, sources)
+        node = self.values.append(*made)
         if draws:
             self.values.drawn.add(node)
         if changed or target is setattr:
@@ -360,6 +368,28 @@ class Recording(TorchFunctionMode):
 
     # Leaves.
 
+    def _noted(self, made: _Made, run: Callable[..., Any], *args: Any) -> Any:
+        """Carry out a call; if it raises, append its node all the same: the run ends there if nobody catches it."""
+        try:
+            return run(*args)
+        except TraceError:
+            raise
+        except Exception as error:
+            with torch._C.DisableTorchFunction():
+                self._failed.append((error, self.values.append(*made)))
+            raise
+
+    def failed_with(self, error: BaseException | None) -> Node | None:
+        """Return the node of the call that ended the run, and remove those of calls that ended nothing."""
+        last = None
+        for raised, node in reversed(self._failed):
+            if raised is error and last is None:
+                last = node
+            else:
+                self._tracer.graph.erase_node(node)
+        self._failed.clear()
+        return last
+
     def first_run(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Let a lazy module that waits for its first run have what it gets there: that is no part of the graph."""
         self._run_quietly(first_run, (module, args, kwargs), NO_KWARGS)
@@ -379,14 +409,15 @@ class Recording(TorchFunctionMode):
             is_plain = not named and not torch._C._is_any_autocast_enabled() and _has_no_hooks(module)
             if rule is not None and is_plain and not self._has_unknown(values):
                 result = rule(module, *values)
+        made = ("call_module", path, node_args, node_kwargs, path.replace(".", "_"), used)
         if result is None:
             try:
-                result = self._run_leaf(module, run, values, named, args, kwargs)
+                result = self._noted(made, self._run_leaf, module, run, values, named, args, kwargs)
             except DataDependent as refusal:
                 refusal.sources |= sources
                 raise
         with torch._C.DisableTorchFunction():
-            node = self.values.append("call_module", path, node_args, node_kwargs, path.replace(".", "_"), used)
+            node = self.values.append(*made)
             return self._kept(result, Place(node), sources)
 
     def _has_unknown(self, values: tuple[Any, ...]) -> bool:
@@ -431,10 +462,10 @@ class Recording(TorchFunctionMode):
         """Record the call of a leaf function, which `run` carries out."""
         with torch._C.DisableTorchFunction():
             node_args, node_kwargs, values, named, used, sources = self.values.arguments(args, kwargs)
-        result = self._run_quietly(run, values, named)
+        made = ("call_function", function, node_args, node_kwargs, getattr(function, "__name__", "call"), used)
+        result = self._noted(made, self._run_quietly, run, values, named)
         with torch._C.DisableTorchFunction():
-            label = getattr(function, "__name__", "call")
-            node = self.values.append("call_function", function, node_args, node_kwargs, label, used)
+            node = self.values.append(*made)
             return self._kept(result, Place(node), sources)
 
     def seed(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

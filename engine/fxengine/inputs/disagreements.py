@@ -17,7 +17,7 @@ from torch import Tensor
 from fxengine.inputs.accounts import Operation
 from fxengine.inputs.probe import SPATIAL, TRANSPOSED, Outcome
 
-__all__ = ["Disagreement", "are_of_two_sizes", "disagreement", "disagreements", "disagreements_told"]
+__all__ = ["Disagreement", "are_of_two_sizes", "differ_alike", "disagreement", "disagreements", "disagreements_told"]
 
 Disagreement: TypeAlias = tuple[int, int]
 """The size that something had, and the one that was wanted of it."""
@@ -36,6 +36,9 @@ _OF_TWO: Final = re.compile(
     r"|Sizes of tensors must match .* Expected (?:size )?(\d+)(?: in dimension \d+)? but got (?:size )?(\d+)"
 )
 """What is said of two sizes that are to be the same, of which none is that of a layer."""
+
+_UNDIVIDED: Final = re.compile(r"can't divide axis of length (\d+) in chunks of (\d+)")
+"""What einops says of a size that is to be divided."""
 
 _TOLD: Final = (
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
@@ -61,14 +64,26 @@ def disagreements(outcome: Outcome) -> tuple[Disagreement, ...]:
 def disagreement(outcome: Outcome) -> Disagreement | None:
     """Return the sizes that did not agree where a trial ended, if these are what it was about without a doubt.
 
-    Of values that are joined some sizes may differ, and of two that are spread over each other.
+    Of values that are joined some sizes may differ, and of two that are spread over each other. A size that is to be
+    divided has the last part, with what is left over, and what each part should have.
     """
-    said = _OF_TWO.search(str(outcome.error))
+    message = str(outcome.error)
+    said = _OF_TWO.search(message)
     if said is not None:
         one, other = (int(each) for each in said.groups() if each is not None)
         return one, other
-    of_weight = _kept(_of_weight(outcome.operation)) if outcome.operation is not None else ()
-    return next(iter(of_weight or disagreements_told(str(outcome.error))), None)
+    if (left_over := _UNDIVIDED.search(message)) is not None:
+        size, part = map(int, left_over.groups())
+        return part + size % part, part
+    operation = outcome.operation
+    of_weight = _kept((*_of_weight(operation), *_of_stacked(operation))) if operation is not None else ()
+    return next(iter(of_weight or disagreements_told(message)), None)
+
+
+def differ_alike(met: Sequence[int], other: Sequence[int]) -> bool:
+    """Return whether two sizes that do not agree differ by as much elsewhere, or by as many times."""
+    (one, two), (one_there, two_there) = met, other
+    return one - two == one_there - two_there or one * two_there == two * one_there
 
 
 def are_of_two_sizes(message: str) -> bool:
@@ -115,6 +130,15 @@ def _of_weight(operation: Operation) -> Iterator[Disagreement]:
         yield first.shape[1], second.shape[-1]
     elif function in _PRODUCTS and second.dim() > 1:
         yield first.shape[-1], second.shape[-2]
+
+
+def _of_stacked(operation: Operation) -> Iterator[Disagreement]:
+    """Yield the only size in which one of several values that are put beside each other differs from the first."""
+    first, *others = operation.tensors or [torch.empty(0)]
+    other = next((each for each in others if each.shape != first.shape), first)
+    differing = [(one, two) for one, two in zip(first.shape, other.shape, strict=False) if one != two]
+    if operation.function is torch.stack and first.dim() == other.dim() and len(differing) == 1:
+        yield from differing
 
 
 def _channels(operation: Operation, given: Tensor, weight: Tensor) -> Iterator[Disagreement]:

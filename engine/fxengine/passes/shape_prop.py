@@ -248,9 +248,12 @@ class ShapeProp(PartialShapeProp):
 
 
 def describe(value: Any) -> str:
-    """Return a value as it is shown to people: a tensor as ``f32[2, 3]``, containers likewise, all else by its type."""
+    """Return a value as it is shown to people: a tensor as ``f32[2, 3]``, containers likewise, all else by its type.
+
+    Facts about a tensor are shown as the tensor is.
+    """
     match value:
-        case torch.Tensor():
+        case torch.Tensor() | TensorFacts():
             return f"{dtype_abbreviation(value.dtype)}[{', '.join(map(str, value.shape))}]"
         case tuple() | list():
             return f"({', '.join(map(describe, value))})"

@@ -1,0 +1,104 @@
+"""Mistakes that stay whatever numbers were made up, as sizes stay apart with each; and those that a graph misses."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.worker.harness import Worker, marked
+
+PATCHES = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, channels, patch, width, transformer):
+        super().__init__()
+        size = channels * patch**2
+        self.unfold = nn.Unfold(patch, stride=patch)
+        self.norm = nn.LayerNorm(size)
+        self.first = nn.Linear(size, width)
+        self.transformer = transformer
+        self.last = nn.Linear(width, 10)
+
+    def forward(self, x):
+        rows = [self.norm(each) for each in self.unfold(x).transpose(1, 2).split(x.shape[0])]
+        return self.last(self.transformer(self.first(torch.cat(rows))))
+"""
+
+RESIDUAL = """from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, ratio):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.inner = nn.Linear(width, ratio * width)
+        self.outer = nn.Linear(ratio * width, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = self.qkv(x).reshape(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        x = x + ((q @ k.transpose(-2, -1)).softmax(dim=-1) @ v).transpose(1, 2).reshape(x.shape)
+        return x + self.outer(self.inner(x).relu())
+"""
+
+HISTORY = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(8, width)
+        self.second = nn.Linear(width, width)
+
+    def forward(self, x, history: list | None = None):
+        history = [*(history if history is not None else [])]
+        history.append(self.first(x))
+        history.append(self.second(history[-1]))
+        return torch.stack(history).mean(dim=0)
+
+
+if __name__ == "__main__":
+    net = Net(16)
+    print(net(torch.randn(4, 8)).shape)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong", "place"),
+    [
+        (PATCHES, "nn.Linear(size, width)", "nn.Linear(size + 1, width)", "self.first(torch.cat"),
+        (PATCHES, "nn.LayerNorm(size)", "nn.LayerNorm(size - 1)", "self.norm(each)"),
+        (RESIDUAL, "nn.Linear(ratio * width, width)", "nn.Linear(ratio * width, width + 1)", "x + self.outer"),
+        (RESIDUAL, "nn.Linear(width, ratio * width)", "nn.Linear(width, ratio * width + 2)", "self.outer(self.inner"),
+        (RESIDUAL, "nn.Linear(width, 3 * width)", "nn.Linear(width, 3 * width + 3)", "self.qkv(x).reshape"),
+        (HISTORY, "nn.Linear(width, width)", "nn.Linear(width, width + 1)", "torch.stack(history)"),
+    ],
+)
+def test_what_no_made_up_number_mends_is_told(
+    text: str, right: str, wrong: str, place: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    (target,) = worker.trace(model(text)).targets
+    assert not any(each.code == "FX201" for each in target.problems)
+    broken = text.replace(right, wrong)
+    (target,) = worker.trace(model(broken)).targets
+    (problem,) = (each for each in target.problems if each.code.startswith("FX2"))
+    assert problem.code == "FX201"
+    assert marked(broken, problem.location).startswith(place)
+
+
+def test_what_something_stands_in_for_may_give_what_is_wanted(worker: Worker, model: Callable[..., Path]) -> None:
+    (target,) = worker.trace(model(PATCHES.replace("nn.Linear(width, 10)", "nn.Linear(width + 1, 10)"))).targets
+    assert not any(each.code == "FX201" for each in target.problems)
+
+
+def test_both_sizes_are_told_of_what_the_model_alone_comes_to(worker: Worker, model: Callable[..., Path]) -> None:
+    (target,) = worker.trace(model(HISTORY.replace("nn.Linear(width, width)", "nn.Linear(width, width + 1)"))).targets
+    (problem,) = (each for each in target.problems if each.code == "FX201")
+    assert problem.severity == "error"
+    assert "f32[4, 16]" in problem.explanation
+    assert "16 is the output of `self.first = nn.Linear(8, width)` (line 8)" in problem.explanation
+    assert "17 is the output of `self.second = nn.Linear(width, width + 1)` (line 9)" in problem.explanation
