@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fxengine.capturing import capture
+from fxengine.capturing import Capture, capture
 from fxengine.capturing.dimensions import misfit
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
@@ -30,7 +30,7 @@ def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, A
 
 def failure_of(root: nn.Module, arguments: Arguments) -> ShapeFailure | None:
     """Return what ends a run of a model itself with some inputs, if that is one of torch's functions or layers."""
-    captured = capture(root, arguments, may_load=False)
+    captured = _captured(root, arguments)
     node, error = captured.failed, captured.problems[0].exception if captured.problems else None
     if node is None or not isinstance(error, Exception):
         return None
@@ -38,6 +38,15 @@ def failure_of(root: nn.Module, arguments: Arguments) -> ShapeFailure | None:
     # What the node itself runs of the user's code is of no matter, and where it is called it says itself.
     error = error.with_traceback(None)
     return ShapeFailure(node, error, tuple((name, describe(value)) for name, value in given), needs_data=False)
+
+
+def failing_with(root: nn.Module, arguments: Arguments) -> GraphModule | None:
+    """Return the graph of a run of a model itself with some inputs, up to what ends it; None if that is nothing."""
+    return _captured(root, arguments).failing
+
+
+def _captured(root: nn.Module, arguments: Arguments) -> Capture:
+    return capture(root, arguments, may_load=False)
 
 
 def never_agree(

@@ -21,7 +21,7 @@ from fxengine.errors import (
     Rule,
     text_of,
 )
-from fxengine.exploration import Budget, Diagnosis, diagnose
+from fxengine.exploration import Diagnosis
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs, infer_inputs
@@ -37,7 +37,7 @@ from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.batches import spread
 from fxworker.building import MADE_UP, Built, attempt, scope_of
 from fxworker.compiling import eagerly
-from fxworker.failing import failure_of, failure_with, never_agree, used_by_default
+from fxworker.failing import failing_with, failure_of, failure_with, never_agree, used_by_default
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
 from fxworker.kinds import mistaken
 from fxworker.loading import Loaded
@@ -348,7 +348,7 @@ class Feeder:
         if told - _OF_SYMBOLS:
             return Fed(searched=True, in_vain=found)
         unknown = _unknown(found) if told <= _ASK_SHAPES else None
-        hopeless = self._search(module, found).hopeless() or self._traced_anew(found)
+        hopeless = self._search(module, found).hopeless() or self._captured(found)
         if hopeless is None:
             return Fed(searched=True, unknown=unknown, in_vain=found)
         failure = hopeless.failure
@@ -375,24 +375,18 @@ class Feeder:
             if place is not None and any(place.path == one.path and place.span.contains(one.span) for one in met)
         )
 
-    def _traced_anew(self, found: InferredInputs) -> Hopeless | None:
-        """Return what a search came to with a trace that goes on as the best inputs say, where the model stops.
+    def _captured(self, found: InferredInputs) -> Hopeless | None:
+        """Return what a search came to with a capture for the best inputs, which goes on to where the model stops.
 
-        The first trace came to where it had to know of inputs, and there were none.
+        The trace came to where it had to know of inputs, and there were none.
         """
-        root, stopped = self.sources.root, found.stopped
-        if not self.finder.in_vain or self.diagnosis.complete or stopped is None or not isinstance(root, nn.Module):
+        root = self.sources.root
+        if not self.finder.in_vain or self.diagnosis.complete or not isinstance(root, nn.Module):
             return None
-        hopeless = self._search(self._with_inputs((found.args, found.kwargs)), found).hopeless()
-        place = frame_of(hopeless.failure.node) if hopeless is not None else None
-        places = {(each.source.path, each.source.line) for each in stopped.moments}
-        return hopeless if place is not None and (place.path, place.line) in places else None
-
-    def _with_inputs(self, given: Arguments) -> GraphModule:
-        """Return the graph of a trace that goes on as some inputs say."""
-        files = (str(self.sources.loaded.module.__file__),)
-        anew = diagnose(self.sources.root, given, user_paths=files, budget=Budget(seconds=_SECONDS))
-        return LazyGraphModule(anew.root, anew.graph)
+        module = failing_with(root, (found.args, found.kwargs))
+        search = self._search(module, found) if module is not None else None
+        hopeless = search.hopeless() if search is not None else None
+        return hopeless if search is not None and hopeless is not None and search.stops_at(hopeless.failure) else None
 
     def _no_longer(self, module: GraphModule, fed: Fed) -> Fed:
         """Return what is told of a model for which no inputs are found, though it ran on some before it was edited.
@@ -431,7 +425,7 @@ class Feeder:
         root, given = self.sources.root, self.sources.arguments(unknown.guess)
         failure = failure_with(module, *given, root)
         if failure is None and not self.diagnosis.complete and isinstance(root, nn.Module):
-            failure = failure_with(self._with_inputs(given), *given, root)
+            failure = failure_of(root, given)
         return Fed(searched=True, unknown=unknown, failures=() if failure is None else (failure,))
 
     def _left_out(self, module: GraphModule, found: InferredInputs) -> frozenset[str]:

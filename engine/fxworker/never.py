@@ -54,6 +54,7 @@ from fxworker.scaling import (
     vary_with_others,
     with_each_other,
 )
+from fxworker.stand_ins import refusing
 from fxworker.stock import has_stand_in
 from fxworker.wire import Construct, TraceTarget
 
@@ -145,16 +146,19 @@ class Search:
             by_written = is_so and self.construct is not None
         # Other trials have left their shapes at the nodes.
         failure = failure_with(self.module, found.args, found.kwargs, self.root) if is_so else None
-        return None if failure is None else Hopeless(failure, found.expression, by_written)
+        is_there = failure is not None and self.stops_at(failure)
+        return Hopeless(failure, found.expression, by_written) if failure is not None and is_there else None
 
     def mistakes(self, failure: ShapeFailure) -> bool:
         """Return whether a node that fails takes for one value what is none, and the model itself stops there, too."""
-        mistake, stopped = mistaken(failure, self.root), self.found.stopped
-        if mistake is None or stopped is None or not (mistake.certain or self.construct is None):
-            return False
-        place = frame_of(failure.node)
-        places = {(each.source.path, each.source.line) for each in stopped.moments}
-        return place is not None and (place.path, place.line) in places
+        mistake = mistaken(failure, self.root)
+        return mistake is not None and (mistake.certain or self.construct is None) and self.stops_at(failure)
+
+    def stops_at(self, failure: ShapeFailure) -> bool:
+        """Return whether the model itself stops at a line at which a node fails."""
+        place, stopped = frame_of(failure.node), self.found.stopped
+        met = stopped.moments if stopped is not None else ()
+        return place is not None and any((place.path, place.line) == (it.source.path, it.source.line) for it in met)
 
     def of_kind(self) -> Hopeless | None:
         """Return the node at which a model stops for such a value, with inputs that it takes but for a fault of its."""
@@ -299,6 +303,11 @@ class Search:
         construct, stopped, found = self.construct, self.found.stopped, self.found
         if construct is None or stopped is None:
             return construct is None
+        if has_stand_in(construct.expression):
+            refused = refusing(construct, self.target, self.loaded)
+            ended = probe(refused.root, found.recipes, found.positional, self.limit) if refused is not None else None
+            if ended is None or ended.where != stopped.where:
+                return False
         are_changed = False
         for number, other, built in with_each_other(construct, self.target, self.loaded):
             are_changed = True

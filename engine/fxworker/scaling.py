@@ -15,8 +15,7 @@ from fxengine.inputs.disagreements import differ_alike
 from fxworker.building import Built, built_as, class_of
 from fxworker.choices import LEAST_SIZE, call_in, parameters_of
 from fxworker.loading import Loaded
-from fxworker.stand_ins import refusing
-from fxworker.stock import has_stand_in, is_stand_in
+from fxworker.stock import is_stand_in
 from fxworker.wire import Construct, TraceTarget
 
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)
@@ -37,12 +36,22 @@ def differ_with_others(sizes: tuple[Dimension, ...], construct: Construct, targe
     expression = _multiplied(construct.expression)
     others = _of_others(sizes, expression, target, loaded)
     made, wanted = sizes
-    if len(others) == 2 and made.size != wanted.size and differ_alike((made.size, wanted.size), others):
+    met = made.size, wanted.size
+    if made.size != wanted.size and _differ_so(met, others):
         return True
+    if made.size != wanted.size and not others:  # No model is made of all the numbers together.
+        built = [each for _, _, each in with_each_other(construct, target, loaded)]
+        known = [of_other_layers(sizes, each.root) if each is not None else () for each in built]
+        return bool(known) and all(_differ_so(met, each) for each in known)
     parts = _of_others(made.parts, expression, target, loaded) if len(others) == 2 else ()
     return bool(parts) and _lacks_parts(
         tuple(zip((each.size for each in made.parts), parts, strict=False)), (wanted.size, others[1])
     )
+
+
+def _differ_so(met: tuple[int, int], others: tuple[int, ...]) -> bool:
+    """Whether two other sizes are known, and differ as two that do not go together."""
+    return len(others) == len(met) and differ_alike(met, others)
 
 
 def _lacks_parts(parts: Sequence[tuple[int, int]], wanted: tuple[int, int]) -> bool:
@@ -98,8 +107,7 @@ def with_each_other(
 ) -> Iterator[tuple[int, int, Built | None]]:
     """Yield each number of a construction, another one, and the model that is built with that, None where none is.
 
-    What stands in for modules is put out of use first: 0 stands for it. There is nothing where a construction is given
-    something else that may decide sizes, or too many numbers.
+    There are none where it is given something else that may decide sizes, or too many numbers.
     """
     call = call_in(construct.expression)
     if call is None:
@@ -107,8 +115,6 @@ def with_each_other(
     numbers, is_alone = _numbers_alone([*call.args, *(each.value for each in call.keywords)])
     if not is_alone or len(numbers) > len(_PRIMES):
         return
-    if has_stand_in(construct.expression):
-        yield 0, 0, refusing(construct, target, loaded)
     for number in numbers:
         before = ast.literal_eval(number)
         for factor in _FACTORS:

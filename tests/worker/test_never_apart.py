@@ -102,3 +102,50 @@ def test_both_sizes_are_told_of_what_the_model_alone_comes_to(worker: Worker, mo
     assert "f32[4, 16]" in problem.explanation
     assert "16 is the output of `self.first = nn.Linear(8, width)` (line 8)" in problem.explanation
     assert "17 is the output of `self.second = nn.Linear(width, width + 1)` (line 9)" in problem.explanation
+
+
+SCALED = """import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, channels, kernel_size, stride, scale, squeezed):
+        super().__init__()
+        if channels % scale or kernel_size % 2 == 0:
+            raise ValueError("channels are to be parts of as many")
+        self.conv = nn.Conv1d(channels, channels, kernel_size, stride)
+        self.first = nn.Linear(channels + 1, squeezed)
+        self.last = nn.Linear(squeezed, channels)
+
+    def forward(self, x):
+        x = self.conv(x)
+        return x * self.last(self.first(x.mean(dim=2)).relu()).sigmoid().unsqueeze(2)
+"""
+
+ARRAYS = """import numpy as np
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, features=24):
+        super().__init__()
+        self.first = nn.Conv2d(3, features, 4, 4)
+        self.last = nn.Conv2d(features + 1, 10, 1)
+
+    def forward(self, images):
+        if (np.remainder(images.shape[2:], np.power(2, 4)) > 0).any():
+            raise ValueError("sides are to be multiples of 16")
+        return self.last(self.first(images))
+"""
+
+
+@pytest.mark.parametrize(("text", "place"), [(SCALED, "self.first(x.mean"), (ARRAYS, "self.last(self.first")])
+def test_what_is_apart_is_told_where_not_all_numbers_can_be_changed_or_a_trace_ends_before(
+    text: str, place: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    (target,) = worker.trace(model(text)).targets
+    (problem,) = (each for each in target.problems if each.code.startswith("FX2"))
+    assert problem.code == "FX201"
+    assert marked(text, problem.location).startswith(place)
+    (target,) = worker.trace(model(text.replace(" + 1", ""))).targets
+    assert not any(each.code.startswith("FX2") for each in target.problems)

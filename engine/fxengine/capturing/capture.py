@@ -55,7 +55,7 @@ class Capture:
         graph: The graph, as far as it came. It is valid in any case.
         guards: What the graph was specialised on.
         problems: What stopped the capture, empty if nothing did.
-        failed: The node of the torch function or layer that raised, the last of the graph, if that stopped the capture.
+        failing: The model as far as it came, if a function of torch or a layer raised: the call of it is the last node.
         rest: The node that stands for the rest of the run, where that depends on data; None if everything was captured
             or nothing can be done. The graph module works all the same, the rest is just not looked into.
     """
@@ -64,9 +64,14 @@ class Capture:
     graph: Graph
     guards: tuple[InputGuard, ...]
     problems: tuple[TracingProblem, ...]
-    failed: Node | None
+    failing: GraphModule | None
     rest: Node | None
     _signature: inspect.Signature | None
+
+    @property
+    def failed(self) -> Node | None:
+        """The node at which the model fails, if a function of torch or a layer raised."""
+        return None if self.failing is None else self.failing.graph.output_node().all_input_nodes[0]
 
     def check_guards(self, inputs: Inputs) -> list[tuple[InputGuard, str]]:
         """Return the guards that other inputs violate, each with the reason; none if the graph holds for them.
@@ -206,7 +211,7 @@ class _Capturing:
         snapshot = Snapshot(self._root)
         initial = functools.cache(lambda: frozenset((*map(id, snapshot.tensors()), *outside.tensors)))
         problems: tuple[TracingProblem, ...] = ()
-        module = rest = None
+        module = failing = rest = None
         try:
             error = self._attempt(snapshot, outside, initial)
             changes = snapshot.changes(snapshot.changed()) if self._changes is None else self._changes
@@ -227,11 +232,13 @@ class _Capturing:
                 close(self._tracer.graph)
             if not problems or rest is not None:
                 module = self._graph_module()
+            elif self._failed is not None:
+                failing = self._graph_module()
         finally:
             snapshot.restore(self._changed)
             outside.restore()
         signature = None if self._parameters is None else self._parameters.signature
-        return Capture(module, self._tracer.graph, self._guards(), problems, self._failed, rest, signature)
+        return Capture(module, self._tracer.graph, self._guards(), problems, failing, rest, signature)
 
     def _attempt(
         self,
