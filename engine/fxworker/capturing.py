@@ -3,7 +3,7 @@
 from typing import Final
 
 from fxengine.capturing import Capture, capture
-from fxworker.feeding import Sources
+from fxworker.finder import Sources
 from fxworker.patience import OutOfPatience, patience
 from fxworker.wire import Inputs
 

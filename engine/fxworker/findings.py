@@ -15,7 +15,8 @@ from fxengine.exploration import Diagnosis
 from fxworker.absent import lacks_base, speaks_of_stand_in
 from fxworker.building import Built, misbuilt
 from fxworker.doubts import doubted, is_answer, is_of_stand_in, is_used
-from fxworker.feeding import SAID, Fed, Unknown
+from fxworker.feeding import SAID, Fed
+from fxworker.finder import Unknown
 from fxworker.folding import merged
 from fxworker.loading import Loaded
 from fxworker.reporting import Reporter

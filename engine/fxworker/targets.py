@@ -23,7 +23,8 @@ from fxworker.compiling import eagerly
 from fxworker.containment import outermost_first, parts_of
 from fxworker.dependence import Dependence
 from fxworker.distinct import with_distinct_sizes
-from fxworker.feeding import Fed, Feeder, Finder, Sources, Unknown
+from fxworker.feeding import Fed, Feeder
+from fxworker.finder import Finder, Sources, Unknown
 from fxworker.findings import Findings
 from fxworker.inner import mentions_of
 from fxworker.loading import Hint, Loaded
