@@ -39,6 +39,7 @@ from fxls.discovery.index import ModelIndex
 from fxworker.argument_lists import Arguments, arguments_of
 from fxworker.building import Built, attempt, build, in_wholes
 from fxworker.fitting import fit
+from fxworker.heirs import shown_by_heir
 from fxworker.importing import importing
 from fxworker.loading import Loaded
 from fxworker.meta import idle_initialisation
@@ -49,6 +50,9 @@ from tests.parity.corpus_models import TIMM
 from tests.support import corpus
 
 __all__ = ["LIBRARIES", "Case", "Model", "cases", "inputs_for", "made"]
+
+_SECONDS_OF_HEIR: Final = 5.0
+"""How long inputs are searched for of a subclass that shows a class."""
 
 _LAYERS: Final = 2
 _MOST_LAYERS: Final = 8
@@ -323,12 +327,19 @@ def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: s
             part = in_wholes(target, loaded)
             if part is not None and part.construct is not None and part.inputs:
                 way = part.construct.expression if built.is_made_up else ""
-                return Fitting(Case(package, name, partial(_class, package, name, target, loaded, way)), part.inputs)
+                return Fitting(built_as(way), part.inputs)
+            stopped = found.stopped.error if found.stopped is not None else None
+            heir = shown_by_heir(target, loaded, built.root, [stopped])
+            if heir is not None and heir.construct is not None:
+                case = built_as(heir.construct.expression)
+                return inputs_for(case, case.build(), _SECONDS_OF_HEIR)
             fitted = fit(target, loaded, built, found)
             if fitted is None or fitted.built.construct is None:
                 return None
-            make = partial(_class, package, name, target, loaded, fitted.built.construct.expression)
-            return Fitting(Case(package, name, make), fitted.inputs)
+            return Fitting(built_as(fitted.built.construct.expression), fitted.inputs)
+
+        def built_as(way: str) -> Case:
+            return Case(package, name, partial(_class, package, name, target, loaded, way))
 
         return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said, other)
     ways = (Construct(built.construct.expression, "call"),)

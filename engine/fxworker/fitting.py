@@ -13,7 +13,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2
 from typing import Any, Final
 
@@ -75,7 +75,7 @@ def fit(
     Raises:
         OutOfPatience: Somebody else's patience ended.
     """
-    search = search_for(target, loaded) if built.is_made_up else None
+    search = search_for(_called(target, loaded, built), loaded) if built.is_made_up else None
     if search is None:
         return None
     fitting = _Fitting(built, found, time.process_time() + seconds, each)
@@ -98,7 +98,7 @@ def fit_to(
     Raises:
         OutOfPatience: Somebody else's patience ended.
     """
-    search = search_for(target, loaded) if built.is_made_up else None
+    search = search_for(_called(target, loaded, built), loaded) if built.is_made_up else None
     if search is None:
         return None
     args, kwargs = pytree.tree_map_only(Tensor, to_meta, arguments)
@@ -111,6 +111,13 @@ def fit_to(
 
     result = search.run(misfit, seconds)
     return Construct(result[0], "inferred") if result is not None else None
+
+
+def _called(target: TraceTarget, loaded: Loaded, built: Built) -> TraceTarget:
+    """Return a target as its model was built: where a subclass of the file shows a class, that is the subclass."""
+    name = built.construct.expression.partition("(")[0] if built.construct is not None else ""
+    is_heir = name != target.callee and loaded.namespace.get(name) is type(built.root)
+    return replace(target, qualname=name) if is_heir else target
 
 
 class _Fitting:

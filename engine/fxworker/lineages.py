@@ -86,6 +86,13 @@ def heirs_of(cls: type, scope: Mapping[str, Any]) -> list[tuple[str, type]]:
     return found[:_MOST]
 
 
+def is_left_out(code: Any) -> bool:
+    """Whether a function does nothing but raise `NotImplementedError`."""
+    if not isinstance(code, CodeType) or "NotImplementedError" not in code.co_names:
+        return False
+    return _LOOKED_UP.issuperset(code.co_names)
+
+
 def _around(module: str) -> str:
     return module.rpartition(".")[0]
 
@@ -113,17 +120,10 @@ def _is_bare(cls: type) -> bool:
     if not issubclass(cls, nn.Module) or issubclass(cls, _HOLDING):
         return False
     forward = getattr(cls, "forward", None)
-    return forward is nn.Module.forward or _is_left_out(attribute_of(forward, "__code__"))
+    return forward is nn.Module.forward or is_left_out(attribute_of(forward, "__code__"))
 
 
 def _has_abstract(cls: type) -> bool:
     """Whether a class has methods that are abstract, also one that no metaclass forbids to make."""
     members = {name: each for base in cls.__mro__[::-1] for name, each in vars(base).items()}
     return any(attribute_of(each, "__isabstractmethod__") is True for each in members.values())
-
-
-def _is_left_out(code: Any) -> bool:
-    """Whether a function does nothing but raise `NotImplementedError`."""
-    if not isinstance(code, CodeType) or "NotImplementedError" not in code.co_names:
-        return False
-    return _LOOKED_UP.issuperset(code.co_names)

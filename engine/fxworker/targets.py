@@ -13,11 +13,10 @@ from typing import Any, Final, TypeAlias
 from torch import nn
 
 from fxengine.codegen import node_lines
-from fxengine.errors import kept_in
 from fxengine.exploration import Diagnosis, diagnose_in_steps
 from fxengine.shapes_only import needs_data
 from fxworker import sandbox
-from fxworker.building import EXPLICIT, Built, Unbuilt, build, by_heir, class_of, in_wholes, with_values
+from fxworker.building import EXPLICIT, Built, Unbuilt, build, class_of, in_wholes, with_values
 from fxworker.capturing import captured_with
 from fxworker.compiling import eagerly
 from fxworker.containment import outermost_first, parts_of
@@ -26,6 +25,7 @@ from fxworker.distinct import with_distinct_sizes
 from fxworker.feeding import Fed, Feeder
 from fxworker.finder import Finder, Sources, Unknown
 from fxworker.findings import Findings
+from fxworker.heirs import shown_by_heir
 from fxworker.inner import mentions_of
 from fxworker.loading import Hint, Loaded
 from fxworker.lost import told_once
@@ -231,14 +231,13 @@ class Targets:
 
     def _by_heir(self, target: TraceTarget, subject: Subject, diagnosis: Diagnosis) -> Subject | None:
         """Return an instance of a subclass that has what the forward asks of a class, which has not; None for none."""
-        built, root = subject.built, subject.built.root
-        errors = (each.exception for each in diagnosis.problems if isinstance(each.exception, AttributeError))
-        lacking = [str(each.name) for each in errors if kept_in(each, AttributeError, "obj") is root]
+        built = subject.built
         is_of_ours = built.construct is not None and built.construct.source not in {*EXPLICIT, "call"}
-        if not lacking or not is_of_ours or type(root) is not class_of(target, self.loaded):
+        if not is_of_ours:
             return None
-        heir = by_heir(target, self.loaded) if self._may_guess(target) else None
-        return Subject.of(heir) if heir is not None and all(hasattr(heir.root, each) for each in lacking) else None
+        errors = [each.exception for each in diagnosis.problems]
+        heir = shown_by_heir(target, self.loaded, built.root, errors, partial(self._may_guess, target))
+        return Subject.of(heir) if heir is not None else None
 
     def described(self, traced: Traced) -> TargetReport:
         """Return the whole report of a target that was traced: with its graph, and the shapes if it can be fed."""

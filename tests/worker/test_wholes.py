@@ -450,6 +450,63 @@ def test_a_class_that_leaves_its_parts_to_subclasses_is_shown_by_one_of_its_file
     assert (target.status, target.problems) == ("complete", ())
 
 
+def test_a_class_that_leaves_a_method_to_subclasses_is_shown_by_one_that_has_it(worker, tmp_path):
+    text = """
+from torch import nn
+
+class Term(nn.Module):
+    def __init__(self, cutoff=5.0):
+        super().__init__()
+        self.cutoff = cutoff
+
+    def forward(self, distances):
+        return self.compute(distances) * (distances < self.cutoff)
+
+    def compute(self, distances):
+        \"\"\"Compute the terms; subclasses have this.\"\"\"
+        raise NotImplementedError("subclasses have this")
+
+class Squared(Term):
+    def compute(self, distances):
+        return distances.square()
+
+class Unfinished(Term):
+    def compute(self, distances):
+        raise NotImplementedError(distances)
+"""
+    (tmp_path / ".git").mkdir()
+    path = tmp_path / "terms.py"
+    path.write_text(text)
+    targets = {each.qualname: each for each in traced(worker, path).targets}
+    assert targets["Term"].construct.expression == "Squared()"
+    assert (targets["Term"].problems, targets["Term"].inputs is not None) == ((), True)
+    assert targets["Unfinished"].construct.expression == "Unfinished()"
+
+
+def test_a_subclass_that_shows_a_class_is_built_with_arguments_that_fit(worker, tmp_path):
+    text = """
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return self.last(self.first(x)) + x
+
+class Wide(Block):
+    def __init__(self, before, width):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(before, width, 1), nn.Conv2d(width, 4 * width, 1)
+"""
+    (tmp_path / ".git").mkdir()
+    path = tmp_path / "blocks.py"
+    path.write_text(text)
+    (block, _) = traced(worker, path).targets
+    assert (block.problems, block.inputs is not None) == ((), True)
+    before, width = map(
+        int, re.fullmatch(r"Wide\((?:before=)?(\d+), (?:width=)?(\d+)\)", block.construct.expression).groups()
+    )
+    assert before == 4 * width
+
+
 @pytest.mark.parametrize("wrong", ["self.heads(self.body(x))", "self.head(self.bodies(x))"])
 def test_what_subclasses_lack_as_well_is_a_mistake(worker, base, wrong):
     text = BASE.replace("self.head(self.body(x))", wrong)
