@@ -44,6 +44,7 @@ from fxworker.importing import importing
 from fxworker.loading import Loaded
 from fxworker.meta import idle_initialisation
 from fxworker.offline import go_offline
+from fxworker.readying import made_ready
 from fxworker.slicing import slice_of
 from fxworker.wire import Construct, TraceTarget, Whole
 from tests.parity.corpus_models import TIMM
@@ -51,8 +52,8 @@ from tests.support import corpus
 
 __all__ = ["LIBRARIES", "Case", "Model", "cases", "inputs_for", "made"]
 
-_SECONDS_OF_HEIR: Final = 5.0
-"""How long inputs are searched for of a subclass that shows a class."""
+_SECONDS_OF_OTHERS: Final = 5.0
+"""How long inputs are searched for of what shows a class that cannot be fed by itself."""
 
 _LAYERS: Final = 2
 _MOST_LAYERS: Final = 8
@@ -329,16 +330,16 @@ def _class(package: str, name: str, target: TraceTarget, loaded: Loaded, hint: s
                 way = part.construct.expression if built.is_made_up else ""
                 return Fitting(built_as(way), part.inputs)
             stopped = found.stopped.error if found.stopped is not None else None
-            heir = shown_by_heir(target, loaded, built.root, [stopped])
-            if heir is not None and heir.construct is not None:
-                case = built_as(heir.construct.expression)
-                return inputs_for(case, case.build(), _SECONDS_OF_HEIR)
+            shown = shown_by_heir(target, loaded, built.root, [stopped]) or made_ready(target, loaded, built, [stopped])
+            if shown is not None and shown.construct is not None:
+                case = built_as(shown.construct.expression, replace(target, constructs=()))
+                return inputs_for(case, case.build(), _SECONDS_OF_OTHERS)
             fitted = fit(target, loaded, built, found)
             if fitted is None or fitted.built.construct is None:
                 return None
             return Fitting(built_as(fitted.built.construct.expression), fitted.inputs)
 
-        def built_as(way: str) -> Case:
+        def built_as(way: str, target: TraceTarget = target) -> Case:
             return Case(package, name, partial(_class, package, name, target, loaded, way))
 
         return Model(built.root, {"torch": torch, "nn": nn, **loaded.namespace}, said, other)

@@ -32,6 +32,7 @@ from fxworker.lost import told_once
 from fxworker.own_values import has_own_values
 from fxworker.patience import patience
 from fxworker.prepared import Prepared
+from fxworker.readying import made_ready
 from fxworker.reporting import Reporter
 from fxworker.subjects import Subject
 from fxworker.sums import Clock, overall, total
@@ -200,7 +201,7 @@ class Targets:
             memory=subject.memory,
         )
         diagnosis = next(steps)
-        other = self._with_values(target, subject, diagnosis) or self._by_heir(target, subject, diagnosis)
+        other = self._with_values(target, subject, diagnosis) or self._otherwise(target, subject, diagnosis)
         if other is not None:
             return self.traced(target, other, build_ms)
         if isinstance(built.root, nn.Module):
@@ -229,15 +230,24 @@ class Targets:
         built = with_values(subject.built, target, self.loaded)
         return Subject.of(built) if built is not None else None
 
-    def _by_heir(self, target: TraceTarget, subject: Subject, diagnosis: Diagnosis) -> Subject | None:
-        """Return an instance of a subclass that has what the forward asks of a class, which has not; None for none."""
+    def _otherwise(self, target: TraceTarget, subject: Subject, diagnosis: Diagnosis) -> Subject | None:
+        """Return a subclass that has what a class lacks, or the model after a method that sets it; None for none."""
         built = subject.built
-        is_of_ours = built.construct is not None and built.construct.source not in {*EXPLICIT, "call"}
-        if not is_of_ours:
+        if built.construct is None or built.construct.source in EXPLICIT:
             return None
         errors = [each.exception for each in diagnosis.problems]
-        heir = shown_by_heir(target, self.loaded, built.root, errors, partial(self._may_guess, target))
-        return Subject.of(heir) if heir is not None else None
+        may_guess = partial(self._may_guess, target)
+        found = None
+        if built.construct.source != "call":
+            found = shown_by_heir(target, self.loaded, built.root, errors, may_guess)
+        if found is None and not self._is_in_vain(target):
+            found = made_ready(target, self.loaded, built, errors, self._hint(target).construct, may_guess)
+        return Subject.of(found) if found is not None else None
+
+    def _is_in_vain(self, target: TraceTarget) -> bool:
+        """Whether inputs were searched for in vain since something changed that a target depends on."""
+        hint = self._hint(target)
+        return bool(hint.unfed) and hint.unfed == self.loaded.dependence(target.qualname)
 
     def described(self, traced: Traced) -> TargetReport:
         """Return the whole report of a target that was traced: with its graph, and the shapes if it can be fed."""
@@ -343,7 +353,7 @@ class Targets:
     def _sources(self, target: TraceTarget, built: Built) -> Sources:
         """Return where inputs of a model may come from."""
         hint = self._hint(target)
-        search = not hint.unfed or hint.unfed != self.loaded.dependence(target.qualname)
+        search = not self._is_in_vain(target)
         doubtful = tuple(filter(None, hint.doubtful.split(",")))
         is_told = not search and (doubtful or hint.guess or hint.complaint)
         known = Unknown(doubtful, hint.guess, hint.complaint, hint.never) if is_told else None

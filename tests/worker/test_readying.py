@@ -1,0 +1,62 @@
+"""Models whose forward needs what one of their methods sets first."""
+
+import pytest
+
+LINEAR = """
+from torch import nn
+
+class Linear(nn.Module):
+    def __init__(self, scale=1.0):
+        super().__init__()
+        self.scale, self.layer = scale, None
+
+    def build(self, in_features=None, out_features=None):
+        if in_features is None or out_features is None:
+            raise ValueError("say `in_features` and `out_features`")
+        self.layer = nn.Linear(in_features, out_features)
+
+    def reset(self):
+        self.layer = None
+
+    def forward(self, x):
+        assert self.layer is not None
+        return self.layer(x) * self.scale
+"""
+
+READY = "[(model := Linear()).build(in_features=64, out_features=64), model][1]"
+
+
+def test_a_method_is_called_that_sets_what_the_forward_needs(worker, tmp_path):
+    path = tmp_path / "linear.py"
+    path.write_text(LINEAR)
+    (target,) = worker.trace(path).targets
+    assert (target.construct.expression, target.status, target.problems) == (READY, "complete", ())
+    assert target.inputs.expression == "torch.randn(2, 64)"
+    edited = LINEAR.replace("* self.scale", "* self.scale + 1")
+    (again,) = worker.trace(path, edited).targets
+    assert (again.construct, again.inputs, again.problems) == (target.construct, target.inputs, ())
+
+
+def test_what_somebody_builds_is_made_ready_as_well(worker, tmp_path):
+    path = tmp_path / "linear.py"
+    path.write_text(f"{LINEAR}\nmodels = [Linear(scale=2.0)]\n")
+    (target,) = worker.trace(path).targets
+    assert target.construct.expression == READY.replace("Linear()", "Linear(scale=2.0)")
+    assert (target.status, target.problems) == ("complete", ())
+
+
+@pytest.mark.parametrize(
+    "unset",
+    [
+        LINEAR.replace("nn.Linear(in_features, out_features)", "None"),
+        LINEAR.replace("class Linear", "# fx: Linear(2.0)\nclass Linear"),
+    ],
+    ids=["no method sets it", "a person says how it is built"],
+)
+def test_what_no_method_sets_or_a_person_wants_so_is_told(worker, tmp_path, unset):
+    path = tmp_path / "linear.py"
+    path.write_text(unset)
+    (target,) = worker.trace(path).targets
+    (problem,) = target.problems
+    assert "model :=" not in target.construct.expression
+    assert problem.location.span.line == unset[: unset.index("assert")].count("\n") + 1
