@@ -261,7 +261,7 @@ def _attempted(build_it: Callable[[], Any], *, real: bool) -> Any:
         first = error
     # Code that asks a tensor without values for some cannot be built otherwise, whatever it makes of the refusal.
     of_meta = on_meta.has_refused or speaks_of_meta(first)
-    if isinstance(first, NameError | ImportError | RecursionError) and not on_meta.has_refused:
+    if isinstance(first, IndexError | NameError | ImportError | RecursionError) and not on_meta.has_refused:
         raise first
     real, told = real or of_meta, first
     for context in (OnMeta(), contextlib.nullcontext()) if real else (OnMeta(),):

@@ -8,6 +8,7 @@ downloaded (`fxworker.offline`).
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -86,6 +87,11 @@ _MOVING: Final = frozenset(
 
 _SETTING_DATA: Final[Any] = inspect.getattr_static(torch.Tensor, "data").__set__
 """What `parameter.data = values` calls, which takes no values from another device."""
+
+
+_OF_ROWS: Final = re.compile("xavier_|kaiming_|orthogonal_|eye_|sparse_")
+_ROWS: Final = 2
+"""What fills matrices, and how many dimensions these have at least."""
 
 
 class OnMeta(TorchFunctionMode):
@@ -202,16 +208,21 @@ def _without_values(tensor: torch.Tensor) -> torch.Tensor:
 
 @functools.cache
 def idle_initialisation() -> None:
-    """Let the functions of `torch.nn.init` return meta tensors as they are, in this process, for good."""
+    """Let the functions of `torch.nn.init` return meta tensors as they are, in this process, for good.
+
+    What they refuse for how many dimensions it has is refused without values, too.
+    """
     for name, function in vars(nn.init).copy().items():
         if name.endswith("_") and not name.startswith("_") and callable(function):
             setattr(nn.init, name, _idle_on_meta(function))
 
 
 def _idle_on_meta(function: _F) -> _F:
+    least = _ROWS if _OF_ROWS.match(function.__name__) else 0
+
     @functools.wraps(function)
     def initialise(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(tensor, torch.Tensor) and tensor.is_meta:
+        if isinstance(tensor, torch.Tensor) and tensor.is_meta and (tensor.dim() >= least or not tensor.numel()):
             return tensor
         return function(tensor, *args, **kwargs)
 

@@ -14,6 +14,7 @@ from fxworker.arguments import Search
 from fxworker.beyond import Beyond, numbered, taken_beyond
 from fxworker.building import attempt
 from fxworker.complaints import complaint_of
+from fxworker.meta import idle_initialisation
 
 
 class Teacher(nn.Module):
@@ -139,6 +140,25 @@ class Counted(Counting):
         self.fc = nn.Linear(8, self.count)
 
 
+class Columns(nn.Module):
+    """Puts down which columns are numbers, in values that a constructor has."""
+
+    def __init__(self, width, columns):
+        super().__init__()
+        self.numbers = torch.ones(width, dtype=torch.bool)
+        self.numbers[columns] = False
+        self.fc = nn.Linear(width, 2)
+
+
+class Initialised(nn.Module):
+    """Fills weights as only a matrix can be filled."""
+
+    def __init__(self, shared):
+        super().__init__()
+        nn.init.xavier_normal_(shared.weight, gain=2.0)
+        self.shared = shared
+
+
 TAGGER = (
     "Tagger(vocab={'tags': type('Sized', (SimpleNamespace,), {'__len__': lambda self: 1000})"
     "(size=lambda *_, **__: 64)})"
@@ -151,6 +171,8 @@ LAYERS = "Layers(table=[{'chs': 64, 'kernel': (3, 3)}, {'chs': 64, 'kernel': (3,
     [
         (Levels, "Levels(widths=[64, 64], levels=[0, 1], last=0)", 5),
         (Layers, LAYERS, 40),
+        (Columns, "Columns(width=64, columns=0)", 3),
+        (Initialised, "Initialised(shared=SimpleNamespace(weight=torch.ones(64, 64)))", 10),
         (Stored, "Stored(config={'width_0': 64, 'width_1': 64, 'width_2': 64})", 6),
         (Handling, "Handling(width=64)", 2),
         (Saying, "Saying(width=64)", 2),
@@ -161,6 +183,7 @@ LAYERS = "Layers(table=[{'chs': 64, 'kernel': (3, 3)}, {'chs': 64, 'kernel': (3,
     ],
 )
 def test_they_are_found(cls, expression, trials):
+    idle_initialisation()
     scope = {cls.__name__: cls, "torch": torch, "SimpleNamespace": SimpleNamespace}
     search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
     assert (search.run() or ("",))[0] == expression, (search.tried, search.error)
