@@ -355,3 +355,47 @@ def test_dictionaries_of_which_nothing_is_looked_up_by_name_have_the_same_keys()
     teacher, student = found.args
     assert list(teacher) == list(student) == ["0", "1"]
     assert all(one.dim() == 4 and one.shape == student[key].shape for key, one in teacher.items())
+
+
+class Measured(nn.Module):
+    """Asks how wide two inputs are together."""
+
+    def __init__(self):
+        super().__init__()
+        self.width, self.layer = 48, nn.Linear(48, 4)
+
+    def forward(self, trunk, inputs):
+        joined = torch.cat((trunk, inputs), dim=-1)
+        assert joined.shape[-1] == self.width
+        return self.layer(joined)
+
+
+def test_what_is_joined_is_as_wide_together_as_the_code_asks():
+    trunk, inputs = fed(Measured()).args
+    assert (trunk.dim(), trunk.shape[-1] + inputs.shape[-1]) == (inputs.dim(), 48)
+    assert len(fed(Measured()).failures) == 1
+
+
+def _shaped(dimensions):
+    """Return an annotation as jaxtyping makes them of whole numbers."""
+    return type("Int", (), {"dim_str": dimensions, "dtypes": ["int32", "int64"]})
+
+
+class Pooled(nn.Module):
+    """Takes as many rows of each example as are said of its parts, one after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x: Tensor, part_lens: _shaped("b n"), lengths: _shaped("b")):
+        x = self.norm(x)
+        if (part_lens.sum(-1) > x.shape[1]).any() or (lengths > x.shape[1]).any():
+            raise ValueError("longer than there is")
+        return x.cumsum(1).gather(1, (part_lens.cumsum(-1) - 1)[..., None].expand(-1, -1, x.shape[-1]))
+
+
+def test_the_lengths_of_parts_are_no_more_together_than_there_is():
+    inferred = fed(Pooled())
+    assert (inferred.complete, inferred.failures) == (True, ())
+    assert inferred.expression.endswith("torch.full((2, 16), 1), torch.full((2,), 16)")

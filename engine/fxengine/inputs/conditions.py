@@ -370,6 +370,9 @@ class Conditions:
         if got > 0 and wanted > 0:
             named = places or frozenset(each for each, recipe in self.moves.tensors() if got in recipe.shape)
             yield from self.moves.resize(named or frozenset(self.moves.parts), got, wanted, self.cost + 0.2)
+            dimension = _dimension(expression)
+            if len(places) > 1 and dimension is not None:
+                yield from self.moves.joined(places, got, wanted, dimension, self.cost + 0.3)
 
     def _behind(self, expression: ast.expr, got: int, wanted: int, steps: int) -> Iterator[Change]:
         """Bring what a number was computed from to what makes it another."""
@@ -455,6 +458,22 @@ def _is_first_size(expression: ast.expr) -> bool:
             return True
         case _:
             return False
+
+
+def _dimension(expression: ast.expr) -> int | None:
+    """Return which size of a tensor an expression is, as `x.shape[-1]` or `x.size(1)`; None where it is no such."""
+    match expression:
+        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=index):
+            pass
+        case ast.Call(func=ast.Attribute(attr="size"), args=[index]):
+            pass
+        case _:
+            return None
+    try:
+        dimension = ast.literal_eval(index)
+    except ValueError:
+        return None
+    return dimension if type(dimension) is int else None
 
 
 def _is_rank(expression: ast.expr) -> bool:

@@ -382,7 +382,7 @@ class Proposer:
         because = f"the annotation of `{parameter.name}`"
         dimensions = getattr(annotation, "dim_str", None)
         if isinstance(dimensions, str):
-            yield self._jaxtyped(annotation, dimensions, because)
+            yield self._jaxtyped(annotation, dimensions, because, are_lengths=any(map(_is_length, by_name[:1])))
             return
         origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
         if annotation in _SCALARS:
@@ -515,13 +515,19 @@ class Proposer:
         code = getattr(inspect.unwrap(type(self.clues.root).forward), "__globals__", {})
         return code.get(cls.__name__) is cls and not hasattr(cls, "__post_init__")
 
-    def _jaxtyped(self, annotation: Any, dimensions: str, because: str) -> TensorRecipe:
-        """Return the tensor of a jaxtyping annotation such as ``Float[Tensor, "b c h w"]``."""
+    def _jaxtyped(self, annotation: Any, dimensions: str, because: str, *, are_lengths: bool = False) -> TensorRecipe:
+        """Return the tensor of a jaxtyping annotation such as ``Float[Tensor, "b c h w"]``.
+
+        Lengths are those of whole examples, or of parts of them, which are one long each: no more than there is.
+        """
         axes = [axis.lstrip("#*?_") for axis in dimensions.split() if axis != "..."]
         shape = self.clues.shape_of_pattern(" ".join(axis.partition("=")[2] or axis for axis in axes if axis))
         kinds = "".join(map(str, getattr(annotation, "dtypes", ())))
         if "bool" in kinds and "float" not in kinds:
             return TensorRecipe(shape, "ones", torch.bool, because=because)
+        if "int" in kinds and "float" not in kinds and are_lengths:
+            steps = self.clues.lengths[0] if len(shape) < _RANK_OF_NODES else 1
+            return TensorRecipe(shape, "full", torch.int64, steps, because)
         if "int" in kinds and "float" not in kinds:
             return TensorRecipe(shape, "integers", torch.int64, self.clues.vocabulary, because)
         return TensorRecipe(shape, because=because)
