@@ -1,8 +1,12 @@
 """Objects and dictionaries among the inputs: what the code reads of them, with what its layers want of that."""
 
+from typing import NamedTuple
+
+import pytest
 import torch
 from torch import Tensor, nn
 
+from fxengine.inputs import infer_inputs
 from tests.support.feeding import fed
 
 
@@ -197,3 +201,46 @@ def test_entries_of_one_shape_become_longer_together():
     inputs = fed(Smoothed(), budget_s=10.0).args[0]
     assert inputs["x"].shape == inputs["observed_mask"].shape
     assert inputs["x"].shape[1] >= 100
+
+
+class Memory(NamedTuple):
+    """What a cell keeps from step to step."""
+
+    state: Tensor
+    trace: Tensor
+
+
+class Remembering(nn.Module):
+    """Makes its state where there is none, in shapes that nothing else tells."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(10, 8)
+
+    def forward(self, x: Tensor, memory: Memory | None):
+        if memory is None:
+            memory = Memory(x.new_zeros(x.shape[0], 8), x.new_zeros(x.shape[0], 10, 8))
+        state = self.layer(x) + memory.state
+        return Memory(state, memory.trace + x[:, :, None] * state[:, None])
+
+
+def test_an_object_that_is_made_where_there_is_none_is_none():
+    inferred = fed(Remembering())
+    assert inferred.expression == "torch.randn(2, 10), None"
+    assert inferred.failures == ()
+
+
+class Scaled(nn.Module):
+    """Takes one number for the weights of a layer."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor, weight: Tensor):
+        return self.layer(x, weight.sum())
+
+
+@pytest.mark.parametrize("layer", [nn.functional.linear, nn.functional.conv1d], ids=["linear", "conv1d"])
+def test_weights_of_no_layer_end_no_search(layer):
+    assert not infer_inputs(Scaled(layer), budget_s=0.2).complete

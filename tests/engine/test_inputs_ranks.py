@@ -173,3 +173,25 @@ class Filtered(nn.Module):
 def test_the_parts_of_complex_numbers_are_a_dimension_more():
     sizes = fed(Filtered()).args[0].shape
     assert (len(sizes), sizes[-1]) == (5, 2)
+
+
+class InSteps(nn.Module):
+    """Writes what it is given step by step into what goes to a layer, twice as wide."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(6, 8))
+
+    def forward(self, x):
+        steps = torch.zeros(3, *x.shape)
+        for step in range(3):
+            steps[step] = x
+        x = torch.cat([steps, steps], dim=2)
+        count, batch, _ = x.shape
+        return sum(F.linear(x[step], self.weight) for step in range(count)).view(batch, 6)
+
+
+def test_what_was_written_into_is_of_what_was_written():
+    inferred = fed(InSteps())
+    assert inferred.args[0].shape == (2, 4)
+    assert len(inferred.failures) == 2

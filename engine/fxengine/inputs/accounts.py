@@ -109,6 +109,8 @@ class Accounts:
         places = self._places_in((*args, *kwargs.values()))
         if places:
             self.mark(result, places)
+            if result is None and args and isinstance(args[0], Tensor):  # It was written into: `steps[0] = x`.
+                self.mark(args[0], places | self.of(args[0]))
 
     def operation_of(self, error: BaseException) -> Operation | None:
         """Return the call that raised an error, if it was one of a torch function."""

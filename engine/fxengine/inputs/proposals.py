@@ -187,7 +187,9 @@ class Proposer:
         if is_tensor_type(without_none(parameter.annotation)):
             recipes = [recipe for recipe in recipes if not isinstance(recipe, Constant)]
         if parameter.required and parameter.nullable:
-            recipes.insert(2 if is_first else 1, Constant(None, f"`{parameter.name}` may be None"))
+            # An object with parts of its own, as a state, is mostly made where there is none.
+            rank = 0 if isinstance(recipes[0], Structure) else 1
+            recipes.insert(2 if is_first else rank, Constant(None, f"`{parameter.name}` may be None"))
         unique: dict[str, Recipe] = {}
         for recipe in recipes:
             unique.setdefault(recipe.expression, recipe)

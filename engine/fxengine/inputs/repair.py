@@ -164,6 +164,8 @@ def _convolution(moves: Moves, operation: Operation) -> Iterator[Change]:
     if not isinstance(given, Tensor) or not isinstance(weight, Tensor) or not operation.sources:
         return
     spatial = _CONVOLUTIONS.get(operation.function) or _TRANSPOSED[operation.function]
+    if weight.dim() != spatial + 2:
+        return  # It is an input as well.
     groups = operation.kwargs.get("groups", operation.args[6] if len(operation.args) > 6 else 1)
     transposed = operation.function in _TRANSPOSED
     wanted = weight.shape[0] if transposed else weight.shape[1] * (groups if isinstance(groups, int) else 1)
@@ -210,7 +212,7 @@ def _linear(moves: Moves, operation: Operation) -> Iterator[Change]:
         return
     if not given.is_floating_point():
         yield from moves.floating(operation.sources[0])
-    if given.dim() and given.shape[-1] != weight.shape[-1]:
+    if given.dim() and weight.dim() and given.shape[-1] != weight.shape[-1]:
         yield from moves.divided(operation.sources[0], given.shape[-1], weight.shape[-1], 0.4)
         yield from moves.resize(operation.sources[0], given.shape[-1], weight.shape[-1])
         yield from moves.joined(operation.sources[0], given.shape[-1], weight.shape[-1], -1, 0.5)
