@@ -553,3 +553,18 @@ def test_what_an_inherited_method_does_with_an_input_counts():
     inferred = fed(Several())
     assert inferred.args[1] is False
     assert not inferred.failures
+
+
+class Resized(nn.Module):
+    """Asks whether a picture is as large as it is to be."""
+
+    def forward(self, picture: Tensor, target_image_size, original_size: Tensor):
+        if picture.shape[-1] == target_image_size:
+            return picture
+        return F.interpolate(picture, target_image_size) * original_size.prod()
+
+
+def test_what_is_called_the_size_of_a_picture_is_a_number_or_two():
+    _, size, pairs = fed(Resized()).args
+    assert type(size) in {int, tuple}
+    assert pairs.shape == (2, 2)

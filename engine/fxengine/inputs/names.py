@@ -329,9 +329,10 @@ NAME_RULES = tuple(
         (r"box(es)?$|^rois?$", _boxes),
         (r"^(z|noise|latents?|noise_vector)$|^z_?(\d|[ijab])$", _noise),
         (
-            r"^(original|target|crop|aspect)\w*_(size|coords|coordinates|ratio|top_left)s?$|^crops?_coords|^resolution$",
+            r"^(?!\w+_(image|img)_size$)(original|target|crop|aspect)\w*_(size|coords|coordinates|ratio|top_left)s?$",
             _pairs,
         ),
+        (r"^crops?_coords|^resolution$", _pairs),
         (r"^(scale|alpha|beta|temperature|tau|weight|guidance_scale|factor)$", _scalar),
         (r"(^|_)(prob(ability)?|rate|ratio)$", _share),
         (r"^(batch|input|data|in)_shape$", _batch_shape),
