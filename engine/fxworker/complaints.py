@@ -48,6 +48,7 @@ from fxworker.lacking import (
 )
 from fxworker.patience import OutOfPatience
 from fxworker.pointing import place_refused
+from fxworker.titled import titles_wanted
 from fxworker.tracebacks import conditions_of, looked_into, moments_through, spread_in, words_of
 from fxworker.wording import (
     MOST_VALUES,
@@ -179,8 +180,11 @@ def _read(error: BaseException, moments: Moments) -> Complaint:
         return Complaint((str(error.name), *words), "string", values=names)
     got = left_to_others(error, moments) if isinstance(error, NotImplementedError) else ""
     classes = _checked(error, tests)
+    if not classes:
+        got, classes = (got, ()) if got else titles_wanted(moments, tests)
     if got or classes:
-        return Complaint(words, "object" if got else said_kind(text), got, values=values, classes=classes)
+        kind: Kind | None = "object" if got and not classes else said_kind(text)
+        return Complaint(words, kind, got, values=values, classes=classes)
     if (wanted := attribute_wanted(moments, tests)) is not None:
         return _about_attribute(*wanted, words, moments)
     told = _about_value(error, text, words, values, moments, tests)

@@ -6,6 +6,7 @@ speaks of.
 
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -14,7 +15,7 @@ from torch import nn
 
 from fxengine.errors import text_of
 from fxengine.inputs import disagreements_told
-from fxworker.changing import name_of
+from fxworker.changing import length_of, name_of
 from fxworker.choices import (
     OPTIONS,
     Choice,
@@ -42,6 +43,7 @@ from fxworker.variations import (
     enlarged,
     nested,
     of_length,
+    of_length_within,
     pieces,
     rising,
     twin,
@@ -387,7 +389,9 @@ class Mending(Together):
         classes = (*complaint.classes, *complaint.records)
         found += [value for cls in classes for value in self._proposals.instances_of(cls)]
         if complaint.length:
-            found += of_length(now, complaint.length)
+            # What is so long already has items that are not.
+            inner, outer = of_length_within(now, complaint.length), of_length(now, complaint.length)
+            found += [*inner, *outer] if length_of(now) in {complaint.length, sys.maxsize} else [*outer, *inner]
         is_other = complaint.got and complaint.got != (type_name(now) if now is not None else slot.usual_type)
         if complaint.kind is not None and not (is_other and (now is not None or slot.usual_type)):
             of_kind = self._proposals.for_kind(complaint.kind, slot, choice)[:6]

@@ -4,13 +4,14 @@ A model is built with them, since most of it is its own. A part is a module with
 the graph; what it gives is not known, so no input is found for such a model.
 """
 
+import contextlib
 import dis
 import operator
 import re
 import sys
 import types
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Self
 
 from torch import nn
@@ -25,6 +26,10 @@ _NAME: Final = re.compile(r"(?:_|self\.)*((?:\w*?_)?name)")
 
 _USUAL: Final = 64
 """What a number is of which nothing is known."""
+
+
+_OF_ARRAYS: Final = frozenset({"astype", "flatten", "ravel", "reshape", "squeeze", "swapaxes", "transpose"})
+"""Methods that arrays have, whose shape decides what they give."""
 
 
 def _computed(operation: Callable[[Any, Any], Any], *, reflected: bool = False) -> Callable[[Any, Any], Any]:
@@ -129,6 +134,13 @@ class Part(nn.Module):
         own = self.__dict__
         return part(own["_path"], own["_missing"], own["_attribute"], own["_shape"])
 
+    def _shaped(self, method: str, *args: Any, **kwargs: Any) -> "Part":
+        """Return another of the same kind, of the shape that a method of arrays gives."""
+        made = self.again()
+        with contextlib.suppress(TypeError):  # What is no array of numpy's may take other arguments.
+            made.__dict__["_shape"] = getattr(ones(made.__dict__["_shape"]), method)(*args, **kwargs).shape
+        return made
+
     def detach(self) -> Self:
         """Return itself: what a parameter is made of, and takes the place of that."""
         return self
@@ -183,11 +195,11 @@ class Part(nn.Module):
         if name == "ndim":
             return len(self.__dict__["_shape"])
         if name == "T":
-            turned = self.again()
-            turned.__dict__["_shape"] = self.__dict__["_shape"][::-1]
-            return turned
-        found = number_of(name) if not calls_attribute(sys._getframe(1)) else None
+            return self._shaped("transpose")
         own = self.__dict__
+        if name in _OF_ARRAYS and own["_shape"] != SQUARE and is_constructing(sys._getframe(1)):
+            return partial(self._shaped, name)
+        found = number_of(name) if not calls_attribute(sys._getframe(1)) else None
         if type(found) is int:
             return PartNumber.of(found, part(f"{own['_path']}.{name}", own["_missing"], own["_attribute"]))
         return own["_attribute"](own["_path"], name) if found is None else found

@@ -18,6 +18,9 @@ _LARGEST: Final = 4096
 _SIDES: Final = (96, 224)
 """Sides of pictures that go through more layers than small ones do."""
 
+_PICTURES: Final = (1, 3, 64, 64)
+"""The shape of pictures, which are what has so many dimensions mostly."""
+
 _INDICES: Final = frozenset({"index", "indices"})
 _WHOLE: Final = frozenset({"int64", "long"})
 """What is said of a tensor of numbers that was to tell places."""
@@ -192,6 +195,18 @@ def of_length(value: Value | None, length: int) -> list[Value]:
     lengths = (length,) if length > 0 else tuple(each for each in (4, 5, 6, 8, 12) if each > len(items))
     several = [[item] * each for each in lengths]
     return [written_tuple(each) if isinstance(found, tuple) else f"[{', '.join(each)}]" for each in several]
+
+
+def of_length_within(value: Value | None, length: int) -> list[Value]:
+    """Return sequences like a value whose items all have another length, or a tensor with so many dimensions."""
+    tensor = re.fullmatch(r"torch\.ones\([\d, ]+\)", value) if isinstance(value, str) and length > 0 else None
+    if tensor is not None:
+        return [f"torch.ones({', '.join(map(str, _PICTURES if length == len(_PICTURES) else (64,) * length))})"]
+    found = literal(value) if isinstance(value, str) and length > 0 else None
+    if not isinstance(found, list | tuple) or not all(isinstance(each, list | tuple) and each for each in found):
+        return []
+    several = [str(of_length(repr(each), length)[0]) for each in found]
+    return [written_tuple(several) if isinstance(found, tuple) else f"[{', '.join(several)}]"] * bool(found)
 
 
 def of_length_throughout(value: Value | None, length: int) -> list[Value]:

@@ -164,3 +164,15 @@ def test_numbers_are_drawn_around_those_of_tensors_without_values(tmp_path):
         ],
     ).start
     assert (start.shape, start.device.type) == ((2, 8), "meta")
+
+
+def test_what_is_made_of_an_array_of_a_shape_that_is_told_has_the_shape_that_follows(tmp_path):
+    net = built(
+        tmp_path,
+        [
+            "window = absent.get_window('hann', 40, fftbins=True).astype(np.float32).reshape((1, -1))",
+            "kernels = np.multiply(np.cos(np.arange(21).reshape(-1, 1) * np.arange(40)), window)",
+            "self.register_buffer('kernels', torch.from_numpy(kernels.astype(np.float32)))",
+        ],
+    )
+    assert [tuple(each.shape) for each in net.buffers()] == [(21, 40)]
