@@ -27,6 +27,7 @@ from fxworker.callers import (
     is_constructing,
     is_decorated,
     is_dropped,
+    is_to_import,
     reads_attribute,
     undecorated,
     wanted_by,
@@ -383,7 +384,9 @@ class _Absent:
         return is_asserted(sys._getframe(1))
 
     def __bool__(self) -> bool:
-        return False
+        # Whether something is there, or new enough, is told by a package that is not there: nobody knows better.
+        frame = sys._getframe(1)
+        return is_asserted(frame) or is_to_import(frame)
 
     def __repr__(self) -> str:
         return f"<{self.__dict__['_path']}, which is not installed>"

@@ -69,7 +69,9 @@ def without_devices(is_asserted: Callable[[FrameType], bool]) -> Generator[None]
         is_asserted: Whether a frame raises unless what it asks right now is so.
     """
     alone = not (distributed.is_available() and distributed.is_initialized())
-    places: list[tuple[Any, dict[str, Any]]] = [(torch.cuda, _OF_ACCELERATORS)]
+    has_one = torch.cuda.is_available
+    there = {"is_available": lambda: has_one() or is_asserted(sys._getframe(1))}
+    places: list[tuple[Any, dict[str, Any]]] = [(torch.cuda, {**_OF_ACCELERATORS, **there})]
     if distributed.is_available() and alone:
         asked = {"is_initialized": lambda: is_asserted(sys._getframe(1))}
         places.append((distributed, {**_OF_PROCESSES, **asked}))

@@ -114,6 +114,14 @@ def is_asserted(frame: types.FrameType) -> bool:
     asking = Moment(frame, frame.f_lasti)
     holds = True
     inner, *around = nodes_around(asking.path, asking.source.span)[::-1] or [None]
+    match inner:
+        # Python 3.11 says of a truth value only which statement wants it.
+        case ast.Assert(test=test):
+            return _must_be(test, True)
+        case ast.If(test=test, body=[*_, ast.Raise()]):
+            return _must_be(test, False)
+        case _:
+            pass
     for node in around:
         match node:
             case ast.UnaryOp(op=ast.Not()):
@@ -128,6 +136,33 @@ def is_asserted(frame: types.FrameType) -> bool:
                 return False
         inner = node
     return False
+
+
+def is_to_import(frame: types.FrameType) -> bool:
+    """Whether a module asks right now what must be so for it to import something: `if _AVAILABLE: import codec`."""
+    if frame.f_code.co_name != "<module>":
+        return False
+    asking = Moment(frame, frame.f_lasti)
+    for node in nodes_around(asking.path, asking.source.span)[::-1]:
+        match node:
+            case ast.If(test=test, body=body):
+                return _must_be(test, True) and all(isinstance(each, ast.Import | ast.ImportFrom) for each in body)
+            case ast.expr():
+                pass
+            case _:
+                break
+    return False
+
+
+def _must_be(test: ast.expr, holds: bool) -> bool:
+    """Whether all that a test combines must be so for the test to hold, or not to."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _must_be(operand, not holds)
+        case ast.BoolOp(values=values):
+            return all(_must_be(each, holds) for each in values)
+        case _:
+            return holds
 
 
 def is_constructing(frame: types.FrameType | None) -> bool:

@@ -1084,3 +1084,23 @@ def test_what_is_asserted_of_its_kinds_is_so(tmp_path):
         "register(Layer)\nregister(Known)\n",
     )
     assert module.kinds == {"Layer": (False, False), "Known": (False, False)}
+
+
+def test_what_a_package_tells_of_others_is_so_where_code_demands_it(tmp_path):
+    module, missing = imported(
+        tmp_path,
+        "from torch import nn\n"
+        "from no_such_thing import Requirement, compare_version\n"
+        "IS_NEW, HAS_CODEC = compare_version('torch', '2.2'), Requirement('no_such_codec')\n"
+        "if IS_NEW and HAS_CODEC:\n    from no_such_codec import codec\n"
+        "if not HAS_CODEC:\n    WITHOUT = True\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        if not IS_NEW or not HAS_CODEC:\n            raise RuntimeError('not new enough')\n"
+        "        assert HAS_CODEC\n"
+        "        self.codec, self.kind = codec(4), 'fast' if HAS_CODEC else 'slow'\n",
+    )
+    assert missing == ["no_such_thing", "no_such_codec"]
+    assert module.WITHOUT
+    assert attempt(module.Net).kind == "slow"

@@ -30,6 +30,15 @@ class Moving(nn.Module):
         self.weight = nn.Parameter(torch.cuda.FloatTensor(3))
 
 
+class Demanding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.has_one = torch.cuda.is_available()
+        if not torch.cuda.is_available():
+            raise RuntimeError("There must be an accelerator")
+        self.streams = [torch.cuda.Stream() for _ in range(2)]
+
+
 class Processes(nn.Module):
     def __init__(self, width=8):
         super().__init__()
@@ -59,3 +68,8 @@ def test_the_process_is_the_only_one():
     assert (model.fc.in_features, model.fc.out_features) == (8, 1)
     with pytest.raises(ValueError, match="process group"):
         distributed.get_world_size()
+
+
+def test_there_is_an_accelerator_for_those_that_raise_without_one():
+    model = attempt(Demanding, real=False)
+    assert (model.has_one, len(model.streams)) == (torch.cuda.is_available(), 2)
