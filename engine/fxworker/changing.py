@@ -3,6 +3,7 @@
 Which value is to be changed is not known here.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,6 +16,8 @@ from fxworker.proposing import Proposals
 
 _DEEPEST: Final = 4
 """How many groups may be inside each other."""
+_UNCOUNTED: Final = re.compile(rf"\.(?:{re.escape(GIVEN)}|\d+)(?=\.|$)")
+"""What is no group of its own: what a function gives, an item of a list."""
 _FEW: Final = 2
 """Of how few items hardly anything is built."""
 _APART: Final = 0.5
@@ -50,7 +53,7 @@ class Changing:
             each: value if each == path else kept[each] for each in choice if each in {path, *kept}
         }
         changed[path] = value
-        if isinstance(value, Group) and path.replace(f".{GIVEN}", "").count(".") < _DEEPEST:
+        if isinstance(value, Group) and _UNCOUNTED.sub("", path).count(".") < _DEEPEST:
             for name in self._proposals.fields(changed, path):
                 inner = joined(path, name)
                 changed = self._with(changed, inner, self._proposed(changed, inner)[0])

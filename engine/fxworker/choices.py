@@ -80,6 +80,13 @@ def owner_of(path: str) -> tuple[str, str]:
     return around, name
 
 
+def called_around(choice: Choice, path: str) -> list[Any]:
+    """Return what is called whose arguments a value is in, at whatever depth, outermost first."""
+    steps = path.split(".")
+    around = [choice.get(".".join(steps[:at])) for at in range(1, len(steps))]
+    return [each.cls for each in around if isinstance(each, Group) and each.style == "call"]
+
+
 def written(choice: Choice) -> str:
     """Return the expression that a choice is."""
     fields: dict[str, list[str]] = {}

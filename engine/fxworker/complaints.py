@@ -46,8 +46,9 @@ from fxworker.lacking import (
     value_in,
     words_around,
 )
+from fxworker.lineages import heirs_with
 from fxworker.patience import OutOfPatience
-from fxworker.pointing import place_refused
+from fxworker.pointing import place_refused, place_spread
 from fxworker.titled import titles_wanted
 from fxworker.tracebacks import conditions_of, looked_into, moments_through, spread_in, words_of
 from fxworker.wording import (
@@ -170,7 +171,8 @@ def _read(error: BaseException, moments: Moments) -> Complaint:
     values = (*values, *(_LARGE if isinstance(error, ValueError | AssertionError) and is_too_little(text) else ()))
     within = tuple(constructed(moments))
     if isinstance(error, TypeError) and (told := _about_call(text, words)) is not None:
-        return replace(told, within=within, spread=tuple(spread_in(moments)))
+        place = place_spread(error, moments)
+        return replace(told, within=within, spread=tuple(spread_in(moments)), place=place)
     if is_message:
         told = Complaint(words, got="str", values=(*registered(moments), *values)[:MOST_VALUES])
         return replace(told, missing=missing_in(text), callee=_name_of(within), within=within)
@@ -338,7 +340,7 @@ def _about_attribute(value: Any, name: str, words: tuple[str, ...], moments: Mom
     # What every mapping has is asked of one.
     is_of_mappings = hasattr(dict, name)
     kind: Kind | None = "tensor" if is_moved else "mapping" if is_of_mappings else kind_of_attribute(name)
-    records = () if is_of_mappings else tuple(records_with(moments, name))
+    records = () if is_of_mappings else (*heirs_with(type(value), name), *records_with(moments, name))
     owner = attributes_given(value)
     told = Complaint(words, kind or "object", got, name, owner, records=records, kept=texts_of(value))
     return _placed(told, moments, value if owner is not None else None)

@@ -13,6 +13,7 @@ from torch import nn
 
 from fxworker.absent import is_stand_in
 from fxworker.choices import attribute_of, required_parameters
+from fxworker.having import has_field, is_assigned
 
 _MOST: Final = 3
 _MOST_SEEN: Final = 200
@@ -91,6 +92,14 @@ def is_left_out(code: Any) -> bool:
     if not isinstance(code, CodeType) or "NotImplementedError" not in code.co_names:
         return False
     return _LOOKED_UP.issuperset(code.co_names)
+
+
+def heirs_with(cls: type, name: str) -> list[type]:
+    """Return the subclasses of a class of modules, none of torch's, that have an attribute which it lacks."""
+    if not issubclass(cls, nn.Module) or cls.__module__.startswith("torch.") or has_field(cls, name):
+        return []
+    found = [each for each in _below(cls) if not inspect.isabstract(each)]
+    return [each for each in found if has_field(each, name) or is_assigned(each, name)][:_MOST]
 
 
 def _around(module: str) -> str:

@@ -45,6 +45,7 @@ from fxworker.variations import (
     of_length,
     of_length_within,
     pieces,
+    rekeyed,
     rising,
     twin,
     type_name,
@@ -189,11 +190,12 @@ class Mending(Together):
                 unasked = _READING  # Another class may read no file.
             asked = self._asked(choice, path, complaint) if path in blamed else []
             is_unset = complaint.got == "NoneType" and self._is_nothing(choice, path) and not complaint.at
-            wanted = _UNSET if is_unset or path == complaint.at else _ASKED
+            now = choice.get(path)
+            is_sure = is_unset or path == complaint.at or _is_base(now, complaint.records)
+            wanted = _UNSET if is_sure else _ASKED
             for step, value in enumerate(asked):
                 yield from self._changed(choice, path, value, wanted + 0.1 * rank + 0.2 * step)
             proposals = self._proposed(choice, path)
-            now = choice.get(path)
             start = proposals.index(now) + 1 if now in proposals else 0
             following = [each for each in proposals[start : start + 5] if each not in asked]
             # An error of type asks for another kind of value, not for the next of the same kind.
@@ -215,8 +217,9 @@ class Mending(Together):
             # It has another name where it is handed on; what has no entries yet was of no use so far.
             spread = sorted(mappings, key=lambda each: _rank(owner_of(each)[1], complaint.words))
             spread.sort(key=lambda each: bool(fields_in(choice, each)))
-        # One that says by its name what is made of it comes first.
-        named = [each for each in mappings if _names(choice, each, complaint.callee)]
+        # That which it was handed on from comes first, then one that says by its name what is made of it.
+        named = [each for each in mappings if each == complaint.place]
+        named += [each for each in mappings if _names(choice, each, complaint.callee)]
         yield from self._filled(choice, called, complaint.missing)
         for rank, path in enumerate(dict.fromkeys((*named, *spread, *called, *passing, ""))):
             changed = dict(choice)
@@ -383,11 +386,11 @@ class Mending(Together):
         if complaint.got == "NoneType" and self._is_nothing(choice, path):
             # The default will not do: what the annotation says will.
             found += self._proposed(choice, path)[:2]
-        if isinstance(now, Group) and "." in path and complaint.got == type_name(now):
-            # What an object holds that is not liked, it may do without.
-            found.append("None")
         classes = (*complaint.classes, *complaint.records)
-        found += [value for cls in classes for value in self._proposals.instances_of(cls)]
+        known = [value for cls in classes for value in self._proposals.instances_of(cls)]
+        # What an object holds that is not liked, it may do without, if it can be no other of the kind.
+        is_held = isinstance(now, Group) and "." in path and complaint.got == type_name(now)
+        found += [*known, "None"] if is_held and _is_base(now, classes) else ["None", *known] if is_held else known
         if complaint.length:
             # What is so long already has items that are not.
             inner, outer = of_length_within(now, complaint.length), of_length(now, complaint.length)
@@ -402,6 +405,7 @@ class Mending(Together):
         kind = slot.kind or ("string" if isinstance(now, str) and fits("string", now) else None)
         if now is not None and complaint.kind == "string" and complaint.got == type_name(now):
             kind = None  # It is no such thing after all.
+        found += rekeyed(now, complaint.values)
         # A text or a number by default may be one in any case, whatever else is made of it.
         said = [each for each in complaint.values if fits(kind, each) or kind in {"flag", None} or now == FILE]
         found += said or [each for each in complaint.values if fits(_OF_TYPE.get(slot.usual_type, "flag"), each)]
@@ -452,6 +456,12 @@ def _names(choice: Choice, path: str, callee: str) -> bool:
 def _makes(value: Value, cls: type) -> bool:
     """Whether a value is a call of a class."""
     return isinstance(value, Group) and value.cls is cls
+
+
+def _is_base(value: Value | None, classes: Iterable[type]) -> bool:
+    """Whether a value is a call of a class that one of some others inherits from."""
+    base = value.cls if isinstance(value, Group) and value.style == "call" else None
+    return isinstance(base, type) and any(base in each.__mro__[1:] for each in classes)
 
 
 def _keeps_all(group: Group, name: str) -> bool:

@@ -26,6 +26,22 @@ def place_refused(error: BaseException, moments: Moments, got: str) -> str:
     return next(_looked_up(error, moments, got), "") if got else ""
 
 
+def place_spread(error: BaseException, moments: Moments) -> str:
+    """Return the path of the mapping that a refused call got its keywords from, as they are or sifted; else "".
+
+    `Part(**{name: each for name, each in options.items() if name in known})` gets them from `options`.
+    """
+    for moment in moments_of(error.__traceback__)[-1:]:
+        calls = [each for each in nodes_around(moment.path, moment.source.span)[-1:] if isinstance(each, ast.Call)]
+        spread = [each.value for call in calls for each in call.keywords if each.arg is None]
+        for node in (each for value in spread for each in ast.walk(value)):
+            found = value_in(node, moment.frame) if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) else None
+            place = place_of(moments, found) if isinstance(found, dict) else ""
+            if place:
+                return place
+    return ""
+
+
 def _looked_up(error: BaseException, moments: Moments, got: str) -> Iterator[str]:
     """Yield the paths of what was looked up in the expression that raised, and has a type."""
     for moment in moments_of(error.__traceback__)[-1:]:

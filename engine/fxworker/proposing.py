@@ -22,6 +22,7 @@ from fxworker.choices import (
     Choice,
     Group,
     Value,
+    called_around,
     fields_in,
     handed_parameters_of,
     is_number,
@@ -39,7 +40,7 @@ from fxworker.lineages import is_out_of_place
 from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
 from fxworker.settings import NO_SETTINGS, Settings
-from fxworker.slots import Slot, as_used, is_other, is_section, may_hold, one_for_all, told_apart
+from fxworker.slots import Slot, as_used, is_other, is_section, may_hold, one_for_all, parted, told_apart
 from fxworker.stock import OF_KIND, UNKNOWN, fits, giving
 from fxworker.usage import usage_of
 
@@ -112,8 +113,7 @@ class Proposals:
         is_data = isinstance(owner, Group) and isinstance(owner.cls, type) and not issubclass(owner.cls, nn.Module)
         far = [each for each in said if isinstance(each, Group) and self._is_far(each) and not is_data]
         known = self._known(slot)
-        # That there are none of what is counted is a special case.
-        near = [each for each in said if each not in far and not (each == "0" and any(map(is_number, known)))]
+        near, own = parted([each for each in said if each not in far], known, called_around(choice, path))
         found: list[Value] = [*told_apart(path, slot), *self._of_table(choice, path)]
         found += self._set(slot, said)
         found += [] if said else spaces(slot.name, slot.fields)
@@ -137,7 +137,7 @@ class Proposals:
         found += [each for each in slot.use.defaults if kind == "string" and fits(kind, each)]
         is_flag = kind == "number" and _FLAG.match(slot.name) is not None
         found += [each for each in known if (not plain or is_of(each, slot.hint)) and (is_flag or fits(kind, each))]
-        found += [each for each in said if each == "0"]
+        found += own
         found += [each for each in (*self._defaults.get(slot.name, ()), *slot.use.defaults) if fits(kind, each)]
         if kind == "mapping" and (slot.fields or slot.use.least or slot.use.kinds.get("sequence")):
             # What is gone over has something in it.
@@ -384,8 +384,7 @@ class Proposals:
 
     def _beside(self, choice: Choice, slot: Slot) -> tuple[list[Value], list[Value]]:
         """Return what the file has for a place, and what of that comes after what the annotation says."""
-        around = [choice.get(slot.path[: at.start()]) for at in re.finditer(r"\.", slot.path)]
-        holders = [each.cls for each in around if isinstance(each, Group) and each.style == "call"]
+        holders = called_around(choice, slot.path)
         found = self._of_file(slot)
         calls = [each for each in found if isinstance(each, Group) and each.style == "call"]
         odd: list[Value] = [each for each in calls if is_out_of_place(each.cls, slot.hint, holders)]

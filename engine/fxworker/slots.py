@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from torch import nn
 
-from fxworker.choices import Value, is_number, literal, owner_of, written_tuple
+from fxworker.choices import Group, Value, is_number, literal, owner_of, written_tuple
 from fxworker.conventions import is_configuration, is_table_called, usual_values
 from fxworker.evidence import Kind, Use
 from fxworker.examples import FEW
@@ -98,6 +98,25 @@ def is_other(value: Value, slot: Slot, known: Sequence[str]) -> bool:
     """Whether a value is a literal of another kind than a place must hold."""
     kind = slot.kind
     return kind is not None and is_other_literal(value, kind) and value not in one_for_all(slot, known)
+
+
+def parted(said: Sequence[Value], known: Sequence[str], around: Sequence[Any]) -> tuple[list[Value], list[Value]]:
+    """Return what the code says of a place without what comes last, and that.
+
+    That there are none of what is counted is a special case, and hardly anything is made of its own kind.
+
+    Args:
+        said: What the code says.
+        known: What values of the name usually are.
+        around: What is called around it.
+    """
+    is_counted = any(map(is_number, known))
+    last: list[Value] = [
+        each
+        for each in said
+        if (isinstance(each, Group) and each.style == "call" and each.cls in around) or (each == "0" and is_counted)
+    ]
+    return [each for each in said if each not in last], last
 
 
 def may_hold(slot: Slot, expression: str) -> bool:

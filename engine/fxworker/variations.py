@@ -6,6 +6,7 @@ What they are arguments of is not looked at here.
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from fxworker.choices import Group, Value, literal, written_tuple
@@ -231,6 +232,13 @@ def with_items(now: Value | None, item: str) -> list[Value]:
         return []
     items = [item] * len(found)
     return [written_tuple(items) if isinstance(found, tuple) else f"[{', '.join(items)}]"] * bool(items)
+
+
+def rekeyed(now: Value | None, values: Sequence[str]) -> list[Value]:
+    """Return a mapping of any keys with texts that would do for these; none for anything else, or for too few texts."""
+    texts = [each for each in values if isinstance(text := literal(each), str) and text]
+    is_made_up = isinstance(now, Group) and now.style == "mapping" and 0 < now.size <= len(texts)
+    return [replace(now, keys=tuple(texts[: now.size]))] if isinstance(now, Group) and is_made_up else []
 
 
 def pieces(now: Value, name: str, members: Sequence[str]) -> list[str]:

@@ -81,9 +81,80 @@ class Asserting(nn.Module):
         self.loss = loss
 
 
+class Holding(nn.Module):
+    """Can be made, and has nothing in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def forward(self, x):
+        return x
+
+
+SYMBOLS = ("", "H", "He", "Li")
+
+
+class Element(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Elements(Holding):
+    """Takes names that are in a table alone."""
+
+    def __init__(self, parts: dict[str, Element]):
+        super().__init__()
+        if any(each not in SYMBOLS for each in parts):
+            raise ValueError("These are no symbols of elements")
+        self.elements = nn.ModuleDict(parts)
+        self.count = len(parts)
+
+
+class Several(nn.Module):
+    def __init__(self, holders: list[Holding]):
+        super().__init__()
+        self.holders = nn.ModuleList(holders)
+
+
+class Fused(nn.Module):
+    """Reads what only a subclass has of what it is given, far inside."""
+
+    def __init__(self, several: Several):
+        super().__init__()
+        self.parts = nn.ModuleList(each.elements["H"] for each in several.holders)
+
+
+class Collection(nn.Module):
+    """May be made of its own kind."""
+
+    def __init__(self, metrics: "Collection | Element"):
+        super().__init__()
+        self.metrics = metrics
+
+
+class Tracker(nn.Module):
+    def __init__(self, metrics: Collection):
+        super().__init__()
+        self.first = metrics.metrics
+
+
+ELEMENTS = "Elements(parts={'H': Element(width=64), 'He': Element(width=64)})"
+
+
 @pytest.mark.parametrize(
     ("cls", "expression"),
     [
+        (Elements, ELEMENTS),
+        (
+            Fused,
+            f"Fused(several=Several(holders=[{ELEMENTS}, {ELEMENTS}]))",
+        ),
+        (Tracker, "Tracker(metrics=Collection(metrics=Element(width=64)))"),
         (
             Resolutions,
             "Resolutions(config=SimpleNamespace(resolutions=[(2, 2, 2), (2, 2, 2), (2, 2, 2)], width=64))",

@@ -3,6 +3,7 @@
 So are those that code complains about as it handles another error.
 """
 
+from dataclasses import dataclass, fields
 from functools import partial
 from types import SimpleNamespace
 
@@ -159,6 +160,27 @@ class Initialised(nn.Module):
         self.shared = shared
 
 
+@dataclass
+class Sizes:
+    width: int
+    heads: int
+    depth: int = 2
+
+
+def made_of(cls, given):
+    known = {each.name for each in fields(cls)}
+    return cls(**{name: value for name, value in given.items() if name in known})
+
+
+class Sifting(nn.Module):
+    """Takes from a table within a table what a class knows."""
+
+    def __init__(self, config):
+        super().__init__()
+        parts, sizes = config["block"]["count"], made_of(Sizes, config["block"])
+        self.parts = nn.ModuleList(nn.Linear(sizes.width, sizes.heads) for _ in range(parts))
+
+
 TAGGER = (
     "Tagger(vocab={'tags': type('Sized', (SimpleNamespace,), {'__len__': lambda self: 1000})"
     "(size=lambda *_, **__: 64)})"
@@ -180,6 +202,7 @@ LAYERS = "Layers(table=[{'chs': 64, 'kernel': (3, 3)}, {'chs': 64, 'kernel': (3,
         (Tagger, TAGGER, 6),
         (Counted, "Counted(vocab={'words': [64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64]})", 3),
         (Student, "Student(config={'teacher': 'Teacher', 'width': 64})", 2),
+        (Sifting, "Sifting(config={'block': {'count': 2, 'width': 64, 'heads': 4}})", 3),
     ],
 )
 def test_they_are_found(cls, expression, trials):
