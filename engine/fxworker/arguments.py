@@ -1,8 +1,8 @@
 """Inferring the arguments of a constructor: a search that proposes, constructs, reads the error, and proposes again.
 
 Best first: the first proposal for every required parameter, then what may mend that (`mending`), or what it made if
-that does not run (`refitting`). Arguments are Python expressions, so that what was found can be written into the file
-as a directive.
+that does not run (`refitting`); what led further is followed first. Arguments are Python expressions, so that what was
+found can be written into the file as a directive.
 """
 
 import heapq
@@ -11,6 +11,7 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from torch import nn
@@ -23,7 +24,7 @@ from fxworker.proposing import Proposals
 from fxworker.refitting import Misfit, Refitting
 from fxworker.settings import NO_SETTINGS, Settings
 from fxworker.stock import is_stand_in
-from fxworker.tracebacks import depth_of, is_evaluated, is_raising, parts_made
+from fxworker.tracebacks import Places, depth_of, is_evaluated, is_further, is_raising, parts_made, places_of
 
 _TRIALS: Final = 160
 _SECONDS: Final = 2.0
@@ -32,9 +33,25 @@ _SECONDS_OF_LESS: Final = 0.5
 _BUILT: Final = 1000.0
 """What it counts that something was built, whatever is wrong with it: more than any line that was come to."""
 
+_RIGHT: Final = -0.5
+"""How much of its cost a step counts that led behind what it was to mend: it is followed before others are tried."""
+
 
 Judge: TypeAlias = Callable[[str, Any], Misfit | None]
 """Says of what an expression has built what is wrong with it, None if nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How one came to a choice: what it cost before the last step, what this one cost, and which places it mends."""
+
+    cost: float = 0.0
+    step: float = 0.0
+    mends: Places = ()
+
+    def cost_with(self, places: Places) -> float:
+        """Return what it cost, if an attempt came to some places; the last step counts less if it was right."""
+        return self.cost + (_RIGHT if is_further(places, self.mends) else 1.0) * self.step
 
 
 class Search:
@@ -94,7 +111,7 @@ class Search:
                 but what is smaller than what took all of it.
         """
         first = self._mending.first()
-        queue: list[tuple[float, int, float, dict[str, Value]]] = [(0.0, 0, 0.0, first)]
+        queue: list[tuple[float, int, _Way, dict[str, Value]]] = [(0.0, 0, _Way(), first)]
         deadline = worked() + seconds
         serial = itertools.count(1)
         known = {tuple(first.items()): 0.0}
@@ -102,7 +119,7 @@ class Search:
         while queue and self.trials < _TRIALS:
             if worked() > deadline:
                 return None
-            _, _, cost, choice = heapq.heappop(queue)
+            _, _, way, choice = heapq.heappop(queue)
             expression = written(choice)
             if expression in tried:
                 continue  # It was to be tried later as well.
@@ -122,12 +139,13 @@ class Search:
             if misfit is None and self._is_in_vain(error, expression):
                 return None
             reached = _reached(error) if misfit is None else _BUILT + misfit.reached
-            mending = self._mending
+            mending, places = self._mending, places_of(error)
+            cost = way.cost_with(places)
             for step, changed in mending.after(choice, error) if misfit is None else mending.fitting(choice, misfit):
                 key, rank = tuple(changed.items()), cost + step - reached
                 if rank < known.get(key, math.inf):
                     known[key] = rank
-                    heapq.heappush(queue, (rank, next(serial), cost + step, changed))
+                    heapq.heappush(queue, (rank, next(serial), _Way(cost, step, places), changed))
         return None
 
     def _is_in_vain(self, error: BaseException | None, expression: str) -> bool:

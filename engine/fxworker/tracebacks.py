@@ -7,8 +7,8 @@ import ast
 import linecache
 import re
 from collections.abc import Iterable, Iterator
-from types import FrameType, TracebackType
-from typing import Final
+from types import CodeType, FrameType, TracebackType
+from typing import Final, TypeAlias
 
 from torch import nn
 
@@ -16,8 +16,12 @@ from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.source import is_user_file
 from fxengine.syntax import nodes_around
+from fxworker.callers import EXPRESSION
 from fxworker.handing import handed_from
 from fxworker.lacking import WORD, Moments
+
+Places: TypeAlias = tuple[tuple[CodeType, int], ...]
+"""Functions, and lines in them."""
 
 _ASSIGNED: Final = re.compile(r"\s*(?:for ([\w., ()]+?) in|([\w., ]+?)\s*[-+*/]?=(?!=))(.*)")
 _FURTHEST: Final = 100
@@ -115,6 +119,28 @@ def depth_of(error: BaseException | None) -> int:
             return traceback.tb_lineno
         traceback = traceback.tb_next
     return 0
+
+
+def places_of(error: BaseException | None) -> Places:
+    """Return the functions that an attempt came through with the lines that they were at, outermost first."""
+    found: list[tuple[CodeType, int]] = []
+    traceback = error.__traceback__ if error is not None else None
+    while traceback is not None:
+        found.append((traceback.tb_frame.f_code, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    at = next((at for at, (code, _) in enumerate(found) if code.co_filename == EXPRESSION), -1)
+    return tuple(found[at + 1 :])
+
+
+def is_further(places: Places, before: Places) -> bool:
+    """Whether an attempt failed behind the place where another one did, or inside what failed there.
+
+    Both came the same way up to a function in which the one was at a later line.
+    """
+    for (code, line), (other, at) in zip(places, before, strict=False):
+        if code is not other or line != at:
+            return code is other and line > at
+    return len(places) > len(before)
 
 
 def parts_made(error: BaseException | None) -> int:

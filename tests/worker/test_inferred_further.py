@@ -1,0 +1,67 @@
+"""A search goes on from what led behind the place where something was refused, however much had to be mended so far."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from fxworker.arguments import Search
+from fxworker.building import attempt
+from fxworker.tracebacks import is_further, places_of
+
+
+def chosen(kind, options):
+    if kind not in options:
+        raise ValueError(f"Unknown kind {kind}, choose from {', '.join(options)}")
+    return kind
+
+
+def made_of(config):
+    """Refuse one entry of a table after another, all in one line of the constructor."""
+    basis = chosen(config["basis"], ("gauss", "expnorm"))
+    gate = chosen(config["gate"], ("ssp", "swish"))
+    pooling = chosen(config["pooling"], ("most", "least"))
+    group = chosen(config["group"], ("O(3)", "SO(3)"))
+    head = chosen(config["head"], ("scalar", "dipole"))
+    prior = chosen(config["prior"], ("atomref", "zbl"))
+    del basis, gate, pooling, group, head, prior
+    return nn.Linear(config["width"], config["neighbors"])
+
+
+class Created(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.net = made_of(config)
+
+
+def test_what_is_refused_one_by_one_in_one_line_is_found_one_by_one():
+    scope = {"Created": Created, "torch": torch, "SimpleNamespace": SimpleNamespace}
+    search = Search("Created", Created, scope, partial(attempt, real=False))
+    assert search.run() is not None, (search.tried, search.error)
+    assert search.trials <= 12
+
+
+def raised(number):
+    def inner():
+        if number == 2:
+            raise ValueError(number)
+        if number == 3:
+            raise ValueError(number)
+
+    if number == 1:
+        raise ValueError(number)
+    inner()
+    raise ValueError(number)
+
+
+@pytest.mark.parametrize(("one", "other", "is_later"), [(1, 2, False), (2, 1, True), (3, 2, True), (4, 3, True)])
+def test_later_is_what_fails_at_a_later_line_of_the_same_function(one, other, is_later):
+    def places(number):
+        with pytest.raises(ValueError, match=str(number)) as found:
+            raised(number)
+        return places_of(found.value)[1:]
+
+    assert is_further(places(one), places(other)) is is_later
+    assert not is_further(places(one), places(one))
