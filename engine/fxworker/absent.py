@@ -338,7 +338,7 @@ class _Absent:
 
     def __int__(self) -> int:
         if ABSENCES.permissive or not is_constructing(sys._getframe(1)):
-            return len(self)
+            return 0
         return int(self._as_part())
 
     __index__ = __int__
@@ -360,7 +360,8 @@ class _Absent:
         return iter([self] * wanted_by(sys._getframe(1)))
 
     def __len__(self) -> int:
-        return 0
+        # Of a table there are as many rows to a constructor as an array has of which nothing is known.
+        return 0 if ABSENCES.permissive or not is_constructing(sys._getframe(1)) else len(self._as_part())
 
     def __enter__(self) -> Any:
         return self

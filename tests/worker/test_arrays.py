@@ -176,3 +176,15 @@ def test_what_is_made_of_an_array_of_a_shape_that_is_told_has_the_shape_that_fol
         ],
     )
     assert [tuple(each.shape) for each in net.buffers()] == [(21, 40)]
+
+
+def test_a_table_of_an_absent_package_has_rows(tmp_path):
+    net = built(
+        tmp_path,
+        [
+            "count = min(20, len(absent.data.radii))",
+            "radii = torch.tensor(absent.data.radii[:count], dtype=torch.float32)",
+            "self.register_buffer('cutoffs', torch.arange(count) + radii[0, 0])",
+        ],
+    )
+    assert [tuple(each.shape) for each in net.buffers()] == [(20,)]
