@@ -43,6 +43,7 @@ from fxworker.offline import without_weights
 from fxworker.own_calls import is_refused_by
 from fxworker.packages import with_packages
 from fxworker.slicing import names_in
+from fxworker.supplied import with_arguments_supplied
 from fxworker.wholes import part_of, scope_with_wholes
 from fxworker.wire import LOCALS, Construct, Provenance, TraceTarget
 from fxworker.wording import is_not_positive
@@ -248,7 +249,8 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
             built otherwise.
     """
     with without_devices(is_asserted), arrays_are_made(is_array):
-        return with_calls_left_out(lambda: without_weights(partial(_attempted, build_it, real=real)))
+        building = partial(without_weights, partial(_attempted, build_it, real=real))
+        return with_calls_left_out(lambda: with_arguments_supplied(building, attempt))
 
 
 def _attempted(build_it: Callable[[], Any], *, real: bool) -> Any:
@@ -306,7 +308,7 @@ def _unaided(
     if isinstance(bare, Built) or (bare is not None and is_of_code(bare.error, loaded)):
         return bare
     if bare is not None and failed is None:
-        if not (_has_parameters(cls) and _wants_arguments(cls, bare.error)):
+        if not (every_parameter_of(cls) and _wants_arguments(cls, bare.error)):
             if not _is_refused_elsewhere(bare.error, loaded):
                 return bare
             return replace(bare, unknown=True, tried=f"{target.callee}()")
@@ -477,10 +479,6 @@ def _resolve(scope: dict[str, Any], qualname: str) -> Any:
     for name in rest:
         value = getattr(value, name)
     return value
-
-
-def _has_parameters(cls: Any) -> bool:
-    return bool(every_parameter_of(cls))
 
 
 def _wants_arguments(cls: Any, error: BaseException | None) -> bool:
