@@ -33,6 +33,8 @@ _SECONDS_OF_LESS: Final = 0.5
 _BUILT: Final = 1000.0
 """What it counts that something was built, whatever is wrong with it: more than any line that was come to."""
 
+_BEGUN: Final = 0.2
+"""What it costs to begin with something else than the first."""
 _RIGHT: Final = -0.5
 """How much of its cost a step counts that led behind what it was to mend: it is followed before others are tried."""
 
@@ -110,11 +112,13 @@ class Search:
             seconds: The processor time, that of programs which are started among it, after which nothing more is tried
                 but what is smaller than what took all of it.
         """
-        first = self._mending.first()
-        queue: list[tuple[float, int, _Way, dict[str, Value]]] = [(0.0, 0, _Way(), first)]
+        begun = self._mending.begun()
+        queue: list[tuple[float, int, _Way, dict[str, Value]]] = [
+            (_BEGUN * at, at, _Way(_BEGUN * at), each) for at, each in enumerate(begun)
+        ]
         deadline = worked() + seconds
-        serial = itertools.count(1)
-        known = {tuple(first.items()): 0.0}
+        serial = itertools.count(len(begun))
+        known = {tuple(each.items()): _BEGUN * at for at, each in enumerate(begun)}
         tried = set[str]()
         while queue and self.trials < _TRIALS:
             if worked() > deadline:
@@ -124,12 +128,12 @@ class Search:
             if expression in tried:
                 continue  # It was to be tried later as well.
             tried.add(expression)
-            modules, begun = len(sys.modules), worked()
+            modules, start = len(sys.modules), worked()
             root, error = self._try(expression)
             misfit = judge(expression, root) if root is not None and judge is not None else None
             if len(sys.modules) > modules:
                 # What is imported on the way is imported once, and is no fault of the arguments.
-                deadline += worked() - begun
+                deadline += worked() - start
             elif isinstance(error, OutOfPatience) and self._patience == _SECONDS:
                 # One attempt that takes all the time says that less would do, which takes less.
                 deadline = max(deadline, worked() + _SECONDS_OF_LESS)

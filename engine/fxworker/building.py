@@ -303,7 +303,8 @@ def _unaided(
     required = required_parameters(cls)
     # What was found instead of it shows what it lacks itself.
     instead = bool(hint) and not hint.startswith(f"{target.callee}(")
-    may_be_bare = not required and not instead
+    # What takes any number of things is built of some, or of none where there is nothing that it takes.
+    may_be_bare = not required and not instead and taking_several(cls) is None
     bare = _evaluate(Construct(f"{target.callee}()", "no arguments"), scope, make) if may_be_bare else None
     if isinstance(bare, Built) or (bare is not None and is_of_code(bare.error, loaded)):
         return bare

@@ -67,6 +67,8 @@ _READING: Final = 0.3
 _NUMBERS: Final = "[64, 64]"
 _MODULES: Final = tuple(f"[{each}, {each}]" for each in ("torch.nn.Linear(64, 64)", "torch.nn.Identity()"))
 """What a constructor may take any number of."""
+_SEVERAL: Final = 2
+"""How many a constructor is given that may take any number."""
 _OF_NUMBERS: Final = re.compile(r"(\w+_)?(dims?|sizes?|shape|axes|channels|features|widths|order)")
 """What several numbers are called."""
 _PLENTY: Final = "512"
@@ -102,6 +104,11 @@ class Mending(Together):
         for step, changed in self.after(choice, handled_in(error)):
             yield step + _HANDLED, changed
 
+    def begun(self) -> list[dict[str, Value]]:
+        """Return the choices to begin with: what takes any number of things does little without any."""
+        first = self.first()
+        return [*(changed for _, changed in self._with_several(first)), first]
+
     def _with_several(self, choice: Choice) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield choices with several things for a constructor that takes any number of them, and was given nothing."""
         several = taking_several(self._root.cls) if set(choice) == {""} else None
@@ -109,8 +116,11 @@ class Mending(Together):
             return
         is_counted = several.annotation in {int, float} or _OF_NUMBERS.fullmatch(several.name) is not None
         kinds = (_NUMBERS, *_MODULES) if is_counted else (*_MODULES, _NUMBERS)
-        for step, each in enumerate(kinds):
-            yield 0.3 + 0.2 * step, {**choice, several.name: each}
+        hint = self._proposals.slot(choice, several.name).hint
+        is_told = hint is not nn.Module and isinstance(hint, type) and issubclass(hint, nn.Module)
+        told = [Group("list", cls=hint, size=_SEVERAL)] if is_told and self._proposals.instances_of(hint) else []
+        for step, each in enumerate(told or kinds):
+            yield 0.3 + 0.2 * step, self._with(choice, several.name, each)
 
     def _resized(
         self, choice: Choice, sizes: Iterable[tuple[int, int]], blamed: list[str]

@@ -23,6 +23,7 @@ from fxworker.choices import (
     Group,
     Value,
     called_around,
+    every_parameter_of,
     fields_in,
     handed_parameters_of,
     is_number,
@@ -224,7 +225,7 @@ class Proposals:
         default: Any = inspect.Parameter.empty
         owner = _owner_of_parameter(group.cls, name) if isinstance(group, Group) and group.style == "call" else None
         if owner is not None:
-            parameter = parameters_of(owner)[name]
+            parameter = every_parameter_of(owner)[name]
             hint = self._hints_of(owner).get(name, parameter.annotation)
             default = parameter.default
         usage = self._usage_around(choice, path)
@@ -467,7 +468,7 @@ def _of_owner(choice: Choice, path: str, name: str) -> Iterator[Value]:
 def _owner_of_parameter(cls: Any, name: str) -> Any:
     """Return the callable that has a parameter: the one that is called, or a base that it hands its keywords on to."""
     lineage = cls.__mro__[1:] if isinstance(cls, type) else ()
-    return next((each for each in (cls, *lineage) if name in parameters_of(each)), None)
+    return next((each for each in (cls, *lineage) if name in every_parameter_of(each)), None)
 
 
 def _is_wanted(parameter: inspect.Parameter) -> bool:

@@ -142,6 +142,6 @@ def is_section(path: str, slot: Slot) -> bool:
 
 
 def _has_length(expression: str, use: Use) -> bool:
-    """Whether an expression is a sequence with as many items as are taken from it."""
+    """Whether an expression is a sequence, or a table, with as many items as are taken from it."""
     found = literal(expression)
-    return isinstance(found, list | tuple) and len(found) >= use.least and use.count in {0, len(found)}
+    return isinstance(found, list | tuple | dict) and len(found) >= use.least and use.count in {0, len(found)}

@@ -11,6 +11,7 @@ from fxls.discovery import discover
 from fxworker.building import Built, build
 from fxworker.loading import Document, load
 from fxworker.wire import TraceRequest
+from tests.worker.harness import of
 
 CONFIGURED = """
 from dataclasses import dataclass
@@ -162,3 +163,29 @@ def test_the_order_of_classes_changes_nothing(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
     answers = [built(tmp_path / f"order_{seed}.py", reordered(text, seed), seed) for seed in range(ORDERS)]
     assert all(each == answers[0] for each in answers[1:]), answers
+
+
+def test_what_takes_any_number_of_parts_is_built_of_some(worker, model):
+    text = """
+from torch import nn
+
+class Scale(nn.Module):
+    def __init__(self, factor: float = 2.0):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return x * self.factor
+
+class Product(nn.Module):
+    def __init__(self, *parts: Scale):
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, x):
+        return self.parts[0](x) * self.parts[1](x)
+"""
+    product = of(worker.trace(model(text)), "Product")
+    assert product.construct is not None
+    assert product.construct.expression == "Product(Scale(), Scale())"
+    assert (product.status, product.problems) == ("complete", ())

@@ -143,6 +143,21 @@ class Tracker(nn.Module):
         self.first = metrics.metrics
 
 
+class Labelled(nn.Module):
+    """Takes two tables of which one is the other turned round."""
+
+    def __init__(self, id2label, label2id):
+        super().__init__()
+        assert len(id2label) == len(label2id)
+        if any(label2id[label] != number for number, label in id2label.items()):
+            raise ValueError("These disagree")
+        self.fc = nn.Linear(4, max(id2label) + 1)
+
+
+LABELLED = (
+    "Labelled(id2label={0: '<pad>', 1: '<unk>', 2: 'a', 3: 'b'}, label2id={'<pad>': 0, '<unk>': 1, 'a': 2, 'b': 3})"
+)
+
 ELEMENTS = "Elements(parts={'H': Element(width=64), 'He': Element(width=64)})"
 
 
@@ -150,6 +165,7 @@ ELEMENTS = "Elements(parts={'H': Element(width=64), 'He': Element(width=64)})"
     ("cls", "expression"),
     [
         (Elements, ELEMENTS),
+        (Labelled, LABELLED),
         (
             Fused,
             f"Fused(several=Several(holders=[{ELEMENTS}, {ELEMENTS}]))",
@@ -178,3 +194,31 @@ def test_what_is_of_another_length_further_in_gets_that():
     for each in ("[1, 2]", "[]", "'ab'", "[[], []]"):
         assert of_length_within(each, 3) == []
     assert of_length_within("[[1]]", -1) == []
+
+
+class Kernel(nn.Module):
+    def __init__(self, scale: float = 1.0):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(scale))
+
+
+class Product(nn.Module):
+    def __init__(self, *parts: Kernel):
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+
+class Stack(nn.Module):
+    def __init__(self, *layers):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+
+@pytest.mark.parametrize(
+    ("cls", "expression"),
+    [(Product, "Product(Kernel(), Kernel())"), (Stack, "Stack(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))")],
+)
+def test_what_takes_any_number_of_things_is_given_some(cls, expression):
+    search = Search(cls.__name__, cls, {"torch": torch, **globals()}, partial(attempt, real=False))
+    assert (search.run() or ("",))[0] == expression
+    assert search.trials == 1
