@@ -40,6 +40,7 @@ from fxworker.together import Together
 from fxworker.tracebacks import handled_in
 from fxworker.variations import (
     as_tuple,
+    called,
     enlarged,
     nested,
     of_length,
@@ -389,6 +390,7 @@ class Mending(Together):
             *rising(now, complaint),
             *twin(now, complaint),
             *nested(now, complaint),
+            *called(now, complaint),
         ]
         if now is None and nn.Module in complaint.classes and _is_layer(slot.default):
             # A class by default, where an instance of it is wanted.

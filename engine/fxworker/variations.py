@@ -234,6 +234,16 @@ def with_items(now: Value | None, item: str) -> list[Value]:
     return [written_tuple(items) if isinstance(found, tuple) else f"[{', '.join(items)}]"] * bool(items)
 
 
+def called(now: Value | None, complaint: Complaint) -> list[Value]:
+    """Return an object with attributes that can be called as well, and gives a number, where it is said to be none."""
+    is_object = isinstance(now, Group) and now.style == "namespace" and not now.head
+    if not isinstance(now, Group) or not is_object or complaint.kind != "class" or complaint.got != type_name(now):
+        return []
+    methods = [f"'__len__': lambda self: {now.size}"] * bool(now.size)
+    methods.append("'__call__': lambda self, *_, **__: 0")
+    return [replace(now, head=f"type('Called', (SimpleNamespace,), {{{', '.join(methods)}}})", size=0)]
+
+
 def rekeyed(now: Value | None, values: Sequence[str]) -> list[Value]:
     """Return a mapping of any keys with texts that would do for these; none for anything else, or for too few texts."""
     texts = [each for each in values if isinstance(text := literal(each), str) and text]

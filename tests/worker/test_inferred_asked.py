@@ -154,10 +154,20 @@ class Labelled(nn.Module):
         self.fc = nn.Linear(4, max(id2label) + 1)
 
 
+class Captioning(nn.Module):
+    """Takes an object that is counted, read and called."""
+
+    def __init__(self, vocab):
+        super().__init__()
+        self.embed = nn.Embedding(len(vocab), 4)
+        self.start = vocab(vocab.start)
+
+
 LABELLED = (
     "Labelled(id2label={0: '<pad>', 1: '<unk>', 2: 'a', 3: 'b'}, label2id={'<pad>': 0, '<unk>': 1, 'a': 2, 'b': 3})"
 )
 
+CALLED = "'__len__': lambda self: 1000, '__call__': lambda self, *_, **__: 0"
 ELEMENTS = "Elements(parts={'H': Element(width=64), 'He': Element(width=64)})"
 
 
@@ -166,6 +176,7 @@ ELEMENTS = "Elements(parts={'H': Element(width=64), 'He': Element(width=64)})"
     [
         (Elements, ELEMENTS),
         (Labelled, LABELLED),
+        (Captioning, f"Captioning(vocab=type('Called', (SimpleNamespace,), {{{CALLED}}})(start=64))"),
         (
             Fused,
             f"Fused(several=Several(holders=[{ELEMENTS}, {ELEMENTS}]))",
