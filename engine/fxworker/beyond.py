@@ -7,6 +7,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Final
 
 from fxengine.classification import moments_of
@@ -17,6 +18,12 @@ from fxworker.lacking import value_in
 from fxworker.tracebacks import sources_of
 
 _OF_TENSOR: Final = re.compile(r"index (-?\d+) is out of bounds for (?:dimension|axis) \d+ with size (\d+)")
+
+_PARTS: Final = frozenset({"children", "modules"})
+"""What a module is asked for its parts by."""
+
+_PART: Final = "torch.nn.Linear(64, 64)"
+_MOST_PARTS: Final = 16
 
 _USUAL: Final = 2
 """How many items there mostly are where that is not known."""
@@ -30,11 +37,13 @@ class Beyond:
         at: Its number.
         count: How many items there are, 0 where that is not known.
         names: What the number is called, and what that was made of.
+        is_part: Whether it was to be a part of a module.
     """
 
     at: int
     count: int = 0
     names: tuple[str, ...] = ()
+    is_part: bool = False
 
 
 def taken_beyond(error: BaseException) -> Beyond | None:
@@ -51,9 +60,22 @@ def taken_beyond(error: BaseException) -> Beyond | None:
             frame, written = moments[-1].frame, ast.unparse(place)
             at, items = value_in(place, frame), value_in(several, frame)
             names = (*re.findall(r"[A-Za-z_]\w*", written), *sources_of(frame, written))
-            return Beyond(at, len(items) if isinstance(items, Sequence) else 0, names) if type(at) is int else None
+            count = len(items) if isinstance(items, Sequence) else 0
+            return Beyond(at, count, names, _lists_parts(several, frame)) if type(at) is int else None
         case _:
             return None
+
+
+def with_parts(beyond: Beyond) -> str:
+    """Return an expression of a module that has the part which was taken."""
+    count = beyond.at + 1 if beyond.at >= 0 else -beyond.at
+    return f"torch.nn.Sequential({', '.join([_PART] * min(count, _MOST_PARTS))})"
+
+
+def _lists_parts(several: ast.expr, frame: FrameType) -> bool:
+    """Whether an expression stands for the parts of a module, as the lines above it say."""
+    written = ast.unparse(several)
+    return not _PARTS.isdisjoint((*re.findall(r"[A-Za-z_]\w*", written), *sources_of(frame, written)))
 
 
 def numbered(now: Value, beyond: Beyond) -> str:

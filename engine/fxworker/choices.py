@@ -68,6 +68,16 @@ def without(choice: Choice, path: str) -> dict[str, Value]:
     return {each: value for each, value in choice.items() if each != path and not each.startswith(f"{path}.")}
 
 
+def would_hold_itself(choice: Choice, path: str, value: Value) -> bool:
+    """Whether a value is a call of a class that is called already for what the place is a part of."""
+    while path and isinstance(value, Group) and value.style == "call":
+        path = owner_of(path)[0]
+        around = choice.get(path)
+        if isinstance(around, Group) and around.style == "call" and around.cls is value.cls:
+            return True
+    return False
+
+
 def call_in(expression: str) -> ast.Call | None:
     """Return the call that an expression is, None for another one."""
     call = ast.parse(expression.strip(), mode="eval").body

@@ -14,7 +14,7 @@ from torch import nn
 from fxengine.classification import moments_of
 from fxengine.errors import text_of
 from fxengine.syntax import nodes_around
-from fxworker.beyond import Beyond, taken_beyond
+from fxworker.beyond import Beyond, taken_beyond, with_parts
 from fxworker.choices import attribute_of, parameters_of, written_tuple
 from fxworker.demanding import demanded_by, tested_together
 from fxworker.evidence import MOVED, Kind, kind_of_attribute
@@ -365,7 +365,10 @@ def _about_kind(
     if length is not None:
         return Complaint(words, "sequence", length=int(length[1] or length[2]))
     if isinstance(error, IndexError):
-        return Complaint(words, "sequence", "sequence", length=-1, beyond=taken_beyond(error))
+        beyond = taken_beyond(error)
+        if beyond is not None and beyond.is_part:
+            return Complaint(words, got="Module", values=(with_parts(beyond),))
+        return Complaint(words, "sequence", "sequence", length=-1, beyond=beyond)
     if isinstance(error, TypeError) and "not subscriptable" in text:
         got = re.search(r"'(\w+)' object is not subscriptable", text)
         key = _key_looked_up(error, moments)

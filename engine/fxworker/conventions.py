@@ -113,6 +113,8 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"act(ion)?s?_?shape", ("(4,)", "[4]", "4")),
         (r"patch_?size|patch(_height|_width)?", ("4", "(4, 4)", "16")),
         (r"(window|win)_?size|window", ("4", "(4, 4)", "7")),
+        # Twice the steps, as what is laid out in such steps has no gaps then, and is as many times as long as it was.
+        (r"up(sampl(e|ing))?_?(kernel(_?sizes?)?|k(er)?_?(size|sz))", ("4", "(4, 4)", "[4, 4]")),
         (r"(\w+_)?(kernel(_?sizes?)?|k(er)?_?(size|sz))|ks|k", ("3", "(3, 3)")),
         (
             r"(\w+_)?strides?(_?sizes?)?|dilation|scale|scale_factor|upscale|r|factor|reduction|ratio|expansion|expand_ratio|mult",

@@ -31,6 +31,7 @@ from fxworker.choices import (
     owner_of,
     parameters_of,
     required_parameters,
+    would_hold_itself,
 )
 from fxworker.conventions import FILE, is_configuration, usual_values
 from fxworker.evidence import GIVEN, Kind, Usage, Use, fields_of
@@ -162,7 +163,9 @@ class Proposals:
         return [
             each
             for each in dict.fromkeys(giving(each, slot.use.results) for each in found)
-            if each != usual and not (known[:1] == [FILE] and _is_open(each))
+            if each != usual
+            and not (known[:1] == [FILE] and _is_open(each))
+            and not would_hold_itself(choice, path, each)
         ]
 
     def _sequences(self, choice: Choice, slot: Slot, lists: list[str], known: list[str]) -> list[Value]:

@@ -671,3 +671,52 @@ def test_what_is_added_to_its_input_goes_in_steps_of_one(worker, model):
     (target,) = worker.trace(model(STEPS)).targets
     assert "stride=1, dilation=1" in target.construct.expression
     assert target.inputs is not None
+
+
+PARTS = """from torch import nn
+
+
+class Listening(nn.Module):
+    def __init__(self, net, width, layer=-2):
+        super().__init__()
+        self.net, self.layer = net, layer
+        self.head = nn.Linear(width, 4)
+
+    def forward(self, x):
+        children = [*self.net.children()]
+        seen = []
+        handle = children[self.layer].register_forward_hook(lambda _part, _given, result: seen.append(result))
+        self.net(x)
+        handle.remove()
+        return self.head(seen[0])
+"""
+
+TWICE = """from torch import nn
+
+
+class Louder(nn.Module):
+    def __init__(self, width, upsample_rates, upsample_kernel_sizes):
+        super().__init__()
+        self.rates = upsample_rates
+        self.ups = nn.ModuleList(
+            nn.ConvTranspose1d(width, width, kernel, rate, padding=(kernel - rate) // 2)
+            for rate, kernel in zip(upsample_rates, upsample_kernel_sizes)
+        )
+
+    def forward(self, x):
+        for rate, up in zip(self.rates, self.ups):
+            x = up(x) + x.repeat_interleave(rate, dim=-1)
+        return x
+"""
+
+
+def test_a_module_whose_parts_are_taken_by_number_has_them(worker, model):
+    (target,) = worker.trace(model(PARTS)).targets
+    assert "net=torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))" in target.construct.expression
+    assert target.inputs is not None
+
+
+def test_what_is_laid_out_in_steps_is_as_many_times_as_long(worker, model):
+    (target,) = worker.trace(model(TWICE)).targets
+    assert "upsample_rates=(2, 2), upsample_kernel_sizes=(4, 4)" in target.construct.expression
+    assert (target.inputs is not None, target.problems) == (True, ())

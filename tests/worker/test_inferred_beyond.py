@@ -14,8 +14,10 @@ from torch import nn
 from fxworker.arguments import Search
 from fxworker.beyond import Beyond, numbered, taken_beyond
 from fxworker.building import attempt
+from fxworker.choices import Group
 from fxworker.complaints import complaint_of
 from fxworker.meta import idle_initialisation
+from fxworker.proposing import Proposals
 
 
 class Teacher(nn.Module):
@@ -211,6 +213,38 @@ def test_they_are_found(cls, expression, trials):
     search = Search(cls.__name__, cls, scope, partial(attempt, real=False))
     assert (search.run() or ("",))[0] == expression, (search.tried, search.error)
     assert search.trials <= trials
+
+
+class NetWrapper(nn.Module):
+    """Is called after what it wraps, and is no wrapper of itself."""
+
+    def __init__(self, net, width, depth):
+        super().__init__()
+        self.net = net
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class Outer(nn.Module):
+    """Has something around the same."""
+
+    def __init__(self, net, size):
+        super().__init__()
+        self.inner = NetWrapper(net, size, 2)
+        self.device = next(net.parameters()).device
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def test_a_class_is_nowhere_within_a_call_of_itself():
+    proposals = Proposals({"NetWrapper": NetWrapper, "Outer": Outer}, Outer, inner=False)
+    choice = {"": Group("call", "Outer", Outer), "net": Group("call", "NetWrapper", NetWrapper)}
+    inner = [each.cls for each in proposals.of(choice, "net.net") if isinstance(each, Group)]
+    assert NetWrapper not in inner
+    assert Outer not in inner
 
 
 def test_a_number_beyond_the_end_is_told_with_how_many_items_there_are():
