@@ -44,6 +44,15 @@ def test_metadata_are_known_and_become_guards():
     assert first.frame.text == "x.dtype"
 
 
+def test_a_keyword_that_has_to_be_given_may_stand_behind_one_that_need_not():
+    def f(x, *, mask=None, context, scale=2.0):
+        return (x + context) * scale
+
+    found = captured(f, X, context=X)
+
+    assert torch.equal(found.graph_module(X, context=X + 1), (X + X + 1) * 2)
+
+
 def test_a_model_that_asks_nothing_has_no_guards():
     found = captured(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), X)
 

@@ -50,13 +50,18 @@ class Parameters:
         return dict(self.bound.arguments)
 
     def placeholders(self) -> list[tuple[str, str, tuple[Any, ...]]]:
-        """Name, target and default value of each parameter's placeholder."""
+        """Name, target and default value of each parameter's placeholder.
+
+        A keyword that has to be given, behind one that need not, is None by default: placeholders are no keywords.
+        """
         found: list[tuple[str, str, tuple[Any, ...]]] = []
+        is_behind = False
         for name, parameter in self.signature.parameters.items():
             star = _STARS.get(parameter.kind, "")
             default = parameter.default
             has_default = not star and default is not parameter.empty
-            optional: tuple[Any, ...] = ((default if type(default) in PLAIN_TYPES else None),) if has_default else ()
+            is_behind = (is_behind or has_default) and not star
+            optional: tuple[Any, ...] = ((default if type(default) in PLAIN_TYPES else None),) if is_behind else ()
             found.append((name, f"{star}{name}", optional))
         return found
 
