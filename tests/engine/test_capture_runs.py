@@ -308,7 +308,59 @@ class _InTable(nn.Module):
         return self.states["h"] * 1
 
 
-@pytest.mark.parametrize("kind", [_Unused, _Lazily, _Moved, _InTable])
+class _Written(nn.Module):
+    """Writes a table that it keeps to a buffer, and takes it from there in later runs, and where it is needed again."""
+
+    def __init__(self):
+        super().__init__()
+        self.rates = nn.Parameter(torch.rand(4), requires_grad=False)
+        self.register_buffer("table", torch.zeros(8, 4), persistent=False)
+        self.length = 0
+
+    def _rows(self, x):
+        count = x.shape[0]
+        if count <= self.length:
+            return self._kept(count)
+        rows = self._made(x, torch.arange(float(count)))
+        self.table[:count] = rows.detach()
+        self.length = count
+        return rows
+
+    def _made(self, _x, steps):
+        return steps[:, None] * self.rates
+
+    def _kept(self, count):
+        return self.table[0:count].detach()
+
+    def forward(self, x):
+        return x * self._rows(x) + self._rows(x)
+
+
+class _WrittenOfInputs(_Written):
+    def _made(self, x, steps):
+        return super()._made(x, steps) + x.mean()
+
+
+class _ReadElsewhere(_Written):
+    def _kept(self, count):
+        return self.table[1 : count + 1]
+
+
+class _WrittenAfterwards(_Written):
+    """Changes the same buffer before, in each run."""
+
+    def forward(self, x):
+        self.table.add_(1)
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("kind", [_WrittenOfInputs, _ReadElsewhere, _WrittenAfterwards])
+def test_what_is_read_where_something_else_was_written_is_told(kind):
+    (problem,) = _same_in_all_runs(kind()).problems
+    assert "`length`" in problem.headline
+
+
+@pytest.mark.parametrize("kind", [_Unused, _Lazily, _Moved, _InTable, _Written])
 def test_what_makes_no_difference_or_is_a_step_of_the_graph_is_no_problem(kind):
     assert _same_in_all_runs(kind()).problems == ()
 

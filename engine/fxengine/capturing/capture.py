@@ -289,14 +289,22 @@ class _Capturing:
             owner, _, attribute = path.rpartition(".")
             _put(self._tracer.root.get_submodule(owner), attribute, tensor)
 
+        premises = replace(self._premises, variable={**self._variable, **self._rewritten()})
+
         def capture_next(former: Former, draw: float | None) -> tuple[CaptureTracer, TracingProblem | None]:
-            following = _Capturing(self._root, self._args, self._kwargs, self._describer.user_paths, self._premises)
+            following = _Capturing(self._root, self._args, self._kwargs, self._describer.user_paths, premises)
             following._recording.values.former = former
             error = following._attempt(Snapshot(self._root), outside, lambda: initial, draw)
             return following._tracer, None if error is None else following._problem(error)
 
         found = difference(left, self._tracer, initial, capture_next)
         return () if found is None else (problem_of(left, found, self._describer),)
+
+    def _rewritten(self) -> dict[str, Tensor]:
+        """The buffers by name that the graph changes in place, so that a later run finds other data in them."""
+        values = self._recording.values
+        named = self._root.named_buffers() if isinstance(self._root, nn.Module) else ()
+        return {name: each for name, each in named if name not in self.assigned and values.is_variable(each)}
 
     def _dependence(self, error: BaseException) -> BaseException:
         """The error itself, or what it comes from: code wanted to see a number that only data can tell."""

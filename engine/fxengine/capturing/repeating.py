@@ -6,9 +6,10 @@ tensors alone. So the values of both graphs are numbered: two have the same numb
 """
 
 import hashlib
+import operator
 from collections.abc import Container
 from functools import reduce
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,13 +26,27 @@ from fxengine.silent.mutation import changed_by, viewed
 __all__ = ["Numbers", "first_difference"]
 
 
+_DETACHING: Final = frozenset({"detach", Tensor.detach, torch.detach})
+
+
+class _Written(NamedTuple):
+    """What was written to a place of a tensor: the number of the value, and its shape and type."""
+
+    place: Any
+    number: int
+    is_steady: bool
+    kind: tuple[Any, ...] | None
+
+
 class Numbers:
     """The values of one run, numbered: alike in all runs with the same table. Immutable once it is made.
 
     Attributes:
         of: The number of each node's value.
         steady: The nodes whose values are the same in each run.
-        effects: The nodes that do something beside computing, in order.
+        effects: The nodes that do something beside computing, in order, without those that settle.
+        settling: The nodes that write what is the same in each run to a tensor that the run has not changed before, so
+            that it makes no difference whether they do it once more.
     """
 
     def __init__(
@@ -54,6 +69,7 @@ class Numbers:
         self.of: dict[Node, int] = {}
         self.steady: set[Node] = set()
         self.effects: list[Node] = []
+        self.settling: list[Node] = []
         self._root = root
         self._table = table
         self._before = before
@@ -64,6 +80,8 @@ class Numbers:
             for held in values.held.values()
             if held.node is not None and (held.constant or held.node.op == "get_attr")
         }
+        self._results = {held.node: held.tensor for held in values.held.values() if held.node is not None}
+        self._written: dict[int | Node, _Written | None] = {}
         self._owners: dict[Node, Node] = {}
         self._changes: dict[Node, list[Node]] = {}
         self._made: dict[Node, int] = {}
@@ -77,7 +95,11 @@ class Numbers:
         # What a run has made for itself it may change without that being seen.
         has_effect = owner.op in {"placeholder", "get_attr"} if changed is not None else self._has_effect(node)
         key, is_steady = self._key(node)
-        if has_effect:
+        written = self._write(node, owner) if changed is not None else None
+        if has_effect and written is not None and written.is_steady and not self._changes.get(owner):
+            key, is_steady = ("settling", key), False
+            self.settling.append(node)
+        elif has_effect:
             key, is_steady = ("effect", len(self.effects), key), False
             self.effects.append(node)
         self.of[node] = key if type(key) is int else self._table.setdefault(key, len(self._table))
@@ -96,6 +118,55 @@ class Numbers:
         key = ("changed", self.of[node], tuple(self.of[each] for each in since))
         return self._table.setdefault(key, len(self._table)), node in self.steady and self.steady.issuperset(since)
 
+    def _write(self, node: Node, owner: Node) -> "_Written | None":
+        """Note what a change has put in a place of a tensor, None for a change of another kind."""
+        found = None
+        if node.target is operator.setitem and node.args[0] is owner and isinstance(value := node.args[2], Node):
+            number, is_steady = self.now(value)
+            found = _Written(self._place(node), number, is_steady, _kind_of(self._results.get(value)))
+        self._written[self._name_of(owner)] = found
+        return found
+
+    def _read(self, node: Node) -> tuple[int, bool] | None:
+        """The number of what was written last to the place of a tensor that a node reads, None where that is not known.
+
+        A tensor that this run has not changed has what the run before has written, if that is the same in each run.
+        """
+        if node.target is not operator.getitem or not isinstance(whole := node.args[0], Node):
+            return None
+        name = self._name_of(whole)
+        written = self._written.get(name)
+        if name not in self._written and self._before is not None:
+            earlier = self._before[1]._written.get(name)
+            written = earlier if earlier is not None and earlier.is_steady else None
+        kind = _kind_of(self._results.get(node))
+        if written is None or kind is None or (written.place, written.kind) != (self._place(node), kind):
+            return None
+        return written.number, written.is_steady
+
+    def _name_of(self, owner: Node) -> int | Node:
+        """What a tensor is known by in all runs, if it is one of the model's own, else the node."""
+        return id(self._own(owner)) if owner.op == "get_attr" else owner
+
+    def _place(self, node: Node) -> Any:
+        """What stands in the brackets that a node reads or changes, written in one way."""
+        index = node.args[1]
+        parts = index if isinstance(index, tuple) else (index,)
+        plain = tuple(
+            slice(each.start or 0, each.stop, 1 if each.step is None else each.step)
+            if isinstance(each, slice)
+            else each
+            for each in parts
+        )
+        return _frozen(plain, {each: self.now(each)[0] for each in node.all_input_nodes})
+
+    def _is_detached(self, node: Node) -> bool:
+        """Whether a node takes from the graph of gradients what is in none."""
+        whole = (
+            self._results.get(node.args[0]) if node.target in _DETACHING and isinstance(node.args[0], Node) else None
+        )
+        return whole is not None and not whole.requires_grad
+
     def _key(self, node: Node) -> tuple[Any, bool]:
         """What tells a value from others, or its number, and whether it is the same in each run."""
         if node in self._tensors:
@@ -109,14 +180,22 @@ class Numbers:
         if node.op == "placeholder":
             return ("input", target), False
         if node.op == "get_attr":
-            found = reduce(getattr, target.split("."), self._root)
+            found = self._own(node)
             # What was handed a tensor of the run's own may have returned that one: the result's node is known then.
             return (self._key_of(found) if isinstance(found, Tensor) else self._number_of(found)), True
+        if self._is_detached(node):
+            return self.now(node.all_input_nodes[0])
+        if (read := self._read(node)) is not None:
+            return read
         if node.op == "call_module":
             target = _identity_of(self._root.get_submodule(target))
         inputs = {each: self.now(each) for each in node.all_input_nodes}
         arguments = _frozen((node.args, node.kwargs), {each: number for each, (number, _) in inputs.items()})
         return (node.op, target, arguments), all(is_steady for _, is_steady in inputs.values())
+
+    def _own(self, node: Node) -> Any:
+        """What of the model's own a node gives."""
+        return reduce(getattr, str(node.target).split("."), self._root)
 
     def _key_of(self, tensor: Tensor) -> tuple[Any, ...]:
         """What tells a tensor that is there before a graph runs from others."""
@@ -141,7 +220,7 @@ class Numbers:
 def first_difference(one: Numbers, other: Numbers) -> Node | None:
     """The node of the second run where it begins to do something else than the first, None if it does the same."""
     known = set(one.of.values())
-    if _done(one) == _done(other):
+    if _done(one) == _done(other) and known.issuperset(other.of[each] for each in other.settling):
         return None
     new = [node for node, number in other.of.items() if number not in known]
     computed = [node for node in new if node.op not in {"get_attr", "output"} and node.target is not taken_over]
@@ -165,6 +244,11 @@ def _changed_by(node: Node, root: nn.Module) -> Node | None:
 def _has_identity(tensor: Tensor, initial: Container[int]) -> bool:
     """Whether a tensor is itself in each run; others were made by a run, and are what is in them."""
     return tensor.is_meta or id(tensor) in initial or tensor.layout is not torch.strided
+
+
+def _kind_of(tensor: Tensor | None) -> tuple[Any, ...] | None:
+    """The shape and the type of a tensor, None where there is none."""
+    return None if tensor is None else (tuple(tensor.shape), tensor.dtype)
 
 
 def _data_of(tensor: Tensor) -> tuple[Any, ...]:
