@@ -460,3 +460,49 @@ def test_what_takes_too_long_on_data_is_run_on_smaller_pictures(monkeypatch: pyt
     assert inferred.complete
     assert inferred.args[0].shape[0] == 1
     assert {each < 100 for each in sides} == {False, True}
+
+
+class Shifted(nn.Module):
+    """Has one entry more for what fills up, and too many to be run on real data."""
+
+    def __init__(self, width=4):
+        super().__init__()
+        self.table = nn.Embedding(4097, width)
+
+    def forward(self, text: Tensor):
+        text = F.pad(text + 1, (0, 2))
+        return self.table(text[:, :8])
+
+
+class ShiftedInPart(nn.Module):
+    """Looks up what only data tell."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(12, 4)
+
+    def forward(self, text: Tensor):
+        return self.table(torch.where(text > 2, text + 2, text))
+
+
+@pytest.mark.parametrize(("model", "high"), [(Shifted(4096), 4096), (Shifted(), 4096), (ShiftedInPart(), 10)])
+def test_what_is_added_to_integers_before_they_are_looked_up_is_left_over(model, high):
+    recipe = infer_inputs(model).recipes["text"]
+    assert recipe.high <= high
+    assert int(materialize(infer_inputs(model))[0][0].max()) == recipe.high - 1
+
+
+class Masked(nn.Module):
+    """Is as long as a mask says, and pads to a length that is given."""
+
+    def forward(self, x: Tensor, max_seq_len, mask: Tensor):
+        rows = [row[: int(kept.sum())] for row, kept in zip(x, mask, strict=True)]
+        longest = torch.stack(rows)
+        return F.pad(longest, (0, 0, 0, max_seq_len - longest.shape[1]))
+
+
+def test_a_size_that_is_several_numbers_is_none_on_real_data_either():
+    found = infer_inputs(Masked())
+    args, kwargs = materialize(found)
+    assert found.complete
+    assert Masked()(*args, **kwargs).isfinite().all()

@@ -7,7 +7,6 @@ It runs in evaluation mode, as a profile does, so that models do not ask for lab
 import itertools
 import math
 import re
-import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -24,7 +23,8 @@ from torch.overrides import TorchFunctionMode
 
 from fxengine.classification import Moment, moments_of
 from fxengine.inputs.accounts import Accounts, Operation, Sources
-from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments
+from fxengine.inputs.indices import Indices
+from fxengine.inputs.recipes import Recipe, call_arguments
 from fxengine.lazy_modules import lazy_among
 from fxengine.module_snapshot import fill
 from fxengine.patching import Patches
@@ -61,10 +61,6 @@ _LOOKUPS = frozenset({
     F.cross_entropy, F.nll_loss, F.binary_cross_entropy,
 })  # fmt: skip
 """What fails on integers that are too large, or numbers of another range, which only data can tell."""
-
-_SUMS = frozenset({torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__})
-_FEW = 2
-"""As large as what is added to integers that a model keeps, and which nobody knows without data, fits most likely."""
 
 _SELECTING = frozenset({
     torch.gather, Tensor.gather, torch.index_select, Tensor.index_select, torch.take_along_dim, Tensor.take_along_dim,
@@ -177,23 +173,16 @@ class OutOfTime(BaseException):
 class _Probe(ShapesOnly):
     """Runs for shapes and keeps account of which parameters each tensor was computed from."""
 
-    def __init__(self, module: nn.Module | None, *, real: bool) -> None:
+    def __init__(
+        self, module: nn.Module | None, recipes: Mapping[str, Recipe], values: Mapping[str, Any], *, real: bool
+    ) -> None:
         super().__init__(module, *((REAL_LIMIT,) if real else ()))
         self.elements = 0
         self.largest = 0
         self.products = 0
         self.looks_up = False
         self.accounts = Accounts()
-        self._highs: dict[int, int] = {}
-        self._limits: dict[Sources, int] = {}
-        self._shifted: dict[int, Any] = {}
-
-    def limit_indices(self, recipes: Mapping[str, Recipe], values: Mapping[str, Any]) -> None:
-        """Note how large the integers are that tensors without data stand for."""
-        for name, recipe in recipes.items():
-            if isinstance(recipe, TensorRecipe) and recipe.fill == "integers":
-                self._highs[id(values[name])] = recipe.high
-                self._limits[frozenset({(name,)})] = recipe.high
+        self.indices = Indices(self.accounts, recipes, values)
 
     def __torch_function__(
         self,
@@ -205,8 +194,8 @@ class _Probe(ShapesOnly):
         kwargs = kwargs or {}
         try:
             if func in _EMBEDDING and len(args) > 1:
-                self.looks_up |= id(args[1]) not in self._highs  # What was computed is as large as data make it.
-                self._look_up(args[0], args[1])
+                self.looks_up |= not self.indices.are_given(args[1])
+                self.indices.look_up(args[0], args[1])
             elif func in SPATIAL and len(args) > 1:
                 _check_weight(func, args[1])
                 if func in TRANSPOSED:
@@ -222,14 +211,8 @@ class _Probe(ShapesOnly):
             self._weigh(func, args, made.numel())
         self.looks_up |= func in _LOOKUPS or (func is Tensor.__getitem__ and _is_lookup(args))
         self.accounts.note_result(result, args, kwargs)
-        if func in _SUMS and isinstance(result, Tensor) and self._is_shifted(*args[:2]):
-            self._shifted[id(result)] = result
+        self.indices.note_result(func, args, result)
         return result
-
-    def _is_shifted(self, *terms: Any) -> bool:
-        """Whether integers of an input are added to such as the model keeps: where what is of each column begins."""
-        are_whole = all(isinstance(each, Tensor) and each.dim() and not each.is_floating_point() for each in terms)
-        return are_whole and len(terms) == 2 and sum(bool(self.accounts.of(each)) for each in terms) == 1
 
     def _weigh(self, func: Callable[..., Any], args: tuple[Any, ...], elements: int) -> None:
         """Note how much was made, and at what cost."""
@@ -250,18 +233,6 @@ class _Probe(ShapesOnly):
                 made = max(elements, elements // max(1, first.shape[-1]) * second.shape[0] * heads)
                 self.products += 2 * elements * second.shape[0]
         self.largest = max(self.largest, made)
-
-    def _look_up(self, indices: Any, table: Any) -> None:
-        """Raise what a lookup on real data raises where the integers are larger than the table.
-
-        Raises:
-            IndexError: They are.
-        """
-        high = self._highs.get(id(indices), 0)
-        if id(indices) in self._shifted and self._limits.get(self.accounts.of(indices), 0) > _FEW:
-            high = sys.maxsize
-        if isinstance(table, Tensor) and high > table.shape[0]:
-            raise IndexError("index out of range in self")
 
 
 def _check_index(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -351,13 +322,12 @@ def probe(
         compiling: Whether it is told that it is being compiled, so that it looks at no data where it need not.
     """
     module = root if isinstance(root, nn.Module) else None
-    mode = _Probe(module, real=real)
     device, generator = (_CPU, torch.Generator().manual_seed(0)) if real else (_META, None)
     try:
         values = {name: recipe.make(device, generator) for name, recipe in recipes.items()}
     except Exception as error:  # noqa: BLE001 - too large even without data, or a class that takes something else.
         return Outcome(0, error=error)
-    mode.limit_indices(recipes, values)
+    mode = _Probe(module, recipes, values, real=real)
     for name, value in values.items():
         mode.accounts.mark_input(value, (name,))
     args, kwargs = call_arguments(values, positional)

@@ -81,6 +81,7 @@ class TensorRecipe:
                 value = torch.rand(self.shape, generator=generator).sort().values
             case "integers":
                 value = torch.randint(0, self.high, self.shape, generator=generator)
+                value.view(-1)[-1:] = self.high - 1  # What fits the largest fits whatever else is drawn.
             case "ones":
                 value = torch.ones(self.shape)
             case "zeros":

@@ -69,6 +69,9 @@ _TRANSPOSED: Mapping[Callable[..., Any], int] = {
     F.conv_transpose2d: 2,
     F.conv_transpose3d: 3,
 }
+_ADDED = (1, 2, 4)
+"""How many entries a table may have for what is no item: for what fills up, begins or ends."""
+
 _LINEAR = frozenset({F.linear})
 _MATMUL = frozenset({torch.matmul, torch.bmm, torch.mm, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__})
 _EMBEDDING = frozenset({F.embedding, torch.embedding, F.embedding_bag})
@@ -231,6 +234,10 @@ def _embedding(moves: Moves, operation: Operation) -> Iterator[Change]:
                 yield moves.put(place, TensorRecipe(shape, "integers", torch.int64, high), 0.2)
         elif recipe.high > high:
             yield moves.put(place, replace(recipe, high=high), 0.0)
+        else:
+            # As many numbers more were added to them as there are entries for what is no item.
+            for cost, added in enumerate(each for each in _ADDED if each < recipe.high):
+                yield moves.put(place, replace(recipe, high=recipe.high - added), 0.1 + 0.1 * cost)
 
 
 def _index(moves: Moves, operation: Operation) -> Iterator[Change]:

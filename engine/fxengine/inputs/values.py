@@ -25,7 +25,7 @@ from fxengine.inputs.probe import (
     preserved_state,
 )
 from fxengine.inputs.recipes import Recipe, TensorRecipe, call_arguments, leaves
-from fxengine.shapes_only import needs_data, wants_gradients
+from fxengine.shapes_only import wants_gradients
 
 __all__ = ["are_kept", "are_small", "is_never_viewed", "is_small", "run_for_values"]
 
@@ -161,9 +161,10 @@ def _run(
                 failure = _first_failure(run, lambda: _drawn_times(draws, recipes, generator))
             except OutOfTime:
                 continue
-            if failure is None or needs_data(failure.error) or _OF_DEVICES.search(str(failure.error)):
+            if failure is None or _OF_DEVICES.search(str(failure.error)):
                 return None
-            return _followed(root, failure, run, outcome)
+            found = _followed(root, failure, run, outcome)
+            return None if found.accepted else found
     raise OutOfTime
 
 

@@ -1,0 +1,87 @@
+"""How large the integers are that a trial looks things up with: tensors without data do not tell.
+
+Followed are integers of the inputs that are only laid out otherwise or cut, and those to which a number is added: as
+zero may stand for what fills up, there is one more in the table than there are numbers to look up.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
+from torch import Tensor
+
+from fxengine.inputs.accounts import Accounts, Sources
+from fxengine.inputs.recipes import Recipe, TensorRecipe
+
+__all__ = ["Indices"]
+
+_SUMS: Final = frozenset({torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__})
+
+_LAID_OUT: Final = frozenset({
+    Tensor.__getitem__, Tensor.view, Tensor.reshape, torch.reshape, Tensor.flatten, torch.flatten, Tensor.unsqueeze,
+    torch.unsqueeze, Tensor.squeeze, torch.squeeze, Tensor.transpose, torch.transpose, Tensor.permute, torch.permute,
+    Tensor.expand, Tensor.repeat, Tensor.contiguous, Tensor.clone, torch.clone, Tensor.long, Tensor.int, Tensor.to,
+    Tensor.masked_fill, torch.masked_fill, F.pad, Tensor.detach, Tensor.narrow, Tensor.t, Tensor.repeat_interleave,
+})  # fmt: skip
+"""What leaves each number as it is, or puts a small one in its place."""
+
+_FEW: Final = 2
+"""As large as what is added to integers that a model keeps, and which nobody knows without data, fits most likely."""
+
+
+class Indices:
+    """Knows how large integers are that come from the inputs of one run. Mutable: it grows with the run."""
+
+    def __init__(self, accounts: Accounts, recipes: Mapping[str, Recipe], values: Mapping[str, Any]) -> None:
+        """Note how large the integers are that tensors without data stand for.
+
+        Args:
+            accounts: Knows what comes from which input, and keeps it.
+            recipes: How the inputs are made.
+            values: The inputs.
+        """
+        self._accounts = accounts
+        self._highs: dict[int, int] = {}
+        self._limits: dict[Sources, int] = {}
+        self._shifted: dict[int, Any] = {}
+        for name, recipe in recipes.items():
+            if isinstance(recipe, TensorRecipe) and recipe.fill == "integers":
+                self._highs[id(values[name])] = recipe.high
+                self._limits[frozenset({(name,)})] = recipe.high
+
+    def are_given(self, indices: Any) -> bool:
+        """Whether integers are an input as it is; what was computed is as large as data make it."""
+        return id(indices) in self._highs
+
+    def look_up(self, indices: Any, table: Any) -> None:
+        """Raise what a lookup on real data raises where the integers are larger than the table.
+
+        Raises:
+            IndexError: They are.
+        """
+        high = self._highs.get(id(indices), 0)
+        if id(indices) in self._shifted and self._limits.get(self._accounts.of(indices), 0) > _FEW:
+            high = sys.maxsize
+        if isinstance(table, Tensor) and high > table.shape[0]:
+            raise IndexError("index out of range in self")
+
+    def note_result(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+        """Note what a call has made of integers."""
+        if not isinstance(result, Tensor) or result.is_floating_point() or not args:
+            return
+        if func in _SUMS and self._is_shifted(*args[:2]):
+            self._shifted[id(result)] = result
+        high = self._highs.get(id(args[0]))
+        if high is None or result.dtype is torch.bool:
+            return
+        if func in _LAID_OUT:
+            self._highs[id(result)] = high
+        elif func in _SUMS and len(args) > 1 and type(args[1]) is int:
+            self._highs[id(result)] = high + args[1]
+
+    def _is_shifted(self, *terms: Any) -> bool:
+        """Whether integers of an input are added to such as the model keeps: where what is of each column begins."""
+        are_whole = all(isinstance(each, Tensor) and each.dim() and not each.is_floating_point() for each in terms)
+        return are_whole and len(terms) == 2 and sum(bool(self._accounts.of(each)) for each in terms) == 1
