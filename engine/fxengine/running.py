@@ -4,6 +4,8 @@ The one piece of state is a context variable, so that every thread and every tas
 """
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +16,7 @@ from fxengine.wrapping import find_proxy
 if TYPE_CHECKING:
     from fxengine.tracer import Tracer
 
-__all__ = ["ProxyableClassMeta", "is_fx_symbolic_tracing", "is_fx_tracing", "running_tracer"]
+__all__ = ["ProxyableClassMeta", "is_fx_symbolic_tracing", "is_fx_tracing", "running_tracer", "unknown_to_torch"]
 
 _proxyable_classes: Final[dict[type, None]] = {}
 """The classes whose construction is recorded; instances of them become attributes of the root."""
@@ -31,6 +33,28 @@ def is_fx_tracing() -> bool:
 def is_fx_symbolic_tracing() -> bool:
     """Whether a symbolic trace is running in this context and torch is not compiling."""
     return is_fx_tracing() and not torch.compiler.is_compiling()
+
+
+@contextmanager
+def unknown_to_torch() -> Generator[None]:
+    """Let torch take it for a while that no trace runs: by a flag, from 2.14 on by one per thread."""
+    theirs: Any = sys.modules.get("torch.fx._symbolic_trace")
+    if theirs is None:
+        yield
+    elif hasattr(theirs, "_set_is_fx_tracing"):
+        before = theirs._get_is_fx_tracing()
+        theirs._set_is_fx_tracing(False)
+        try:
+            yield
+        finally:
+            theirs._set_is_fx_tracing(before)
+    else:
+        before = theirs._is_fx_tracing_flag
+        theirs._is_fx_tracing_flag = False
+        try:
+            yield
+        finally:
+            theirs._is_fx_tracing_flag = before
 
 
 class ProxyableClassMeta(type):

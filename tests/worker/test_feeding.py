@@ -44,3 +44,31 @@ def test_inputs_that_stop_the_graph_and_not_the_model_are_taken(hint, operands, 
     """The second are none that the model takes, and with the third the graph wants what is left out."""
     found = fed(hint, *operands)
     assert (found is not None and found.expression == hint) == fits
+
+
+ASKING = """import torch
+from torch import nn
+from torch.fx._symbolic_trace import is_fx_tracing
+
+
+def gated(x, y):
+    # As what torch compiles does.
+    if is_fx_tracing():
+        raise RuntimeError("this is not supported")
+    return x * y
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 16)
+
+    def forward(self, x):
+        return gated(*self.fc(x).chunk(2, dim=-1))
+"""
+
+
+def test_what_asks_torch_whether_it_is_traced_is_not_where_inputs_are_looked_for(worker, model):
+    (target,) = worker.trace(model(ASKING)).targets
+    assert target.inputs.expression == "torch.randn(2, 8)"
+    assert "FX202" not in [each.code for each in target.problems]

@@ -23,7 +23,7 @@ from fxengine.exploration.memory import UNKNOWN, Memory
 from fxengine.graph import Graph
 from fxengine.node import Node, map_arg
 from fxengine.proxy import Attribute, Proxy
-from fxengine.running import running_tracer
+from fxengine.running import running_tracer, unknown_to_torch
 from fxengine.shapes_only import ShapesOnly, to_meta
 from fxengine.tracer import Tracer
 
@@ -362,7 +362,8 @@ def _untraced() -> Generator[None]:
     token = running_tracer.set(None)
     state = torch.get_rng_state(), random.getstate()
     try:
-        yield
+        with unknown_to_torch():
+            yield
     finally:
         torch.set_rng_state(state[0])
         random.setstate(state[1])
