@@ -58,6 +58,9 @@ _META: Final = re.compile(r"Meta([cC]lass)?$")
 _RAISED: Final = re.compile(r"[A-Z]\w*(Error|Exception|Warning)")
 """What classes of exceptions are called."""
 
+_SAID: Final = ", which is not installed>"
+"""How it ends what is shown of a stand-in."""
+
 _ALSO: Final = "_also"
 """Where what stands for one of several classes has the others: `Box | Discrete`."""
 
@@ -207,6 +210,11 @@ class _AbsentModel(nn.Module):
 def lacks_base(value: Any) -> bool:
     """Whether what a value has not may be what a base that is absent has."""
     return isinstance(value, _AbsentModel | AbsentBeside)
+
+
+def names_stand_in(error: BaseException) -> bool:
+    """Whether an exception shows something that stands in for what is absent."""
+    return _SAID in text_of(error)
 
 
 def speaks_of_stand_in(error: BaseException) -> bool:
@@ -390,7 +398,7 @@ class _Absent:
         return is_asserted(frame) or is_to_import(frame)
 
     def __repr__(self) -> str:
-        return f"<{self.__dict__['_path']}, which is not installed>"
+        return f"<{self.__dict__['_path']}{_SAID}"
 
 
 def _given(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -25,6 +25,7 @@ from fxworker.absences import ABSENCES, NOWHERE, STAR, not_found
 from fxworker.absent import AbsentModule, beside, is_stand_in
 from fxworker.broken import are_still_broken, is_broken, is_installed, may_lack, package_of, without_broken
 from fxworker.callers import is_constructing
+from fxworker.checking import without_check
 from fxworker.compiling import leave_unscripted
 from fxworker.guarded import unguarded
 from fxworker.imported import attributes_of, file_of
@@ -177,8 +178,11 @@ def _whole(work: Callable[[], object]) -> None:
 
 
 def _with_decorators(work: Callable[[], object]) -> None:
-    """Import something, again where it asks functions for attributes that an absent package's decorators give them."""
-    again(work, _is_of_decorated, _MOST_REFUSALS)
+    """Import something, again where decorators stand in the way: those of absent packages, or for want of such.
+
+    The former may give functions attributes that code asks them for.
+    """
+    again(work, lambda error: _is_of_decorated(error) or without_check(error), _MOST_REFUSALS)
 
 
 def _is_of_decorated(error: Exception) -> bool:

@@ -47,6 +47,35 @@ def test_what_does_not_need_the_package_is_there(tmp_path):
     assert is_stand_in(module.another)
 
 
+CHECKER = """
+def checked(function):
+    for name, hint in function.__annotations__.items():
+        if not isinstance(hint, type):
+            raise TypeError(f"{function.__name__}() parameter {name!r} type hint {hint!r} is no type")
+    function.is_checked = True
+    return function
+"""
+
+
+def test_what_checks_types_gives_back_what_is_annotated_with_it(tmp_path):
+    (tmp_path / "checker.py").write_text(CHECKER)
+    module, missing = imported(
+        tmp_path,
+        "from checker import checked\nfrom no_such_thing import Kind\n"
+        "@checked\ndef f(x: Kind): return x + 1\n"
+        "@checked\ndef g(x: int): return x + 2\n",
+    )
+    assert missing == ["no_such_thing"]
+    assert (module.f(1), module.g(1)) == (2, 3)
+    assert (hasattr(module.f, "is_checked"), module.g.is_checked) == (False, True)
+
+
+def test_what_checks_types_still_refuses_what_is_wrong_by_itself(tmp_path):
+    (tmp_path / "checker.py").write_text(CHECKER)
+    with pytest.raises(TypeError, match="is no type"):
+        imported(tmp_path, "import no_such_thing\nfrom checker import checked\n@checked\ndef f(x: 3): return x\n")
+
+
 def test_a_class_that_is_handed_to_it_is_not_what_it_decorates(tmp_path):
     module, _ = imported(
         tmp_path,
