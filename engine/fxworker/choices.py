@@ -8,10 +8,13 @@ paths such as `config.width` to values.
 import ast
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any, Final, Literal, TypeAlias
+
+from torch import nn
 
 from fxengine.inputs.signature import meant_by
 
@@ -46,6 +49,9 @@ LEAST_SIZE: Final = 16
 
 FIRST_KEY: Final = ascii_lowercase[0]
 """The first key of a mapping with any keys."""
+
+_MODULE: Final = re.compile(r"torch\.nn\.([A-Z]\w*)\(.*\)|type\('Module', \(torch\.nn\.\w+,\), \{.*\}\)\(.*\)")
+"""How modules are written that are made by themselves."""
 
 Value: TypeAlias = str | Group
 Choice: TypeAlias = Mapping[str, Value]
@@ -126,17 +132,44 @@ def _written(choice: Choice, path: str, fields: Mapping[str, Sequence[str]]) -> 
             entries = f"{{{', '.join(f'{keys.get(name, repr(name))}: {each}' for name, each in parts.items())}}}"
             return f"{value.head}({entries})" if value.head else entries
         case "module":
-            # Whoever asks such a module for its parameters is asked for them in turn: it has some.
-            base, given = "Identity", ""
-            if parts.pop("parameters", None) is not None:
-                base, given = "Linear", "1, 1"
-                parts.setdefault("forward", "torch.nn.Identity.forward")
-            attributes = ", ".join(f"{name!r}: {each}" for name, each in parts.items())
-            return f"type('Module', (torch.nn.{base},), {{{attributes}}})({given})"
+            return _module(parts, {owner_of(each)[1] for each in fields.get(path, ()) if _makes_module(choice[each])})
         case "function":
             return f"lambda *_, **__: {', '.join(parts.values()) or None}"
         case "list":
             return f"[{', '.join(parts.values())}]"
+
+
+def _module(parts: Mapping[str, str], modules: Collection[str]) -> str:
+    """Return the expression of a module that gives what it is given, and has some attributes.
+
+    Args:
+        parts: The attributes. Whoever asks for `parameters` is asked for them in turn: there are some then.
+        modules: Those of them that are modules: they are registered, where the name is not that of a method.
+    """
+    inner = {name: each for name, each in parts.items() if name in modules and not hasattr(nn.ModuleDict, name)}
+    others = {name: each for name, each in parts.items() if name not in inner and name != "parameters"}
+    base, given = "Identity", ""
+    if "parameters" in parts and not inner:
+        base, given = "Linear", "1, 1"
+    elif inner:
+        inner |= {"own": "torch.nn.Linear(1, 1)"} if "parameters" in parts else {}
+        base, given = "ModuleDict", f"{{{_entries(inner)}}}"
+    if base != "Identity":
+        others.setdefault("forward", "torch.nn.Identity.forward")
+    return f"type('Module', (torch.nn.{base},), {{{_entries(others)}}})({given})"
+
+
+def _entries(parts: Mapping[str, str]) -> str:
+    return ", ".join(f"{name!r}: {each}" for name, each in parts.items())
+
+
+def _makes_module(value: Value) -> bool:
+    """Whether a value is a module."""
+    if isinstance(value, Group):
+        is_call = value.style == "call" and isinstance(value.cls, type) and issubclass(value.cls, nn.Module)
+        return is_call or value.style == "module"
+    made = _MODULE.fullmatch(value)
+    return made is not None and (made[1] is None or issubclass(getattr(nn, made[1], object), nn.Module))
 
 
 def written_tuple(parts: Sequence[str]) -> str:

@@ -720,3 +720,23 @@ def test_what_is_laid_out_in_steps_is_as_many_times_as_long(worker, model):
     (target,) = worker.trace(model(TWICE)).targets
     assert "upsample_rates=(2, 2), upsample_kernel_sizes=(4, 4)" in target.construct.expression
     assert (target.inputs is not None, target.problems) == (True, ())
+
+
+HOLDING = """from torch import nn
+
+
+class Probe(nn.Module):
+    def __init__(self, model, width):
+        super().__init__()
+        self.model = model
+        self.fc = nn.Linear(512, width)
+
+    def forward(self, x):
+        return self.fc(self.model.projection(self.model.branch(x)))
+"""
+
+
+def test_the_parts_of_a_module_that_is_made_up_are_registered_in_it(worker, model):
+    (target,) = worker.trace(model(HOLDING)).targets
+    assert "(torch.nn.ModuleDict,)" in target.construct.expression
+    assert (target.inputs is not None, target.problems) == (True, ())
