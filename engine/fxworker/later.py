@@ -115,7 +115,7 @@ def _entered(items: Iterable[ast.withitem], names: Bindings) -> None:
 
 def _called(call: ast.Call, names: Bindings, around: Surroundings) -> None:
     """Note what a call says about what it calls, and about what it is given."""
-    path = names.paths.get(ast.unparse(call.func))
+    path = names.paths.get(ast.unparse(call.func)) or _member(call.func, names)
     if path and "class" not in names.use(path).kinds:
         names.use(path).note("callable")
     given = [names.use(each) for each in map(names.path, call.args) if each]
@@ -132,6 +132,15 @@ def _called(call: ast.Call, names: Bindings, around: Surroundings) -> None:
     _are_axes(
         names.use(names.path(each.value)) for each in call.keywords if each.arg in _AXES and names.path(each.value)
     )
+
+
+def _member(node: ast.expr, names: Bindings) -> str:
+    """Return the path of an attribute of what a model keeps, "" for anything else."""
+    match node:
+        case ast.Attribute(value=whole, attr=name) if path := names.paths.get(ast.unparse(whole)):
+            return f"{path}.{name}" if is_own_attribute(name) and name not in SHARED else ""
+        case _:
+            return ""
 
 
 def _is_starred(target: ast.expr) -> bool:
