@@ -244,3 +244,28 @@ class Asked(nn.Module):
 @pytest.mark.parametrize("root", [Scaled(), Only(), Asked()], ids=lambda each: type(each).__name__)
 def test_a_search_comes_to_its_end_whatever_the_code_has_to_do_with(root):
     assert infer_inputs(root, hopeless=12).recipes
+
+
+def exists(value):
+    return value is not None
+
+
+class Either(nn.Module):
+    """Asserts that it is given one of two, and again one of two others."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.fc = nn.Embedding(50, 8), nn.Linear(6, 8)
+        self.encoder = None
+
+    def forward(self, text_embeds=None, text_mask=None, images=None, image_token_ids=None, text=None):
+        assert exists(text) ^ exists(text_embeds)
+        assert exists(images) ^ exists(image_token_ids)
+        if not exists(image_token_ids):
+            assert exists(self.encoder), "an encoder is needed for images"
+            image_token_ids = self.encoder(images)
+        return self.table(image_token_ids) + self.fc(text_embeds)
+
+
+def test_one_of_what_is_asserted_to_be_there_is_passed():
+    assert set(fed(Either()).recipes) == {"text_embeds", "image_token_ids"}

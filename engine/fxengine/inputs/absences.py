@@ -115,8 +115,10 @@ def _in_expression(moment: Moment) -> Iterator[str]:
 
 
 def _in_conditions(moment: Moment) -> Iterator[str]:
-    """Yield the names that had to be None for what raised to run."""
+    """Yield the names that had to be None for what raised to run, and those that are in what was asserted."""
     around = nodes_around(moment.path, moment.source.span)
+    for test in (each.test for each in around[-1:] if isinstance(each, ast.Assert)):
+        yield from (each.id for each in ast.walk(test) if isinstance(each, ast.Name) and _is_none(each.id, moment))
     for node in [each for each in around[::-1] if isinstance(each, ast.If)]:
         for each in ast.walk(node.test):
             match each:
