@@ -11,6 +11,7 @@ from fxengine._lazy_graph_module import (
 )
 from fxengine.capturing.dimensions import frame_of
 from fxengine.classification import moments_of
+from fxengine.diagnosis import TracingProblem
 from fxengine.errors import (
     DynamicBool,
     DynamicIteration,
@@ -227,15 +228,16 @@ class Feeder:
         return Fed(searched=True, unknown=never, in_vain=None if is_found else found, failures=(failure,))
 
     def _told_where_it_stops(self, found: InferredInputs) -> frozenset[type[Rule]]:
-        """Return the rules of what is told at the place where the model itself stops."""
+        """Return the rules of what is told where the model itself stops, or of what it cannot take there."""
         stopped = found.stopped
         met = [each.source for each in stopped.moments] if stopped is not None else []
+        is_of_kinds = stopped is not None and isinstance(stopped.error, TypeError)
         return frozenset(
             problem.rule
             for problem in self.diagnosis.problems
-            if stopped is not None and stopped.module in {problem.module_path, *problem.instances}
+            if stopped is not None and _is_within(stopped.module, problem)
             for place in (problem.site, problem.anchor)
-            if place is not None and any(place.path == one.path and place.span.contains(one.span) for one in met)
+            if place is not None and any(_is_about(place, one, is_of_kinds) for one in met)
         )
 
     def _captured(self, found: InferredInputs) -> Hopeless | None:
@@ -367,6 +369,18 @@ class Feeder:
             return _Ran(model_cost(self.sources.root, *arguments).flops)
         except Exception as error:  # noqa: BLE001 — The model itself runs here, and may need data that it was not given.
             return _Ran(error=error)
+
+
+def _is_about(told: SourceFrame, met: SourceFrame, is_of_kinds: bool) -> bool:
+    """Whether what is told at one place is met at another: there, or in what that cannot take, as it is of no kind."""
+    contains = told.span.contains(met.span) or (is_of_kinds and met.span.contains(told.span))
+    return told.path == met.path and contains
+
+
+def _is_within(path: str, problem: TracingProblem) -> bool:
+    """Whether a module is one in which a problem is met, or a part of such a one."""
+    around = (problem.module_path, *problem.instances)
+    return any(not each or path == each or path.startswith(f"{each}.") for each in around)
 
 
 def _is_past(failure: ShapeFailure, stopped: Sequence[SourceFrame]) -> bool:

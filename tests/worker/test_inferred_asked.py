@@ -77,7 +77,7 @@ class Asserting(nn.Module):
     def __init__(self, loss):
         super().__init__()
         kind = loss.__class__.__name__
-        assert kind in ("FarLoss", "Unknown")
+        assert kind in ("FarLoss", "UnheardOf")
         self.loss = loss
 
 
