@@ -185,14 +185,16 @@ export class Editor {
         }
     }
 
+    /** Chooses an entry of the menu of code actions, which is opened again where the editor has closed it meanwhile. */
     async chooseCodeAction(title) {
+        const chosen = this.page.locator('.action-widget .monaco-list-row.action.focused');
         for (let tries = 0; tries < 20; tries++) {
-            const chosen = this.page.locator('.action-widget .monaco-list-row.action.focused');
-            if ((await chosen.innerText()).includes(title)) {
+            const text = await chosen.innerText({ timeout: 5_000 }).catch(() => undefined);
+            if (text?.includes(title)) {
                 await this.page.keyboard.press('Enter');
                 return;
             }
-            await this.page.keyboard.press('ArrowDown');
+            await (text === undefined ? this.codeActions() : this.page.keyboard.press('ArrowDown'));
         }
         throw new Error(`no code action ${title}`);
     }
