@@ -42,7 +42,7 @@ def standing_for(cls: type, *, but: Any = None) -> list[type]:
     if not is_template(cls):
         return [cls]
     module = cls.__module__
-    below = [each for each in _below(cls) if not _is_bare(each) and but not in each.__mro__]
+    below = [each for each in subclasses_of(cls) if not _is_bare(each) and but not in each.__mro__]
     found = [each for each in below if not _has_abstract(each)] or below
     found.sort(
         key=lambda each: (
@@ -98,7 +98,7 @@ def heirs_with(cls: type, name: str) -> list[type]:
     """Return the subclasses of a class of modules, none of torch's, that have an attribute which it lacks."""
     if not issubclass(cls, nn.Module) or cls.__module__.startswith("torch.") or has_field(cls, name):
         return []
-    found = [each for each in _below(cls) if not inspect.isabstract(each)]
+    found = [each for each in subclasses_of(cls) if not inspect.isabstract(each)]
     return [each for each in found if has_field(each, name) or is_assigned(each, name)][:_MOST]
 
 
@@ -106,7 +106,7 @@ def _around(module: str) -> str:
     return module.rpartition(".")[0]
 
 
-def _below(cls: type) -> Iterator[type]:
+def subclasses_of(cls: type) -> Iterator[type]:
     """Yield the subclasses of a class, nearest first, without those of packages that are not installed."""
     waiting, seen = [cls], {cls}
     for each in waiting:

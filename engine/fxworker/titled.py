@@ -4,7 +4,7 @@ Only a text that was looked for in vain in several others is looked at, and only
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from torch import nn
 
 from fxworker.choices import attribute_of, required_parameters
 from fxworker.lacking import Moments, value_in
+from fxworker.lineages import subclasses_of
 from fxworker.wording import MOST_VALUES
 
 _SEVERAL: Final = (list, tuple, set, frozenset, dict)
@@ -56,12 +57,5 @@ def _given_by(function: Any) -> Any:
 
 def _named(names: frozenset[str]) -> list[type]:
     """Return the classes of modules that have some names, those first that need the fewest arguments."""
-    found = {each for each in _heirs_of(nn.Module) if each.__name__ in names}
+    found = (each for each in subclasses_of(nn.Module) if each.__name__ in names)
     return sorted(found, key=lambda each: (len(required_parameters(each)), each.__qualname__))
-
-
-def _heirs_of(cls: type) -> Iterator[type]:
-    """Yield all classes that inherit from one, maybe more than once."""
-    for each in cls.__subclasses__():
-        yield each
-        yield from _heirs_of(each)
