@@ -60,7 +60,10 @@ def model(tmp_path: Path):
 
 @pytest.fixture
 def imports_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Import from the test's folder; afterwards nothing is imported that was not before, nor stood in for."""
+    """Import from the test's folder; afterwards nothing is imported that was not before, nor stood in for.
+
+    What torch has imported of itself stays: some of it registers operators, which can be done once.
+    """
     monkeypatch.syspath_prepend(str(tmp_path))
     for module, name in ((torch.jit, "script"), (warnings, "filterwarnings"), (warnings, "simplefilter")):
         monkeypatch.setattr(module, name, getattr(module, name))
@@ -71,4 +74,5 @@ def imports_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     ABSENCES.broken.clear()
     sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, StandIns)]
     for name in set(sys.modules) - before:
-        del sys.modules[name]
+        if name.partition(".")[0] != torch.__name__:
+            del sys.modules[name]
