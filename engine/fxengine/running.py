@@ -16,7 +16,14 @@ from fxengine.wrapping import find_proxy
 if TYPE_CHECKING:
     from fxengine.tracer import Tracer
 
-__all__ = ["ProxyableClassMeta", "is_fx_symbolic_tracing", "is_fx_tracing", "running_tracer", "unknown_to_torch"]
+__all__ = [
+    "ProxyableClassMeta",
+    "is_fx_symbolic_tracing",
+    "is_fx_tracing",
+    "running_tracer",
+    "thread_says",
+    "unknown_to_torch",
+]
 
 _proxyable_classes: Final[dict[type, None]] = {}
 """The classes whose construction is recorded; instances of them become attributes of the root."""
@@ -42,12 +49,8 @@ def unknown_to_torch() -> Generator[None]:
     if theirs is None:
         yield
     elif hasattr(theirs, "_set_is_fx_tracing"):
-        before = theirs._get_is_fx_tracing()
-        theirs._set_is_fx_tracing(False)
-        try:
+        with thread_says(theirs, False):
             yield
-        finally:
-            theirs._set_is_fx_tracing(before)
     else:
         before = theirs._is_fx_tracing_flag
         theirs._is_fx_tracing_flag = False
@@ -55,6 +58,17 @@ def unknown_to_torch() -> Generator[None]:
             yield
         finally:
             theirs._is_fx_tracing_flag = before
+
+
+@contextmanager
+def thread_says(theirs: Any, is_tracing: bool) -> Generator[None]:
+    """Let torch's flag of this thread, which a module of `theirs` has from 2.14 on, say whether a trace runs."""
+    before = theirs._get_is_fx_tracing()
+    theirs._set_is_fx_tracing(is_tracing)
+    try:
+        yield
+    finally:
+        theirs._set_is_fx_tracing(before)
 
 
 class ProxyableClassMeta(type):

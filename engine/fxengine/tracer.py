@@ -47,7 +47,7 @@ from fxengine.placeholders import (
 )
 from fxengine.proxy import ParameterProxy, Proxy, Scope
 from fxengine.recording import PLAIN_TYPES, SymbolicValue
-from fxengine.running import is_proxyable, running_tracer
+from fxengine.running import is_proxyable, running_tracer, thread_says
 from fxengine.source import ModuleSite, OriginRecord, parameter_place
 from fxengine.wrapping import patch_autowrapped, patch_wrapped_functions, wrap
 
@@ -510,12 +510,8 @@ def _known_to_torch(patches: Patches) -> Generator[None]:
             patches.attribute(theirs, "_is_fx_tracing_flag", lambda _: True)
         yield
         return
-    before = theirs._get_is_fx_tracing()
-    theirs._set_is_fx_tracing(True)
-    try:
+    with thread_says(theirs, True):
         yield
-    finally:
-        theirs._set_is_fx_tracing(before)
 
 
 @functools.lru_cache(maxsize=64)

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from fxengine.capturing import Capture, capture
 from fxengine.capturing.dimensions import misfit
 from fxengine.graph import Graph
 from fxengine.graph_module import GraphModule
@@ -16,6 +15,7 @@ from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure, describe
 from fxengine.profiling.measuring import bind_placeholders
 from fxworker.argument_lists import Arguments
+from fxworker.capturing import captured_with
 from fxworker.loading import Loaded
 from fxworker.scaling import differ_with_others, is_outgrown
 from fxworker.stand_ins import is_behind_one
@@ -30,8 +30,9 @@ def failure_with(module: GraphModule, args: tuple[Any, ...], kwargs: dict[str, A
 
 def failure_of(root: nn.Module, arguments: Arguments) -> ShapeFailure | None:
     """Return what ends a run of a model itself with some inputs, if that is one of torch's functions or layers."""
-    captured = _captured(root, arguments)
-    node, error = captured.failed, captured.problems[0].exception if captured.problems else None
+    captured = captured_with(root, lambda: arguments)
+    node = captured.failed if captured is not None else None
+    error = captured.problems[0].exception if captured is not None and captured.problems else None
     if node is None or not isinstance(error, Exception):
         return None
     given = ((each.name, each.tensor) for each in node.all_input_nodes if each.tensor is not None)
@@ -42,11 +43,8 @@ def failure_of(root: nn.Module, arguments: Arguments) -> ShapeFailure | None:
 
 def failing_with(root: nn.Module, arguments: Arguments) -> GraphModule | None:
     """Return the graph of a run of a model itself with some inputs, up to what ends it; None if that is nothing."""
-    return _captured(root, arguments).failing
-
-
-def _captured(root: nn.Module, arguments: Arguments) -> Capture:
-    return capture(root, arguments, may_load=False)
+    captured = captured_with(root, lambda: arguments)
+    return captured.failing if captured is not None else None
 
 
 def never_agree(

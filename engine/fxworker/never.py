@@ -120,7 +120,7 @@ class Search:
             return None
         if self.mistakes(failure):
             return Hopeless(failure, found.expression)
-        by_written = False
+        by_written, is_there = False, self.stops_at(failure)
         if is_of_layout(failure.error):
             is_so = self._is_never_viewed()
         elif found.stopped is not None and is_of_layout(found.stopped.error):
@@ -142,12 +142,13 @@ class Search:
             of_sizes = next(chain.from_iterable(ways), None)
             if of_sizes is not None:
                 return of_sizes
-            is_so = self._is_of_any_size() or self._is_of_any_length(failure) or self._is_of_parameters(failure)
+            is_so = is_there and (
+                self._is_of_any_size() or self._is_of_any_length(failure) or self._is_of_parameters(failure)
+            )
             by_written = is_so and self.construct is not None
         # Other trials have left their shapes at the nodes.
-        failure = failure_with(self.module, found.args, found.kwargs, self.root) if is_so else None
-        is_there = failure is not None and self.stops_at(failure)
-        return Hopeless(failure, found.expression, by_written) if failure is not None and is_there else None
+        failure = failure_with(self.module, found.args, found.kwargs, self.root) if is_so and is_there else None
+        return None if failure is None else Hopeless(failure, found.expression, by_written)
 
     def mistakes(self, failure: ShapeFailure) -> bool:
         """Return whether a node that fails takes for one value what is none, and the model itself stops there, too."""

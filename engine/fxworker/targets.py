@@ -262,7 +262,9 @@ class Targets:
         self._fit(traced, feeder, fed)
         captured = None
         if fed.inputs is not None and not diagnosis.complete:
-            captured = captured_with(feeder.sources, fed.inputs)
+            captured = captured_with(feeder.sources.root, partial(feeder.sources.arguments, fed.inputs.expression))
+            # One of a part only says nothing of the model.
+            captured = captured if captured is not None and not captured.problems else None
         shapes_ms = clock.lap()
         complaint = fed.unknown.complaint if fed.unknown is not None else ""
         once = told_once(problems, diagnosis, fed.failures, complaint)

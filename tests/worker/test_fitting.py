@@ -742,18 +742,7 @@ def test_the_parts_of_a_module_that_is_made_up_are_registered_in_it(worker, mode
     assert (target.inputs is not None, target.problems) == (True, ())
 
 
-BRANCHES = """from torch import nn
-
-
-class Probe(nn.Module):
-    def __init__(self, model, width):
-        super().__init__()
-        self.model = model
-        self.fc = nn.Linear(512, width)
-
-    def forward(self, x):
-        return self.fc(self.model.projection(self.model.branch(x)["embedding"]))
-"""
+BRANCHES = HOLDING.replace("self.model.branch(x)", 'self.model.branch(x)["embedding"]')
 
 
 def test_what_is_called_of_something_that_a_model_keeps_can_be(worker, model):

@@ -134,11 +134,11 @@ def _of_weight(operation: Operation) -> Iterator[Disagreement]:
 
 def _of_stacked(operation: Operation) -> Iterator[Disagreement]:
     """Yield the only size in which one of several values that are put beside each other differs from the first."""
-    first, *others = operation.tensors or [torch.empty(0)]
-    other = next((each for each in others if each.shape != first.shape), first)
-    differing = [(one, two) for one, two in zip(first.shape, other.shape, strict=False) if one != two]
-    if operation.function is torch.stack and first.dim() == other.dim() and len(differing) == 1:
-        yield from differing
+    shapes = [each.shape for each in operation.tensors] if operation.function is torch.stack else []
+    other = next((each for each in shapes if each != shapes[0]), None)
+    if other is not None and len(other) == len(shapes[0]):
+        differing = [(one, two) for one, two in zip(shapes[0], other, strict=True) if one != two]
+        yield from differing if len(differing) == 1 else ()
 
 
 def _channels(operation: Operation, given: Tensor, weight: Tensor) -> Iterator[Disagreement]:
