@@ -25,18 +25,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from _servers import TIMEOUT, Client, served, whole_report
+
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = (ROOT / ".corpus").resolve()
-sys.path.insert(0, str(ROOT))
-
-from tests.server.client import Client  # noqa: E402 — found by the path above.
-
 FILES = (
     ROOT / "examples" / "vit.py",
     CORPUS / "vit_pytorch" / "vit.py",
@@ -44,7 +40,6 @@ FILES = (
     CORPUS / "transformers" / "models" / "clip" / "modeling_clip.py",
 )
 BARE = Path(__file__).with_name("bare_trace.py")
-TIMEOUT = 180.0
 PAUSE = 0.05
 """Seconds between two edits, as between two keystrokes."""
 WRITTEN = 5.0
@@ -297,26 +292,6 @@ class Bare:
             with contextlib.suppress(ValueError):  # The file may print, too.
                 return json.loads(answer)
         return None
-
-
-@asynccontextmanager
-async def served(folder: Path, environ: dict[str, str]) -> AsyncIterator[Client]:
-    """Start a server on a folder, and stop it."""
-    client = await Client.start(env=environ)
-    try:
-        await client.initialize({"interpreter": [sys.executable], "trace": {"timeout": 120}}, folder)
-        yield client
-    finally:
-        await client.stop()
-
-
-async def whole_report(client: Client, uri: str, version: int) -> dict[str, Any]:
-    """Return what is known of a version of a file, as soon as it was traced to its end."""
-    while True:
-        report = await client.request("fxls/report", {"uri": uri}, TIMEOUT)
-        if report["fresh"] and report["version"] == version:
-            return report
-        await asyncio.sleep(0.001)
 
 
 def main_forward(text: str, report: dict[str, Any]) -> tuple[int, int]:

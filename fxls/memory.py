@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from fxls.cache import cache_folder, program, write_whole
 from fxls.discovery.index import ModelClass, ModelIndex, ordered
+from fxls.rules import UNFIT
 from fxworker.texts import digest
 from fxworker.wire import Construct, TraceReport
 
@@ -50,11 +51,12 @@ class Memory:
         return replace(index, targets=tuple(targets))
 
     def remember(self, index: ModelIndex, report: TraceReport) -> None:
-        """Keep how the classes were built whose arguments were inferred. Never fails."""
+        """Keep how the classes were built whose arguments were inferred, unless something does not fit. Never fails."""
         found: dict[str, str] = {}
         for target in report.targets:
             way = target.construct
-            if way is not None and way.source == "inferred" and len(way.expression) <= _LONGEST:
+            is_unfit = any(each.code == UNFIT for each in target.problems)
+            if way is not None and way.source == "inferred" and len(way.expression) <= _LONGEST and not is_unfit:
                 key = _key(index.model_class(target.qualname))
                 if key:
                     found[key] = way.expression

@@ -25,6 +25,9 @@ UNUSED_IGNORE: Final = "FX106"
 CONFIGURATION: Final = "FX107"
 """The code of a mistake in a project's `[tool.fxls]`. It is the server that reports it."""
 
+UNFIT: Final = "FX201"
+"""The code of shapes that do not fit."""
+
 _STOPS: Final = re.compile(r"FX00\d")
 _SELECTOR: Final = re.compile(r"FX\d{0,3}")
 

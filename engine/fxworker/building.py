@@ -146,6 +146,8 @@ def build(
         return Unbuilt(None, None, other=True)
     failed: Unbuilt | None = None
     for construct in target.constructs:
+        if hint and construct.source == "remembered":
+            continue  # What was inferred since then fits better.
         result = _evaluate(construct, scope, make)
         if isinstance(result, Built):
             return _located(result, loaded)

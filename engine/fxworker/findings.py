@@ -18,6 +18,7 @@ from fxworker.doubts import doubted, is_answer, is_of_stand_in, is_used
 from fxworker.feeding import SAID, Fed
 from fxworker.finder import Unknown
 from fxworker.folding import merged
+from fxworker.former import Former
 from fxworker.loading import Loaded
 from fxworker.reporting import Reporter
 from fxworker.wire import Guard, Inputs, Problem, TargetReport, TraceTarget
@@ -74,6 +75,18 @@ class Findings:
         inputs = fed.inputs
         failures = (each for each in fed.failures if not self.is_told(each.error))
         return merged([self.reporter.shape_problem(each, inputs, target.qualname, root) for each in failures])
+
+    def of_former(self, target: TraceTarget, former: Former | None, told: tuple[Problem, ...]) -> tuple[Problem, ...]:
+        """Return what is told of a model that ran with other arguments before it was edited, beside what is told."""
+        if former is None or former.failure is None or former.built.construct is None:
+            return ()
+        inputs = Inputs(former.built.inputs, "inferred")
+        found = self.reporter.shape_problem(former.failure, inputs, target.qualname, former.built.root)
+        if any(each.code == found.code for each in told):
+            return ()
+        ran = f"it ran on `{inputs.expression}` before, built as `{former.built.construct.expression}`"
+        explanation = "\n".join(filter(None, (found.explanation, f"{ran}; now it only runs if it is built otherwise")))
+        return (replace(found, explanation=explanation, severity="information"),)
 
     def guards(self, report: TargetReport, captured: Capture | None) -> tuple[Guard, ...]:
         """Return what a graph holds for: what was decided on the way, and then what was asked of the inputs."""

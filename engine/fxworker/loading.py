@@ -67,6 +67,8 @@ class Hint:
         complaint: What it said then.
         never: Whether no others would fit either.
         foreign: The functions that could not take symbolic values, as `module:name`, separated by commas.
+        former: The construction with which the model ran before an edit that made it want another one, "" for none.
+        ran_on: The inputs that it ran on then.
     """
 
     construct: str = ""
@@ -81,6 +83,8 @@ class Hint:
     complaint: str = ""
     never: bool = False
     foreign: str = ""
+    former: str = ""
+    ran_on: str = ""
 
     @property
     def functions(self) -> tuple[tuple[str, str], ...]:

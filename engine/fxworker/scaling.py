@@ -33,20 +33,27 @@ def differ_with_others(sizes: tuple[Dimension, ...], construct: Construct, targe
 
     They keep their distance or ratio, or one is that of what is joined and the other that of only some parts of it.
     """
-    expression = _multiplied(construct.expression)
-    others = _of_others(sizes, expression, target, loaded)
+    others = _in_others(sizes, construct, target, loaded)
     made, wanted = sizes
     met = made.size, wanted.size
-    if made.size != wanted.size and _differ_so(met, others):
+    if made.size != wanted.size and others and all(_differ_so(met, each) for each in others):
         return True
-    if made.size != wanted.size and not others:  # No model is made of all the numbers together.
-        built = [each for _, _, each in with_each_other(construct, target, loaded)]
-        known = [of_other_layers(sizes, each.root) if each is not None else () for each in built]
-        return bool(known) and all(_differ_so(met, each) for each in known)
-    parts = _of_others(made.parts, expression, target, loaded) if len(others) == 2 else ()
+    is_known = len(others) == 1 and len(others[0]) == len(sizes)
+    parts = _of_others(made.parts, _multiplied(construct.expression), target, loaded) if is_known else ()
     return bool(parts) and _lacks_parts(
-        tuple(zip((each.size for each in made.parts), parts, strict=False)), (wanted.size, others[1])
+        tuple(zip((each.size for each in made.parts), parts, strict=False)), (wanted.size, others[0][1])
     )
+
+
+def _in_others(
+    sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded
+) -> list[tuple[int, ...]]:
+    """Return what sizes are with other numbers: with all of them at once, or with each, if no model is made of all."""
+    others = _of_others(sizes, _multiplied(construct.expression), target, loaded)
+    if others:
+        return [others]
+    built = (each for _, _, each in with_each_other(construct, target, loaded))
+    return [of_other_layers(sizes, each.root) if each is not None else () for each in built]
 
 
 def _differ_so(met: tuple[int, int], others: tuple[int, ...]) -> bool:
@@ -80,8 +87,8 @@ def agree_with_others(sizes: tuple[Dimension, ...], construct: Construct, target
 
 def vary_with_others(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:
     """Return whether two sizes that do not go together are both other ones with other numbers than a construction's."""
-    others = _of_others(sizes, _multiplied(construct.expression), target, loaded)
-    return len(others) == 2 and all(each.size != other for each, other in zip(sizes, others, strict=True))
+    others = [each for each in _in_others(sizes, construct, target, loaded) if len(each) == len(sizes)]
+    return all(any(each.size != other[index] for other in others) for index, each in enumerate(sizes))
 
 
 def is_tied_to_default(sizes: tuple[Dimension, ...], construct: Construct, target: TraceTarget, loaded: Loaded) -> bool:

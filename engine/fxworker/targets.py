@@ -25,6 +25,7 @@ from fxworker.distinct import with_distinct_sizes
 from fxworker.feeding import Fed, Feeder
 from fxworker.finder import Finder, Sources, Unknown
 from fxworker.findings import Findings
+from fxworker.former import Former, former
 from fxworker.heirs import shown_by_heir
 from fxworker.inner import mentions_of
 from fxworker.loading import Hint, Loaded
@@ -118,6 +119,7 @@ class Targets:
     found: dict[str, Hint] = field(default_factory=dict[str, Hint])
     traces: list[Traced] = field(default_factory=list[Traced])
     fitted: dict[str, Hint] = field(default_factory=dict[str, Hint])
+    formers: dict[str, Former] = field(default_factory=dict[str, Former])
     fitting_s: float = 0.0
     apart_s: float = _APART
     until: float = math.inf
@@ -176,7 +178,7 @@ class Targets:
             self.found |= self.fitted
         elif self.fitted:
             self.hints, self.fitting_s = {**self.hints, **self.found, **self.fitted}, 0.0
-            for kept in (self.enclosed, self.reports, self.found, self.traces):
+            for kept in (self.enclosed, self.reports, self.found, self.traces, self.formers):
                 kept.clear()
             self.diagnose_all()
             self._describe_all()
@@ -269,6 +271,7 @@ class Targets:
         complaint = fed.unknown.complaint if fed.unknown is not None else ""
         once = told_once(problems, diagnosis, fed.failures, complaint)
         problems = once or (*problems, *self.findings.of_run(traced.target, traced.built, diagnosis, fed))
+        problems += self.findings.of_former(traced.target, self.formers.get(traced.target.qualname), problems)
         code = graph.python_code("self")
         key = self._key(traced, diagnosis)
         return replace(
@@ -301,13 +304,27 @@ class Targets:
             return self._unchanged(target, known)
         clock = Clock()
         ahead = self.prepared.model(target) if self.prepared is not None else None
-        subject = ahead or self._built(target)
+        subject = self._as_before(target) or ahead or self._built(target)
         self.on_target(self.request.targets.index(target), None)
         if isinstance(subject, Unbuilt):
             return replace(self.reporter.untraced(target, self._unbuilt(target, subject)), construct=subject.construct)
         traced = self.traced(target, subject, clock.lap())
         self.traces.append(traced)
         return traced.report
+
+    def _as_before(self, target: TraceTarget) -> Subject | None:
+        """Return a model as it was built before an edit, if it runs again; note where it fails if it does not."""
+        hint = self._hint(target)
+        if not hint.former or not self._may_guess(target, Construct(hint.construct, "inferred")):
+            return None
+        found = former(target, self.loaded, hint)
+        self.on_target(self.request.targets.index(target), None)
+        if found is None:
+            return None
+        if found.failure is None:
+            return Subject.of(found.built)
+        self.formers[target.qualname] = found
+        return None
 
     def _built(self, target: TraceTarget) -> Subject | Unbuilt:
         hint = self._hint(target).construct
@@ -386,6 +403,9 @@ class Targets:
             never=unknown.never,
             foreign=",".join(":".join(each) for each in diagnosis.foreign),
         )
+        if target.qualname in self.formers:
+            hint = self._hint(target)
+            self.found[target.qualname] = replace(self.found[target.qualname], former=hint.former, ran_on=hint.ran_on)
         return fed
 
     def _fit(self, traced: Traced, feeder: Feeder, fed: Fed) -> None:
@@ -403,7 +423,8 @@ class Targets:
         self.fitting_s -= clock.lap() / 1000
         if way is not None:
             construct, inputs = way
-            self.fitted[target.qualname] = replace(self._hint(target), construct=construct, inputs=inputs, unfed="")
+            hint = _with_former(self._hint(target), traced.built)
+            self.fitted[target.qualname] = replace(hint, construct=construct, inputs=inputs, unfed="")
         self.on_target(self.request.targets.index(target), None)
 
     def _other_way(self, traced: Traced, feeder: Feeder, fed: Fed) -> tuple[str, str] | None:
@@ -494,6 +515,14 @@ class Targets:
 def _wholes_of(target: TraceTarget, construct: Construct | None) -> Iterator[Whole]:
     """Return the models of other files of which a target was built as a part."""
     return wholes_in(construct.expression if construct is not None else "", target)
+
+
+def _with_former(hint: Hint, built: Built) -> Hint:
+    """Return a hint with how a model was built, if it has run so before; the first of several such ways counts."""
+    construct = built.construct
+    if construct is None or not built.is_made_up or hint.former or hint.construct != _made_up(construct):
+        return hint
+    return replace(hint, former=construct.expression, ran_on=hint.inputs) if hint.inputs else hint
 
 
 def _made_up(construct: Construct | None) -> str:

@@ -7,14 +7,13 @@ from fxls.fixes import expressions, kinds, misfits, shapes, silent, slips
 from fxls.fixes.leaves import extraction
 from fxls.fixes.registering import registered
 from fxls.fixes.source import Proposal, Source
+from fxls.rules import UNFIT
 from fxworker.wire import Problem
 
 _Proposer: TypeAlias = Callable[..., Iterator[Proposal]]
 
 UNREGISTERED: Final = "FX007"
 """The code of modules and parameters that the model does not see."""
-UNFIT: Final = "FX201"
-"""The code of shapes that do not fit."""
 UNBUILT: Final = "FX102"
 """The code of models that cannot be built."""
 RAISED: Final = "FX009"

@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 
 from fxls.discovery.index import ModelIndex
 from fxls.fixes.comparing import Comparison, Sampler, Verdict
-from fxls.fixes.proposing import CODES, LOST, RAISED, UNBUILT, UNFIT, UNREGISTERED, UNSUPPORTED, proposals
+from fxls.fixes.proposing import CODES, LOST, RAISED, UNBUILT, UNREGISTERED, UNSUPPORTED, proposals
 from fxls.fixes.source import Proposal, Source
-from fxls.rules import stops_torch_fx
+from fxls.rules import UNFIT, stops_torch_fx
 from fxls.text.edits import Carry, Change
 from fxls.text.mapper import Mapper
 from fxworker.wire import Fix, Problem, Span, Status, TargetReport, TraceReport

@@ -7,7 +7,7 @@ import pytest
 
 from fxls.discovery import discover
 from fxls.memory import Memory
-from fxworker.wire import Construct, Span, TargetReport, TraceReport
+from fxworker.wire import Construct, Location, Problem, Span, TargetReport, TraceReport
 
 TEXT = """
 from torch import nn
@@ -21,9 +21,9 @@ class Net(nn.Module):
 """
 
 
-def report(path: str, expression: str = "Net(width=64)", source: str = "inferred") -> TraceReport:
+def report(path: str, expression: str = "Net(width=64)", source: str = "inferred", problems=()) -> TraceReport:
     construct = Construct(expression, source)
-    target = TargetReport("Net", "class", Span(4, 6, 4, 9), "complete", construct)
+    target = TargetReport("Net", "class", Span(4, 6, 4, 9), "complete", construct, problems=problems)
     return TraceReport(1, path, "", "complete", (target,))
 
 
@@ -120,3 +120,9 @@ def test_the_oldest_files_are_removed(tmp_path, monkeypatch):
     assert len(list((tmp_path / "cache").iterdir())) == 3
     assert constructs(Memory(tmp_path / "cache"), str(tmp_path / "net5.py"))
     assert not constructs(Memory(tmp_path / "cache"), str(tmp_path / "net0.py"))
+
+
+def test_what_builds_a_model_only_as_a_mistake_wants_it_is_not_kept(tmp_path, path):
+    unfit = Problem("FX201", "does not fit", Location(path, Span(9, 8, 9, 20)), "information", "Net")
+    Memory(tmp_path / "cache").remember(discover(path, TEXT), report(path, problems=(unfit,)))
+    assert not (tmp_path / "cache").exists()

@@ -38,6 +38,23 @@ class Net(nn.Module):
         return self.out(self.value(x) * self.gate(x).sigmoid())
 """
 
+TRANSFORMING = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, image_size, patch_size, dim, mlp_dim):
+        super().__init__()
+        assert image_size % patch_size == 0
+        self.to_patches = nn.Conv2d(3, dim, patch_size, patch_size)
+        self.norm = nn.LayerNorm(dim)
+        self.inner = nn.Linear(dim, mlp_dim)
+        self.outer = nn.Linear(mlp_dim, dim)
+
+    def forward(self, image):
+        x = self.to_patches(image).flatten(2, 3).transpose(1, 2)
+        return x + self.outer(self.inner(self.norm(x)).relu())
+"""
+
 CROSSED = """from torch import nn
 
 
@@ -132,6 +149,7 @@ WRONG = [
     (CROSSED, "self.to_k = nn.Linear(context_dim", "self.to_k = nn.Linear(query_dim", "self.to_v("),
     (ATTENDING, "q @ k.transpose(-1, -2)", "q @ k", "q @ k"),
     (PATCHED, ".transpose(1, 2)", "", "self.norm("),
+    (TRANSFORMING, "nn.LayerNorm(dim)", "nn.LayerNorm(mlp_dim)", "self.norm("),
 ]
 
 
