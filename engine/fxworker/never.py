@@ -20,7 +20,7 @@ from fxengine.capturing.dimensions import across, frame_of, misfit
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import Attempt, InferredInputs, infer_inputs
 from fxengine.inputs.clues import BATCH
-from fxengine.inputs.disagreements import Disagreement, are_of_two_sizes, differ_alike, disagreement
+from fxengine.inputs.disagreements import Disagreement, are_of_two_sizes, differ_alike, differ_by_times, disagreement
 from fxengine.inputs.faults import is_of_layout, says_layout
 from fxengine.inputs.probe import Outcome, probe
 from fxengine.inputs.ranks import lacks_dimension, missing_dimension
@@ -291,11 +291,14 @@ class Search:
 
     @cached_property
     def _is_as_written(self) -> bool:
-        """Whether the sizes that do not fit differ alike with other numbers in the place of made-up ones."""
+        """Whether the sizes that do not fit differ alike with other numbers in the place of made-up ones.
+
+        They may also differ as often as such a number says: there are as many heads.
+        """
         met = disagreement(self.found.stopped) if self.found.stopped is not None else None
         return self.construct is None or (met is not None and self._ends_so(partial(_differs_alike, met)))
 
-    def _ends_so(self, is_alike: Callable[[Outcome], bool]) -> bool:
+    def _ends_so(self, is_alike: Callable[[Outcome, int, int], bool]) -> bool:
         """Return whether a model stops in one and the same way with other numbers in the place of each made-up one.
 
         What inputs have of its size is changed with it, or the sides of pictures, if that alone lets the model come as
@@ -314,7 +317,7 @@ class Search:
             are_changed = True
             inputs = with_size_changed(found.recipes, number, other)
             ends = (probe(built.root, each, found.positional, self.limit) for each in inputs) if built else ()
-            if not any(each.where == stopped.where and is_alike(each) for each in ends):
+            if not any(each.where == stopped.where and is_alike(each, number, other) for each in ends):
                 return False
         return are_changed
 
@@ -324,7 +327,7 @@ class Search:
         tensors = [each for each in failure.node.all_input_nodes if each.tensor is not None or each.op == "get_attr"]
         if stopped is None or not tensors or any(each.op != "get_attr" for each in tensors):
             return False
-        return is_of_dimensions(stopped) and self._ends_so(lambda each: each.complaint == stopped.complaint)
+        return is_of_dimensions(stopped) and self._ends_so(lambda each, *_: each.complaint == stopped.complaint)
 
     def hidden(self) -> Hopeless | None:
         """Return the node at which two layers do not go together, if inputs fit only as they have fewer dimensions.
@@ -452,10 +455,10 @@ class Search:
         return lacks_dimension(self.root, found.recipes, found.positional, stopped, self.limit)
 
 
-def _differs_alike(met: Disagreement, outcome: Outcome) -> bool:
-    """Whether a trial ended with two sizes that differ as others do."""
+def _differs_alike(met: Disagreement, outcome: Outcome, number: int, changed: int) -> bool:
+    """Whether a trial ended with two sizes that differ as others do, or as a number says that was changed for it."""
     other = disagreement(outcome)
-    return other is not None and differ_alike(met, other)
+    return other is not None and (differ_alike(met, other) or differ_by_times(met, other, number, changed))
 
 
 def _shapes(arguments: Any) -> list[torch.Size]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.harness import Worker, marked
+from tests.worker.harness import Worker, marked, of
 
 PATCHES = """import torch
 from torch import nn
@@ -42,6 +42,25 @@ class Block(nn.Module):
         q, k, v = self.qkv(x).reshape(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         x = x + ((q @ k.transpose(-2, -1)).softmax(dim=-1) @ v).transpose(1, 2).reshape(x.shape)
         return x + self.outer(self.inner(x).relu())
+"""
+
+HEADS = """import torch
+from einops import rearrange
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width, heads, head_width=16):
+        super().__init__()
+        self.heads = heads
+        self.to_qkv = nn.Linear(width, 3 * heads * head_width)
+        self.out = nn.Linear(heads * head_width, width)
+
+    def forward(self, x):
+        q, k, v = map(lambda t: rearrange(t, "b n (h d) -> b h n d", h=self.heads), self.to_qkv(x).chunk(3, dim=-1))
+        x = torch.einsum("bhij,bhjd->bhid", torch.einsum("bhid,bhjd->bhij", q, k).softmax(dim=-1), v)
+        x = rearrange(x, "b h n d -> b n (h d)")
+        return self.out(x)
 """
 
 HISTORY = """import torch
@@ -88,6 +107,15 @@ def test_what_no_made_up_number_mends_is_told(
     (problem,) = (each for each in target.problems if each.code.startswith("FX2"))
     assert problem.code == "FX201"
     assert marked(broken, problem.location).startswith(place)
+
+
+@pytest.mark.corpus
+def test_what_only_a_single_head_would_mend_is_told(library_worker: Worker, model: Callable[..., Path]) -> None:
+    wrong = HEADS.replace('        x = rearrange(x, "b h n d -> b n (h d)")\n', "")
+    told = {text: of(library_worker.trace(model(text)), "Net").problems for text in (wrong, HEADS)}
+    assert not any(each.code.startswith("FX2") for each in told[HEADS])
+    (problem,) = (each for each in told[wrong] if each.code.startswith("FX2"))
+    assert (problem.code, marked(wrong, problem.location)) == ("FX201", "self.out(x)")
 
 
 def test_what_something_stands_in_for_may_give_what_is_wanted(worker: Worker, model: Callable[..., Path]) -> None:

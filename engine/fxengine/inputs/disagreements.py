@@ -17,7 +17,15 @@ from torch import Tensor
 from fxengine.inputs.accounts import Operation
 from fxengine.inputs.probe import SPATIAL, TRANSPOSED, Outcome
 
-__all__ = ["Disagreement", "are_of_two_sizes", "differ_alike", "disagreement", "disagreements", "disagreements_told"]
+__all__ = [
+    "Disagreement",
+    "are_of_two_sizes",
+    "differ_alike",
+    "differ_by_times",
+    "disagreement",
+    "disagreements",
+    "disagreements_told",
+]
 
 Disagreement: TypeAlias = tuple[int, int]
 """The size that something had, and the one that was wanted of it."""
@@ -84,6 +92,15 @@ def differ_alike(met: Sequence[int], other: Sequence[int]) -> bool:
     """Return whether two sizes that do not agree differ by as much elsewhere, or by as many times."""
     (one, two), (one_there, two_there) = met, other
     return one - two == one_there - two_there or one * two_there == two * one_there
+
+
+def differ_by_times(met: Sequence[int], other: Sequence[int], times: int, others: int) -> bool:
+    """Return whether one of two sizes is the other a number of times, and as often as another number says elsewhere.
+
+    They agree with a single time alone, where that number is of no use: one head, one group, one step.
+    """
+    pairs = (met, other), (met[::-1], other[::-1])
+    return times > 1 and any(one[0] * times == one[1] and two[0] * others == two[1] for one, two in pairs)
 
 
 def are_of_two_sizes(message: str) -> bool:
