@@ -26,7 +26,7 @@ _FACTORS: Final = (1, 3, 5, 7, 11, 13)
 _SECONDS: Final = 0.5
 """Seconds of processor time after which nothing more is tried."""
 
-_HOPELESS: Final = 8
+HOPELESS: Final = 8
 """Trials of inputs that end with the same complaint, after which there are no more."""
 
 
@@ -48,7 +48,7 @@ def with_distinct_sizes(built: Built, target: TraceTarget, loaded: Loaded) -> Bu
             continue
         if left <= 0:
             return None
-        found = infer_inputs(other.root, budget_s=left, hopeless=_HOPELESS)
+        found = infer_inputs(other.root, budget_s=left, hopeless=HOPELESS)
         if found.complete or (found.stopped is not None and _is_at_layer(found.stopped, other.root, expression)):
             return Built(other.root, Construct(expression, "inferred"))
     return None

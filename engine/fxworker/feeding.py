@@ -212,7 +212,10 @@ class Feeder:
         if told - _OF_SYMBOLS:
             return Fed(searched=True, in_vain=found)
         unknown = _unknown(found) if told <= _ASK_SHAPES else None
-        hopeless = self._search(module, found).hopeless() or self._captured(found)
+        try:
+            hopeless = self._search(module, found).hopeless() or self._captured(found)
+        except OutOfPatience:
+            hopeless = None  # What the search came to is known all the same.
         if hopeless is None:
             return Fed(searched=True, unknown=unknown, in_vain=found)
         failure = hopeless.failure

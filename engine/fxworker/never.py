@@ -41,7 +41,7 @@ from fxengine.inputs.values import is_never_viewed
 from fxengine.passes.shape_prop import ShapeFailure
 from fxworker.argument_lists import Arguments
 from fxworker.building import built_as
-from fxworker.distinct import are_distinct, with_equal_sizes
+from fxworker.distinct import HOPELESS, are_distinct, with_equal_sizes
 from fxworker.failing import failure_with, is_of_batch, is_of_kinds, never_agree, used_by_default
 from fxworker.flattening import fits_flattened
 from fxworker.kinds import mistaken
@@ -193,7 +193,8 @@ class Search:
         built = built_as(equal, self.target, self.loaded) if equal else None
         if built is None or not vary_with_others(sizes, construct, self.target, self.loaded):
             return False
-        return infer_inputs(built.root, budget_s=max(self.limit - time.process_time(), 0.0)).complete
+        left = max(self.limit - time.process_time(), 0.0)
+        return infer_inputs(built.root, budget_s=left, hopeless=HOPELESS).complete
 
     def _is_tied(self, failure: ShapeFailure) -> bool:
         """Return whether a layer meets the size of another one, and one of them is what somebody has written."""

@@ -7,6 +7,8 @@ import pytest
 from fxls.discovery import discover
 from fxworker import tracing
 from fxworker.loading import Document
+from fxworker.never import Search
+from fxworker.patience import OutOfPatience
 from fxworker.wire import Limits, TraceRequest
 from tests.worker.harness import all_problems, of
 
@@ -50,14 +52,28 @@ class {name}(nn.Module):
 THREE = "".join(STUCK.format(name=name) for name in ("First", "Second", "Third"))
 
 
-@pytest.fixture
-def traced(model):
-    path = str(model(NET, "late_net.py"))
-    index = discover(path, NET)
-    request = TraceRequest(1, path, NET, index.targets)
-    document = Document.of(request)
-    document.enter(request)
-    yield lambda: tracing.trace(request, document, lambda _index, _guess: None)
+UNFIT = """\
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, width), nn.Linear(width + 1, 8)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+"""
+
+
+@pytest.fixture(params=[NET])
+def traced(model, request):
+    text = request.param
+    path = str(model(text, "late_net.py"))
+    asked = TraceRequest(1, path, text, discover(path, text).targets)
+    document = Document.of(asked)
+    document.enter(asked)
+    yield lambda: tracing.trace(asked, document, lambda _index, _guess: None)
     sys.modules.pop(document.name, None)
 
 
@@ -101,3 +117,13 @@ def test_models_whose_guesses_hang_one_after_the_other_are_told_all_the_same(wor
     )
     assert {each.code for each in all_problems(report)} == {"FX104"}
     assert {each.severity for each in all_problems(report)} == {"information"}
+
+
+@pytest.mark.parametrize("traced", [UNFIT], indirect=True)
+def test_a_search_in_vain_is_told_even_if_no_time_is_left_to_find_out_why(traced, monkeypatch):
+    def out_of_patience(_search):
+        raise OutOfPatience
+
+    monkeypatch.setattr(Search, "hopeless", out_of_patience)
+    (problem,) = all_problems(traced())
+    assert (problem.code, "self.second(self.first(x))" in problem.explanation) == ("FX202", True)
