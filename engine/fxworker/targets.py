@@ -392,6 +392,8 @@ class Targets:
             return fed
         construct, inputs = built.construct, fed.inputs
         unknown = fed.unknown or Unknown((), "", "")
+        before = self._hint(target)
+        runs_again = before.former == _made_up(construct)
         self.found[target.qualname] = Hint(
             _made_up(construct),
             inputs.expression if inputs is not None and inputs.source == "inferred" else fed.ran_on,
@@ -402,10 +404,9 @@ class Targets:
             complaint=unknown.complaint,
             never=unknown.never,
             foreign=",".join(":".join(each) for each in diagnosis.foreign),
+            former="" if runs_again else before.former,
+            ran_on="" if runs_again else before.ran_on,
         )
-        if target.qualname in self.formers:
-            hint = self._hint(target)
-            self.found[target.qualname] = replace(self.found[target.qualname], former=hint.former, ran_on=hint.ran_on)
         return fed
 
     def _fit(self, traced: Traced, feeder: Feeder, fed: Fed) -> None:

@@ -49,8 +49,12 @@ def test_a_mistake_that_other_arguments_hide_is_told_where_the_former_ones_fail(
 
 def test_it_is_told_until_the_former_arguments_fit_again(own_worker, path):
     before = own_worker.edit(path, PATCHES)
-    for text in (WRONG, WRONG.replace("mean", "amax")):
-        assert only_problem(own_worker.edit(path, text)).severity == "information"
+    for text, told in (
+        (WRONG, ["FX201"]),
+        (WRONG.replace("self.stem(", "self.stm("), ["FX009"]),
+        (WRONG + "\n", ["FX201"]),
+    ):
+        assert [each.code for each in own_worker.edit(path, text).targets[0].problems] == told
     mended = own_worker.edit(path, PATCHES.replace("mean", "amax"))
     assert (shown(mended), mended.targets[0].problems) == (shown(before), ())
 
