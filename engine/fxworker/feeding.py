@@ -173,13 +173,22 @@ class Feeder:
         if not (hint or self.sources.search):
             return self._told_before(module)
         if not self.sources.on_guess():
-            return Fed(feared=True)
+            return self._feared()
         try:
             with patience(PATIENCE):
                 fed = self._try(module, Inputs(hint, "inferred")) if hint else None
                 return fed or self._no_longer(module, self._searched(module))
-        except OutOfPatience:
-            return Fed(feared=True)
+        except BaseException:  # noqa: BLE001 — User code runs on inputs that need not fit: it may exit, or take too long.
+            return self._feared()
+
+    def _feared(self) -> Fed:
+        """Return what is told of a model of which nothing is guessed, as a guess took too long or ended the process."""
+        inputs = (node for node in self.diagnosis.graph.nodes if node.op == "placeholder" and not node.args)
+        names = tuple(str(node.target) for node in inputs)
+        return Fed(
+            feared=True,
+            unknown=Unknown(names, "", f"a search for one takes longer than {PATIENCE:g} s, or ends the process"),
+        )
 
     def _searched(self, module: GraphModule) -> Fed:
         found = self.finder.found

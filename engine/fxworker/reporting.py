@@ -433,9 +433,11 @@ class Reporter:
             Location(self.path, span),
             severity="information",
             target=target.qualname,
-            explanation=f"tried `{guess}`: {complaint}" if complaint else "",
-            hint=f"say what it is fed in a comment above it: `# fx: inputs {guess}`",
+            explanation=f"tried `{guess}`: {complaint}" if guess and complaint else complaint,
+            hint=f"say what it is fed in a comment above it: `# fx: inputs {guess or '…'}`",
         )
+        if not guess:
+            return problem
         return replace(problem, fixes=self._directive(target, f"inputs {guess}", f"Say how {target.qualname} is fed"))
 
     def _directive(self, target: TraceTarget, text: str, title: str) -> tuple[Fix, ...]:

@@ -389,7 +389,7 @@ class Targets:
         fed = feeder.feed()
         if target.qualname in self.late:
             self.found[target.qualname] = self._hint(target)
-            return fed
+            return replace(fed, unknown=None)  # That there was no time is told of all such models together.
         construct, inputs = built.construct, fed.inputs
         unknown = fed.unknown or Unknown((), "", "")
         before = self._hint(target)
