@@ -72,7 +72,8 @@ class Use:
         contents: What is looked for in it, as expressions.
         asked: The keys or attributes that it is asked for whether it has them: it may do without.
         count: Into how many variables it is unpacked.
-        results: Into how many variables what it returns is unpacked, or each of its items.
+        results: What the variables stand for into which is unpacked what it returns, or each of its items: for each the
+            place of the argument that is called like it, the first one where none is.
         least: How many items it has at least; of a mapping, whether it has any.
         names: What it is called elsewhere: parameters that it is handed to.
         defaults: What those have as default.
@@ -95,7 +96,7 @@ class Use:
     contents: list[str] = field(default_factory=list[str])
     asked: list[str] = field(default_factory=list[str])
     count: int = 0
-    results: int = 0
+    results: tuple[int, ...] = ()
     least: int = 0
     names: list[str] = field(default_factory=list[str])
     defaults: list[str] = field(default_factory=list[str])
@@ -143,7 +144,7 @@ class Use:
         self.contents += other.contents
         self.asked += other.asked
         self.count = self.count or other.count
-        self.results = max(self.results, other.results)
+        self.results = max(self.results, other.results, key=len)
         self.least = max(self.least, other.least)
         self.names += other.names
         self.defaults += other.defaults

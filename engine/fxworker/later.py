@@ -54,10 +54,10 @@ def note_later(  # noqa: C901 - a table of expressions.
                 _entered(items, names)
             case ast.For() | ast.comprehension() if path := names.path(node.iter):
                 names.use(path).note("sequence")
-            case ast.Assign(targets=[ast.Tuple(elts=variables)], value=ast.Call(func=called)) if (
-                path := names.paths.get(ast.unparse(called))
+            case ast.Assign(targets=[ast.Tuple(elts=variables)], value=ast.Call() as call) if path := names.paths.get(
+                ast.unparse(call.func)
             ):
-                _unpacked(variables, names.use(path))
+                _unpacked(variables, call, names.use(path))
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() as table):
                 around.bind(name, table)
             case ast.Compare():
@@ -67,9 +67,12 @@ def note_later(  # noqa: C901 - a table of expressions.
     names.paths = before
 
 
-def _unpacked(variables: list[ast.expr], use: Use) -> None:
-    """Note into how many variables is unpacked what is returned where something is called: two at least."""
-    use.results = max(use.results, 2, sum(not _is_starred(each) for each in variables))
+def _unpacked(variables: list[ast.expr], call: ast.Call, use: Use) -> None:
+    """Note into which variables is unpacked what is returned where something is called: two at least."""
+    given = [ast.unparse(each) for each in (*call.args, *(each.value for each in call.keywords))]
+    names = [ast.unparse(each) for each in variables if not _is_starred(each)]
+    results = [given.index(each) if each in given and not any(map(_is_starred, call.args)) else 0 for each in names]
+    use.results = max(use.results, (0, 0), tuple(results), key=len)
 
 
 def _note_items(loop: ast.For, names: Bindings) -> None:
@@ -77,10 +80,10 @@ def _note_items(loop: ast.For, names: Bindings) -> None:
     items = dict(_items(loop, names))
     for node in ast.walk(loop) if items else ():
         match node:
-            case ast.Assign(targets=[ast.Tuple(elts=variables)], value=ast.Call(func=ast.Name(id=name))) if (
+            case ast.Assign(targets=[ast.Tuple(elts=variables)], value=ast.Call(func=ast.Name(id=name)) as call) if (
                 name in items
             ):
-                _unpacked(variables, names.use(items[name]))
+                _unpacked(variables, call, names.use(items[name]))
             case _:
                 pass
 

@@ -58,17 +58,25 @@ UNKNOWN: Final[tuple[Value, ...]] = (
 )  # fmt: skip
 
 
-def takes_any(results: int) -> str:
-    """Return a `forward` that takes whatever it is called with, and returns the first of it as often as is wanted."""
-    return TAKES_ANY if results <= 1 else f"{TAKES_ANY.removesuffix('[0]')}[:1] * {results}"
+def takes_any(results: tuple[int, ...] = ()) -> str:
+    """Return a `forward` that takes whatever it is called with, and returns the first of it, or several of it.
+
+    Args:
+        results: The places of what it returns; none where that is one value.
+    """
+    given = TAKES_ANY.removesuffix("[0]")
+    if not any(results):
+        return f"{given}[:1] * {len(results)}" if results else TAKES_ANY
+    start, _, several = given.partition(": ")
+    return f"{start}: tuple({several}[each] for each in {results})"
 
 
-def any_call(results: int) -> str:
+def any_call(results: tuple[int, ...] = ()) -> str:
     """Return a module with such a `forward`."""
     return f"{_any_class(results)}()"
 
 
-def _any_class(results: int) -> str:
+def _any_class(results: tuple[int, ...]) -> str:
     return f"type('Module', (torch.nn.Identity,), {{'forward': {takes_any(results)}}})"
 
 
@@ -100,13 +108,13 @@ def halving(now: Value, wanted: int) -> Iterator[str]:
         )
 
 
-def giving(value: Value, results: int) -> Value:
-    """Return what gives as many values as are taken from its result, where a module stands in for another."""
+def giving(value: Value, results: tuple[int, ...]) -> Value:
+    """Return what gives the values that are taken from its result, where a module stands in for another."""
     is_one = isinstance(value, str) and value in STAND_INS and not value.endswith("Identity")
-    return any_call(results) if is_one and results > 1 else value
+    return any_call(results) if is_one and results else value
 
 
-def to_call(now: Value, results: int) -> Iterator[str]:
+def to_call(now: Value, results: tuple[int, ...]) -> Iterator[str]:
     """Yield what can be called with anything in place of what stands in for one module or several, or of numbers."""
     stand_in = any_call(results)
     if now == _CLASS:  # What it makes is called.

@@ -211,6 +211,23 @@ class Guarded(nn.Module):
             return self.scores(x)
 """
 
+PASSING_ON = """
+import torch
+from torch import nn
+
+class PassingOn(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.embed = nn.Embedding(10, 8)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x, tokens, mask):
+        x, tokens, mask = self.layer(x, tokens, mask=mask)
+        assert mask.dtype == torch.bool
+        return self.head(x + self.embed(tokens)).masked_fill(~mask[..., None], 0.0)
+"""
+
 FLOWING = """from torch import nn
 
 
@@ -377,8 +394,14 @@ def test_what_a_method_calls_that_forward_calls_is_a_module(worker, model):
 
 def test_what_stands_in_for_several_modules_takes_what_they_are_called_with():
     pairs = "[(torch.nn.Identity(), torch.nn.Identity())]"
-    assert list(to_call(pairs, 1)) == [f"[({any_call(1)}, {any_call(1)})]"]
-    assert not list(to_call(f"[({any_call(1)}, {any_call(1)})]", 1))
+    assert list(to_call(pairs, ())) == [f"[({any_call()}, {any_call()})]"]
+    assert not list(to_call(f"[({any_call()}, {any_call()})]", ()))
+
+
+def test_what_is_unpacked_to_the_name_of_what_was_given_is_that(worker, model):
+    (target,) = worker.trace(model(PASSING_ON)).targets
+    assert "[each] for each in (0, 1, 2)" in target.construct.expression
+    assert target.inputs is not None
 
 
 def test_what_a_loop_calls_is_what_it_goes_through(worker, model):
