@@ -2,13 +2,14 @@
 
 Of several parts the first counts that is called with what can be written down, and of a model that stops somewhere one
 whose call came to its end before. A model that wants data on its way to all of them is run on some, if it is small.
+What a part has not by itself, and has when it is called, such as sizes that its owner sets, belongs to what it is given.
 """
 
 import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,6 +34,9 @@ from fxworker.argument_lists import Arguments
 _FEW: Final = 64
 """The most whole numbers in a tensor that are written down one by one."""
 
+_PART: Final = "part"
+"""What the part is called in the expression that sets what it has."""
+
 _DEEP: Final = 6
 """How far containers and objects may be in one another."""
 
@@ -44,10 +48,19 @@ class Call:
     Attributes:
         path: The path of the part.
         given: What it is given, as an argument list.
+        state: The numbers and texts that it has then and had not before, by the names of its attributes.
     """
 
     path: str
     given: str
+    state: tuple[tuple[str, Any], ...] = ()
+
+    def with_state(self, expression: str) -> str:
+        """Return an expression of the part in the state in which it is called."""
+        if not self.state:
+            return expression
+        setting = "".join(f", {_PART}.__setattr__({name!r}, {value!r})" for name, value in self.state)
+        return f"[{_PART} := {expression}{setting}][0]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +174,17 @@ def _listening(
     A part may be called by its forward alone.
     """
 
-    def noting(path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+    def noting(path: str, part: nn.Module) -> Callable[..., Any]:
+        forward, held = part.forward, dict(vars(part))
+
         @functools.wraps(forward)
         def noted(*args: Any, **kwargs: Any) -> Any:
             call = None
             if not ended:
                 with contextlib.suppress(Exception):
                     named = {name: writing.recipe(each) for name, each in kwargs.items()}
-                    call = Call(path, call_expression(tuple(map(writing.recipe, args)), named))
+                    given = call_expression(tuple(map(writing.recipe, args)), named)
+                    call = Call(path, given, tuple(_set_since(held, part)))
                     begun.append(call)
             result = forward(*args, **kwargs)
             if call is not None:
@@ -180,7 +196,7 @@ def _listening(
     own = {path: vars(root.get_submodule(path)) for path in parts}
     before = {path: each.get("forward") for path, each in own.items()}
     for path, each in own.items():
-        each["forward"] = noting(path, root.get_submodule(path).forward)
+        each["forward"] = noting(path, root.get_submodule(path))
     try:
         yield
     finally:
@@ -189,6 +205,14 @@ def _listening(
                 del each["forward"]
             else:
                 each["forward"] = before[path]
+
+
+def _set_since(held: Mapping[str, Any], part: nn.Module) -> Iterator[tuple[str, Any]]:
+    """Yield the numbers and texts that a part has and lacked when it held what is given, by name."""
+    for name, value in vars(part).items():
+        several = value if isinstance(value, tuple | list) else (value,)
+        if held.get(name) is None and several and all(isinstance(each, int | float | str) for each in several):
+            yield name, value
 
 
 def _tensor(value: Tensor) -> Recipe:

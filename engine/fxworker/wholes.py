@@ -11,6 +11,7 @@ import contextlib
 import inspect
 import linecache
 import os
+import re
 import sys
 import time
 import types
@@ -135,7 +136,8 @@ def scope_with_wholes(
 def wholes_in(expression: str, target: TraceTarget) -> Iterator[Whole]:
     """Yield the models of which an expression makes a target a part."""
     for whole in target.wholes:
-        if f".{whole.qualname}(" in expression and expression.startswith(_place_of(whole).name.partition(".")[0]):
+        package = re.escape(_place_of(whole).name.partition(".")[0])
+        if f".{whole.qualname}(" in expression and re.match(rf"(\[\w+ := )?{package}", expression):
             yield whole
 
 
@@ -432,7 +434,10 @@ def _part_of(model: _Model, cls: type, names: Mapping[str, Any]) -> Part | None:
     if not found:
         return None
     call = _given(model, found, names) or Call(next(iter(found)), "")
-    return Part(f"{model.expression}{_steps(model.root, call.path)}", found[call.path], call.given)
+    part = found[call.path]
+    for name, value in call.state:
+        setattr(part, name, value)
+    return Part(call.with_state(f"{model.expression}{_steps(model.root, call.path)}"), part, call.given)
 
 
 def _steps(root: nn.Module, path: str) -> str:

@@ -1,5 +1,6 @@
 """What the source says about who takes a parameter, and which optional parameters are needed after all."""
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -278,7 +279,15 @@ class Gated(nn.Module):
         return nn.functional.dropout(self.fc(x), drop_prob) if drop_prob > 0 else self.fc(x)
 
 
-@pytest.mark.parametrize(("cls", "names"), [(Positions, ["seq_len"]), (Beginnings, ["count", "steps"])])
+class Padded(nn.Module):
+    def forward(self, x, H, W):
+        rows, columns = int(np.ceil(H / 7)) * 7, round(W) + 1
+        return x + torch.zeros((1, rows, columns, 1)).sum()
+
+
+@pytest.mark.parametrize(
+    ("cls", "names"), [(Positions, ["seq_len"]), (Beginnings, ["count", "steps"]), (Padded, ["H", "W"])]
+)
 def test_what_sizes_and_bounds_are_made_of_is_a_number(cls, names):
     found = infer_inputs(cls())
     assert found.complete

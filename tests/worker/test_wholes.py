@@ -379,6 +379,49 @@ def test_a_part_is_given_what_it_is_called_with(worker, tmp_path, parameters, pa
     assert (odd.inputs.expression if odd.inputs else "") == given.format(low="torch.randn(5, 7, 24)")
 
 
+SIZED = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, 2)
+        self.rows = None
+
+    def forward(self, x):
+        return self.linear(x).view(x.shape[0], self.rows, self.columns, 2)
+"""
+
+SIZING = """
+import torch
+from torch import nn
+from net.block import Block
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(each) for each in (24, 30))
+
+    def forward(self, x):
+        block = self.blocks[0]
+        block.rows, block.columns = x.shape[2:]
+        return block(x.flatten(2).transpose(1, 2))
+"""
+
+
+def test_a_part_has_what_its_owner_sets_before_it_is_called(worker, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "block.py").write_text(SIZED)
+    called = "\n\nif __name__ == '__main__':\n    Model()(torch.randn(2, 24, 5, 7))\n"
+    (tmp_path / "net" / "model.py").write_text(SIZING + called)
+    block = traced(worker, tmp_path / "net" / "block.py").targets[0]
+    setting = ", part.__setattr__('rows', 5), part.__setattr__('columns', 7)"
+    assert block.construct.expression == f"[part := model.Model().blocks[0]{setting}][0]"
+    assert (block.inputs.expression, block.problems) == ("torch.randn(2, 35, 24)", ())
+
+
 @pytest.mark.parametrize("imported", ["Odd, Pair", "*"])
 def test_other_files_import_what_the_file_itself_does_not_need(worker, tmp_path, imported):
     (tmp_path / ".git").mkdir()

@@ -21,6 +21,7 @@ from fxengine.inputs.symbols import (
     EXTENT,
     KEEPS_SHAPE,
     OF_MAPPINGS,
+    ROUNDING,
     SHAPE,
     SIZING,
     UNKNOWN,
@@ -523,6 +524,8 @@ class _Body:
                     return Raised(owner.name)
                 return owner if call.func.attr in KEEPS_SHAPE else UNKNOWN
         function = self.value(call.func)
+        if getattr(function, "__name__", "") in ROUNDING and isinstance(next(iter(args), None), Given):
+            return args[0]
         if isinstance(function, type) or inspect.isbuiltin(function):
             return of_python(function, args, kwargs)
         if isinstance(function, nn.Module):

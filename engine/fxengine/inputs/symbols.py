@@ -19,6 +19,7 @@ __all__ = [
     "EXTENT",
     "KEEPS_SHAPE",
     "OF_MAPPINGS",
+    "ROUNDING",
     "SHAPE",
     "SIZING",
     "UNKNOWN",
@@ -52,6 +53,9 @@ SIZING: Final = frozenset({"view", "reshape", "expand", "zeros", "ones", "randn"
 
 COUNTING: Final = frozenset({"range", "arange"})
 """What counts up to its arguments."""
+
+ROUNDING: Final = frozenset({"int", "round", "ceil", "floor", "trunc", "abs"})
+"""What gives a number that is as much a size as what it is given."""
 
 OF_MAPPINGS: Final = frozenset({"get", "items", "keys", "setdefault", "update"})
 """What mappings can be asked, and tensors cannot."""
