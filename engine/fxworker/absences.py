@@ -15,6 +15,7 @@ class Absences:
         starred: The names that were asked for of packages of which everything is imported.
         of_decorated: The attributes that were asked for of functions which the packages' decorators were put on.
         version: What the packages say that their version is.
+        versions: What some of them say instead.
         broken: Those of the names that are installed and cannot be imported, each with when its folder was changed.
     """
 
@@ -25,6 +26,7 @@ class Absences:
         self.starred: set[str] = set()
         self.of_decorated: set[str] = set()
         self.version = NEWEST
+        self.versions: dict[str, str] = {}
         self.broken: dict[str, int] = {}
 
     def leads_into(self, path: str) -> str:
@@ -32,6 +34,10 @@ class Absences:
         parts = path.split(".")
         names = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
         return next((each for each in names if each in self.names), "")
+
+    def version_of(self, path: str) -> str:
+        """Return what the package says that its version is which a path leads into."""
+        return self.versions.get(path.partition(".")[0], self.version)
 
     def missing(self, path: str) -> ModuleNotFoundError:
         """Return what is raised for want of something by its full name."""

@@ -109,7 +109,7 @@ def _text_given(value: object) -> object:
 def _attribute(path: str, name: str) -> Any:
     if re.fullmatch(r"__\w+__", name):
         if name in {"__version__", "__VERSION__"}:
-            return ABSENCES.version
+            return ABSENCES.version_of(path)
         if name in {"__name__", "__qualname__"}:
             return path.rpartition(".")[2]
         if name == "__all__":
@@ -398,7 +398,9 @@ class _Absent:
         return is_asserted(frame) or is_to_import(frame)
 
     def __repr__(self) -> str:
-        return f"<{self.__dict__['_path']}{_SAID}"
+        # What it was called with may be a version that the code takes, and says.
+        given = _text_given(self) if CALLED in self.__dict__ else None
+        return f"<{self.__dict__['_path']}{f'({given!r})' if isinstance(given, str) else ''}{_SAID}"
 
 
 def _given(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

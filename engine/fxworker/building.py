@@ -451,7 +451,9 @@ def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
 
 
 def _directly(build_it: Callable[[], Any]) -> Any:
-    return build_it()
+    """Return what a callable builds, with arrays where absent packages would make some."""
+    with arrays_are_made(is_array):
+        return build_it()
 
 
 def _evaluate(construct: Construct, scope: dict[str, Any], make: _Maker) -> Built | Unbuilt:

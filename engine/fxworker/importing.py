@@ -32,7 +32,7 @@ from fxworker.imported import attributes_of, file_of
 from fxworker.offline import without_weights
 from fxworker.registering import registered_anew
 from fxworker.retrying import again
-from fxworker.versions import NEWEST, REFUSING, place_of_raise, wanted
+from fxworker.versions import NEWEST, REFUSING, named_in, place_of_raise, wanted
 
 _COMPILED: Final = re.compile(r"\.(_C|_ext|_cuda|\w+_(cuda|ext|cpp|kernels))$")
 """Names of modules that are compiled, which an installation, or a project that was only downloaded, may lack."""
@@ -105,7 +105,7 @@ class _AbsentDistribution(Distribution):
     """The metadata of a package that is not installed: its name and a version."""
 
     def __init__(self, name: str) -> None:
-        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {ABSENCES.version}\n"
+        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {ABSENCES.version_of(name)}\n"
 
     def read_text(self, filename: str) -> str | None:
         """Return the text of a file of the metadata, None for one that there is not."""
@@ -201,11 +201,14 @@ def _with_versions(work: Callable[[], object]) -> None:
     What one version lets be imported stays so; what comes after it may ask for that of another package.
     """
     refused = _refused(work, REFUSING)
-    for _ in range(_MOST_REFUSALS if ABSENCES.names else 0):
-        before = refused
-        refused = _past(before, work) if before is not None else None
-        if refused is None or refused is before:
-            break
+    try:
+        for _ in range(_MOST_REFUSALS if ABSENCES.names else 0):
+            before = refused
+            refused = _past(before, work) if before is not None else None
+            if refused is None or refused is before:
+                break
+    finally:
+        ABSENCES.versions.clear()
     if refused is not None:
         raise refused
 
@@ -221,6 +224,7 @@ def _past(refused: BaseException, work: Callable[[], object]) -> BaseException |
         if error is None:
             return None
         if place_of_raise(error) != place_of_raise(refused):
+            ABSENCES.versions |= dict.fromkeys(named_in(refused, ABSENCES.names), version)
             return _refused(work, REFUSING)
     return refused
 

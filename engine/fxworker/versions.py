@@ -7,7 +7,7 @@ import ast
 import linecache
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from fxworker.callers import parsed
@@ -24,20 +24,31 @@ _MOST: Final = 6
 
 def wanted(error: BaseException) -> list[str]:
     """Return the versions with which code might not have raised an error; none where it did not ask for one."""
-    way = _innermost(error)
-    if way is None or way.tb_frame.f_code.co_filename.startswith("<"):
-        return []
-    text = " ".join([str(error), *_asked(way.tb_frame, way.tb_lineno)])
+    text = _said(error)
     if NEWEST not in text and "version" not in text.lower():
         return []
     bounds = dict.fromkeys(each for each in _VERSION.findall(text) if each != NEWEST)
     return [one for bound in bounds for one in (bound, *_before(bound))][:_MOST]
 
 
+def named_in(error: BaseException, names: Iterable[str]) -> list[str]:
+    """Return those names of packages that code names which raised an error, in its condition or in what it says."""
+    text = _said(error)
+    return [each for each in names if re.search(rf"(?<![^\W_]){re.escape(each)}(?![^\W_])", text)]
+
+
 def place_of_raise(error: BaseException) -> tuple[str, int]:
     """Return the file and the line that an error was raised in; nothing where that is not known."""
     way = _innermost(error)
     return (way.tb_frame.f_code.co_filename, way.tb_lineno) if way is not None else ("", 0)
+
+
+def _said(error: BaseException) -> str:
+    """Return what an error says, with the conditions of the code that raised it; nothing for code without a file."""
+    way = _innermost(error)
+    if way is None or way.tb_frame.f_code.co_filename.startswith("<"):
+        return ""
+    return " ".join([str(error), *_asked(way.tb_frame, way.tb_lineno)])
 
 
 def _innermost(error: BaseException) -> types.TracebackType | None:

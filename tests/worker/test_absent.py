@@ -955,8 +955,18 @@ def test_it_has_the_version_that_the_code_takes(tmp_path):
         "import no_such_other as other\nVERSION = tuple(map(int, other.__version__.split('.')))\n"
         "if VERSION >= (2, 0):\n    raise ImportError(f'version {other.__version__} found, <2.0 is needed')\n"
     )
-    module, missing = imported(tmp_path, "import bounded\nimport older\n")
-    assert missing == ["no_such_thing", "no_such_other"]
+    (tmp_path / "between.py").write_text(
+        "import no_such_third, no_such_fourth\nfrom no_such_third import parse\n"
+        "third = no_such_third.__version__\n"
+        "least, found, most = parse('2.0.0'), parse(third), parse('2.2.0')\n"
+        "assert least <= found < most, f'no_such_third=={third} is not from {least} to {most}'\n"
+        "fourth = no_such_fourth.__version__\n"
+        "least, found, most = parse('0.4.0'), parse(fourth), parse('1.0.0')\n"
+        "assert least <= found < most, f'no_such_fourth=={fourth} is not from {least} to {most}'\n"
+    )
+    module, missing = imported(tmp_path, "import bounded\nimport older\nimport between\n")
+    assert missing == ["no_such_thing", "no_such_other", "no_such_third", "no_such_fourth"]
+    assert (module.between.third, module.between.fourth) == ("2.0.0", "0.4.0")
     assert module.bounded.no_such_thing.__version__ == "999.0.0"
     assert module.older.VERSION == (1, 999)
 

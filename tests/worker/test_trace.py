@@ -690,6 +690,28 @@ def test_a_profile_tells_how_far_it_is_and_what_it_found(worker, model):
     assert again.status == "complete"
 
 
+WINDOWED = """
+import torch
+from torch import nn
+from no_such_package import get_window
+
+class Windowed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("window", torch.from_numpy(get_window("hann", 16)).float())
+
+    def forward(self, x):
+        return x * self.window
+
+Windowed()(torch.randn(2, 16))
+"""
+
+
+def test_a_model_with_an_array_of_a_package_that_is_absent_is_measured_with_another_one(worker, model):
+    _, report = worker.profile(model(WINDOWED), "Windowed")
+    assert report.status == "complete", report.problems
+
+
 @pytest.mark.parametrize(
     ("end", "names"),
     [
