@@ -2,7 +2,7 @@
 
 Of several parts the first counts that is called with what can be written down, and of a model that stops somewhere one
 whose call came to its end before. A model that wants data on its way to all of them is run on some, if it is small.
-What a part has not by itself, and has when it is called, such as sizes that its owner sets, belongs to what it is given.
+What a part lacks by itself and has when it is called, such as sizes that its owner sets, belongs to what it is given.
 """
 
 import contextlib
