@@ -524,9 +524,7 @@ class _Body:
                     return Raised(owner.name)
                 return owner if call.func.attr in KEEPS_SHAPE else UNKNOWN
         function = self.value(call.func)
-        if getattr(function, "__name__", "") in ROUNDING and isinstance(next(iter(args), None), Given):
-            return args[0]
-        if isinstance(function, type) or inspect.isbuiltin(function):
+        if isinstance(function, type) or inspect.isbuiltin(function) or getattr(function, "__name__", "") in ROUNDING:
             return of_python(function, args, kwargs)
         if isinstance(function, nn.Module):
             return self.reader.call_module(function, args, kwargs)
