@@ -31,6 +31,8 @@ _CALLED: Final = re.compile(
     r"object is not callable|(?:forward|gelu|relu)\(\) (?:takes|got|missing)|unexpected keyword"
 )
 """What is said of something that was called with what it does not take."""
+_FORWARD: Final = re.compile(r"(\w+)\.forward\(\) ")
+"""Whose forward is spoken of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,10 @@ class Refitting(Mending):
         """Yield choices with what can be called with any arguments where something else was called with some."""
         if not isinstance(misfit.error, TypeError) or not _CALLED.search(str(misfit.error)):
             return
-        for rank, path in enumerate(blamed):
+        # What is taken out of a container has no name there, and the message has that of its class.
+        called = _FORWARD.match(str(misfit.error))
+        of_class = [each for each, value in choice.items() if called and value == f"torch.nn.{called[1]}()"]
+        for rank, path in enumerate(dict.fromkeys([*blamed, *of_class])):
             now = choice.get(path, "None")
             results = self._proposals.slot(choice, path).use.results
             if (

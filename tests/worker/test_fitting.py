@@ -211,6 +211,17 @@ class Guarded(nn.Module):
             return self.scores(x)
 """
 
+JOINED = """
+from torch import nn
+
+class Joined(nn.Sequential):
+    def __init__(self, first, second):
+        super().__init__(first, second)
+
+    def forward(self, x):
+        return self[1](self[0](x), scale=True)
+"""
+
 PASSING_ON = """
 import torch
 from torch import nn
@@ -396,6 +407,12 @@ def test_what_stands_in_for_several_modules_takes_what_they_are_called_with():
     pairs = "[(torch.nn.Identity(), torch.nn.Identity())]"
     assert list(to_call(pairs, ())) == [f"[({any_call()}, {any_call()})]"]
     assert not list(to_call(f"[({any_call()}, {any_call()})]", ()))
+
+
+def test_a_part_that_a_container_calls_by_its_place_takes_what_it_is_called_with(worker, model):
+    (target,) = worker.trace(model(JOINED)).targets
+    assert "second=type('Module'" in target.construct.expression
+    assert target.inputs is not None
 
 
 def test_what_is_unpacked_to_the_name_of_what_was_given_is_that(worker, model):
