@@ -69,9 +69,20 @@ class Unpacking(nn.Module):
         return x, y, t, f, height, width
 
 
+class Annotated(nn.Module):
+    def forward(
+        self,
+        tgt,  # nq, bs, d_model
+        memory=None,  # hw, bs, d_model
+        mask=None,  # optional, unused
+    ):
+        return tgt, memory, mask
+
+
 @pytest.mark.parametrize(
     ("module", "names", "said"),
     [
+        (Annotated(), ["tgt", "memory", "mask"], {"tgt": ["nq bs d_model"], "memory": ["hw bs d_model"]}),
         (Commented(), ["x", "points", "mask"], {"x": ["B C H W"], "points": ["batch num_points 3"], "mask": ["B N"]}),
         (
             Documented(),
@@ -82,10 +93,14 @@ class Unpacking(nn.Module):
         (WithEntries(), ["x", "bias"], {"x": ["N C L"]}),
         (Unpacking(), ["x", "y"], {"x": ["b c t f"]}),
     ],
-    ids=["comments", "docstring", "bold", "entries", "code"],
+    ids=["axes alone", "comments", "docstring", "bold", "entries", "code"],
 )
 def test_the_source_says_shapes(module, names, said):
     assert patterns_said(module, names) == said
+
+
+def test_the_batch_stands_where_the_source_has_it():
+    assert infer_inputs(Annotated()).args[0].shape[:2] == (16, 2)
 
 
 class Conditions(nn.Module):

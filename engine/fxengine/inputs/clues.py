@@ -318,13 +318,17 @@ class Clues:
         names = [_axis_name(axis) for axis in axes]
         has_sides = any(name in _HEIGHTS for name in names) and any(name in _WIDTHS for name in names)
         has_sides = has_sides or len([name for name in names if name in _IMAGE_SIZE_NAMES]) > 1
+        batch = next((place for place, name in enumerate(names) if name == "b" or _OF_BATCH.search(name)), 0)
         shape = tuple(
-            self._size_called(axis)
+            BATCH
+            if place == batch > 0
+            else self._size_called(axis)
             or self._size_of_axis(
                 axis,
                 name,
                 place,
                 features or self._named_widths[0],
+                is_first=place == batch,
                 is_last=place == len(axes) - 1,
                 has_sides=has_sides,
             )
@@ -343,7 +347,7 @@ class Clues:
         return next((size for size in kept if type(size) is int and 0 < size <= _LONGEST), 0)
 
     def _size_of_axis(  # noqa: C901, PLR0911 - a table of names.
-        self, axis: str, name: str, place: int, features: int, *, is_last: bool, has_sides: bool
+        self, axis: str, name: str, place: int, features: int, *, is_first: bool, is_last: bool, has_sides: bool
     ) -> int:
         height, width = self.image_sizes[0]
         if axis.isdigit():
@@ -373,7 +377,7 @@ class Clues:
             return features if len(re.findall(r"[A-Za-z_]+", axis)) == 1 else _VOLUME
         if place and re.search(r"class|vocab", name):
             return self.classes
-        return BATCH if place == 0 else self.lengths[0]
+        return BATCH if is_first else self.lengths[0]
 
     @cached_property
     def _first_channels(self) -> int:

@@ -24,8 +24,15 @@ _SHAPE: Final = re.compile(rf"[(\[{{]\s*({_AXIS}(?:{_SEPARATOR}{_AXIS})+)\s*,?\s
 _BARE: Final = re.compile(rf"\b([BN](?:{_SEPARATOR}(?:[A-Z]\w?|\d+)){{1,4}})\b")
 """``B, C, H, W`` or ``B x N x C`` without brackets."""
 
+_AXES_ALONE: Final = re.compile(r"#+\s*(\w+(?:\s*\*\s*\w+)?(?:\s*,\s*(?:\w+(?:\s*\*\s*\w+)?)){1,4})\s*,?\s*$")
+_USUAL_AXIS: Final = re.compile(r"b|bs|bsz|\w*batch\w*|n_?q|h|w|hw|dim|\w+_(?:dim|model|len|length|size)|num_\w+|[3-9]")
+"""A comment that has nothing but axes, ``# nq, bs, d_model``, and what one of them is called at least."""
+
 _PARAMETER: Final = re.compile(r"(?:def \w+\(\s*self\s*,\s*)?(\w+)\s*(?::[^=]*)?(?:=[^=]*)?,?\s*\)?\s*(?:->.*)?:?$")
 """A line that holds one parameter, or a definition's head with one."""
+
+_OPTIONAL: Final = re.compile(r"=\s*None\s*,$")
+"""How a parameter ends that may be left out, and no assignment."""
 
 _NAMED_AXIS: Final = re.compile(r"[A-Z]\w?|\d+")
 """An axis as checks name it."""
@@ -174,7 +181,7 @@ def _of_comments(source: str, names: list[str]) -> Iterator[tuple[str, str]]:
         return
     for comment in comments:
         code = lines[comment.start[0] - 1][: comment.start[1]].strip()
-        shape = _shape_in(comment.string)
+        shape = _shape_in(comment.string) or _axes_alone(comment.string)
         if not shape:
             continue
         subject = re.match(r"#+\s*`?(\w+)`?\s*(?::|=|\.shape|is|has|->|\()", comment.string)
@@ -182,7 +189,7 @@ def _of_comments(source: str, names: list[str]) -> Iterator[tuple[str, str]]:
             yield subject[1], shape
             continue
         parameter = _PARAMETER.match(code)
-        if parameter and parameter[1] in names and "=" not in code.partition(")")[0]:
+        if parameter and parameter[1] in names and (_OPTIONAL.search(code) or "=" not in code.partition(")")[0]):
             yield parameter[1], shape
 
 
@@ -324,6 +331,13 @@ def _shape_in(text: str) -> str:
     if axes[0].isdigit() or not re.match(r"b|n|t|l|s|num|len|seq|c|h|\*", first):
         return ""
     return " ".join(map(_axis, axes))
+
+
+def _axes_alone(comment: str) -> str:
+    """Return the pattern of a comment that has nothing but axes, "" for any other."""
+    match = _AXES_ALONE.match(comment)
+    axes = [each.strip() for each in match[1].split(",")] if match is not None else []
+    return " ".join(map(_axis, axes)) if any(map(_USUAL_AXIS.fullmatch, axes)) else ""
 
 
 def _axis(axis: str) -> str:
