@@ -162,6 +162,19 @@ def test_attributes_of_an_object():
     assert set(dict(inferred.recipes["data"].items)) == {"x", "edge_index", "edge_attr"}
 
 
+class Padded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(5, 4)
+
+    def forward(self, nested):
+        return self.fc(nested.tensors) if nested.is_whole and not self.training else nested.mask
+
+
+def test_an_attribute_that_is_asked_whether_it_is_true_is_a_flag():
+    assert "is_whole=False" in infer_inputs(Padded()).expression
+
+
 class Pyramid(nn.Module):
     def __init__(self):
         super().__init__()

@@ -234,7 +234,7 @@ class Conditions:
                 yield from self.fulfil(_Defined(self.frame).visit(copy.deepcopy(source)), holds=holds)
 
     def _compare(self, left: ast.expr, kind: type[ast.cmpop], right: ast.expr) -> Iterator[Change]:
-        a, b = self.frame.value(left), self.frame.value(right)
+        a, b = _number_in(self.frame.value(left)), _number_in(self.frame.value(right))
         if isinstance(a, torch.dtype) and kind in {ast.Eq, ast.Is, ast.In}:
             yield from self._of_dtype(left, b)
         elif kind is ast.In and isinstance(a, str) and isinstance(b, dict):
@@ -488,3 +488,9 @@ def _truth(value: Any) -> bool | None:
         return bool(value)
     except Exception:  # noqa: BLE001 - the value is the user's, and may raise anything.
         return None
+
+
+def _number_in(value: Any) -> Any:
+    """Return the whole number that a tensor holds which has one, anything else as it is."""
+    is_one = isinstance(value, torch.Tensor) and not value.is_meta and not value.dtype.is_floating_point and not value.ndim
+    return int(value) if is_one and value.dtype is not torch.bool else value

@@ -27,7 +27,7 @@ _READS: Final = (
     ast.Slice, ast.operator, ast.unaryop, ast.expr_context, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop,
 )  # fmt: skip
 _HARMLESS_CALLS: Final = frozenset(
-    {"len", "size", "dim", "min", "max", "tuple", "list", "int", "isinstance", "numel", "set"}
+    {"len", "size", "dim", "min", "max", "tuple", "list", "int", "isinstance", "numel", "set", "sum", "prod"}
 )
 
 

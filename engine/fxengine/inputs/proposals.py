@@ -221,6 +221,7 @@ class Proposer:
         inner.of_graph = self.of_graph or is_of_graph((*names, *beside))
         inner.wishes = _below(owner, self.wishes)
         inner.attributes, inner.keys = _below(owner, self.attributes), _below(owner, self.keys)
+        inner.flags = _below(owner, dict.fromkeys(self.flags))
         return _as_measured(tuple((name, inner.named(name)[0]) for name in names))
 
     def _whole(self, name: str) -> Structure | Record | Listing | None:
