@@ -292,3 +292,23 @@ class Reversed(nn.Module):
 
 def test_what_is_copied_is_a_list():
     assert isinstance(fed(Reversed()).args[0], list)
+
+
+class OfLevels(nn.Module):
+    """Adds up what lies at each level of a row of all."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_levels = 3
+        self.weights = nn.Parameter(torch.ones(3, 2))
+
+    def forward(self, memory, spatial_shapes, level_start_index, valid_ratios):
+        assert (spatial_shapes[:, 0] * spatial_shapes[:, 1]).sum() == memory.shape[1]
+        weighted = valid_ratios * self.weights
+        return memory[:, level_start_index] * weighted.sum(-1)[..., None]
+
+
+def test_there_are_as_many_levels_as_the_model_says_and_what_they_hold_in_all():
+    memory, shapes, starts, ratios = fed(OfLevels()).args
+    assert (shapes.shape, starts.shape, ratios.shape) == ((3, 2), (3,), (2, 3, 2))
+    assert memory.shape[1] == 48

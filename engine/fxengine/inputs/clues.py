@@ -67,6 +67,8 @@ _WIDTH_NAMES = (
     "hidden_size", "d_model", "embed_dim", "dim", "n_embd", "hidden_dim", "model_dim", "in_features", "input_dim",
     "in_dim", "input_size", "emb_dim", "embedding_dim", "width",
 )  # fmt: skip
+_LEVEL_NAMES = ("num_levels", "n_levels", "num_feature_levels")
+_MOST_LEVELS = 8
 _FRAME_NAMES = ("num_frames", "frames", "n_frames", "clip_len", "frame_size", "sample_frames", "max_frames")
 _RATE_NAMES = ("sample_rate", "sampling_rate", "sr", "fs", "target_sample_rate", "input_sample_rate")
 _CLASS_NAMES = ("num_classes", "n_classes", "num_labels", "class_dropout_prob", "classes")
@@ -378,6 +380,12 @@ class Clues:
         if place and re.search(r"class|vocab", name):
             return self.classes
         return BATCH if is_first else self.lengths[0]
+
+    @cached_property
+    def levels(self) -> int:
+        """How many pictures of features there are, each of another size."""
+        named = [value for value in self._named(_LEVEL_NAMES) if type(value) is int and 0 < value <= _MOST_LEVELS]
+        return next(iter(named), 2)
 
     @cached_property
     def _first_channels(self) -> int:

@@ -255,17 +255,19 @@ def _grid(_clues: Clues) -> list[Recipe]:
 
 def _sides(clues: Clues) -> list[Recipe]:
     """Rows and columns of patches, for each picture or each level."""
-    return [Verbatim("torch.tensor([[4, 4], [4, 4]])"), Verbatim("torch.tensor([[4, 4]])"), *_grid(clues)]
+    several = [Verbatim(f"torch.tensor({[[4, 4]] * count})") for count in dict.fromkeys([clues.levels, 2, 1])]
+    return [*several, *_grid(clues)]
 
 
-def _starts(_clues: Clues) -> list[Recipe]:
+def _starts(clues: Clues) -> list[Recipe]:
     """Where each level begins in a row of all: as `_sides` has them."""
-    return [Verbatim("torch.tensor([0, 16])"), Verbatim("torch.tensor([0])")]
+    counts = dict.fromkeys([clues.levels, 2, 1])
+    return [Verbatim(f"torch.tensor({[16 * level for level in range(count)]})") for count in counts]
 
 
-def _valid(_clues: Clues) -> list[Recipe]:
+def _valid(clues: Clues) -> list[Recipe]:
     """How much of each level is no padding, in both directions."""
-    return [TensorRecipe((BATCH, 2, 2), "ones"), TensorRecipe((BATCH, 1, 2), "ones")]
+    return [TensorRecipe((BATCH, count, 2), "ones") for count in dict.fromkeys([clues.levels, 2, 1])]
 
 
 def _device(_clues: Clues) -> list[Recipe]:
