@@ -294,7 +294,7 @@ def test_what_is_copied_is_a_list():
     assert isinstance(fed(Reversed()).args[0], list)
 
 
-class OfLevels(nn.Module):
+class Weighted(nn.Module):
     """Adds up what lies at each level of a row of all."""
 
     def __init__(self):
@@ -309,6 +309,6 @@ class OfLevels(nn.Module):
 
 
 def test_there_are_as_many_levels_as_the_model_says_and_what_they_hold_in_all():
-    memory, shapes, starts, ratios = fed(OfLevels()).args
+    memory, shapes, starts, ratios = fed(Weighted()).args
     assert (shapes.shape, starts.shape, ratios.shape) == ((3, 2), (3,), (2, 3, 2))
     assert memory.shape[1] == 48

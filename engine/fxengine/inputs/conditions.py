@@ -492,5 +492,7 @@ def _truth(value: Any) -> bool | None:
 
 def _number_in(value: Any) -> Any:
     """Return the whole number that a tensor holds which has one, anything else as it is."""
-    is_one = isinstance(value, torch.Tensor) and not value.is_meta and not value.dtype.is_floating_point and not value.ndim
+    is_one = (
+        isinstance(value, torch.Tensor) and not value.is_meta and not value.dtype.is_floating_point and not value.ndim
+    )
     return int(value) if is_one and value.dtype is not torch.bool else value
