@@ -148,6 +148,22 @@ class Mixer(nn.Module):
         return one + other * third
 
 
+class OfAxes(nn.Module):
+    """Makes something of each place in as many dimensions as its layer takes."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 8)
+
+    def forward(self, *dimensions):
+        axes = [torch.arange(-each + 1, each) for each in dimensions]
+        return self.fc(torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).float())
+
+
+def test_there_are_as_many_arguments_as_a_layer_takes():
+    assert len(fed(OfAxes()).args) == 4
+
+
 def test_what_takes_any_number_of_arguments_is_given_some():
     assert fed(Wrapper()).args[0].shape[:2] == (2, 5)
     assert "is_training" not in fed(Wrapper()).recipes

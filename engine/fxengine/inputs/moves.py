@@ -18,7 +18,7 @@ from torch import Tensor
 from fxengine.inputs.accounts import Sources
 from fxengine.inputs.clues import BATCH, Clues
 from fxengine.inputs.probe import Outcome
-from fxengine.inputs.recipes import Fill, Place, Recipe, TensorRecipe, leaves, with_part
+from fxengine.inputs.recipes import Arguments, Fill, Listing, Place, Recipe, TensorRecipe, leaves, with_part
 
 __all__ = ["Assignment", "Change", "Moves"]
 
@@ -158,6 +158,13 @@ class Moves:
             if side > 1 and side**count == patches:
                 sides = tuple(side * each for each in patch)
                 yield self.reshape(place, (*recipe.shape[:2], *sides), cost + 0.3)
+
+    def spread(self, got: int, wanted: int, cost: float) -> Iterator[Change]:
+        """Pass as many arguments as a size that comes from how many there are: coordinates, say, of so many axes."""
+        for name, recipe in self.recipes.items():
+            several = isinstance(recipe, Listing) and recipe.type is Arguments and recipe.is_of_equals
+            if isinstance(recipe, Listing) and several and len(recipe.items) == got:
+                yield self.put((name,), replace(recipe, items=recipe.items[:1] * wanted), cost)
 
     def joined(self, places: Sources, got: int, wanted: int, dimension: int, cost: float) -> Iterator[Change]:
         """Let tensors that were joined along a dimension, or one of them, make up for what is missing, or too much."""

@@ -216,6 +216,7 @@ def _linear(moves: Moves, operation: Operation) -> Iterator[Change]:
     if not given.is_floating_point():
         yield from moves.floating(operation.sources[0])
     if given.dim() and weight.dim() and given.shape[-1] != weight.shape[-1]:
+        yield from moves.spread(given.shape[-1], weight.shape[-1], 0.2)
         yield from moves.divided(operation.sources[0], given.shape[-1], weight.shape[-1], 0.4)
         yield from moves.resize(operation.sources[0], given.shape[-1], weight.shape[-1])
         yield from moves.joined(operation.sources[0], given.shape[-1], weight.shape[-1], -1, 0.5)
