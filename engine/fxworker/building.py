@@ -30,6 +30,7 @@ from fxworker.callers import EXPRESSION, is_asserted
 from fxworker.choices import every_parameter_of, handed_parameters_of, required_parameters, taking_several
 from fxworker.complaints import complaint_of
 from fxworker.conventions import is_configuration
+from fxworker.data_files import with_files_supplied
 from fxworker.importing import with_stars
 from fxworker.inner import NotReachedError, locals_of
 from fxworker.lacking import unmade
@@ -198,7 +199,7 @@ def built_as(expression: str, target: TraceTarget, loaded: Loaded) -> Built | No
 def _valued(build_it: Callable[[], Any]) -> Any:
     """Return what a callable builds on the processor, as it would be without us."""
     with without_devices(is_asserted), arrays_are_made(is_array):
-        return with_calls_left_out(lambda: without_weights(partial(with_stars, build_it)))
+        return with_calls_left_out(lambda: _with_what_is_absent(partial(with_stars, build_it)))
 
 
 def class_of(target: TraceTarget, loaded: Loaded) -> type | None:
@@ -251,8 +252,13 @@ def attempt(build_it: Callable[[], Any], *, real: bool = True) -> Any:
             built otherwise.
     """
     with without_devices(is_asserted), arrays_are_made(is_array):
-        building = partial(without_weights, partial(_attempted, build_it, real=real))
+        building = partial(_with_what_is_absent, partial(_attempted, build_it, real=real))
         return with_calls_left_out(lambda: with_arguments_supplied(building, attempt))
+
+
+def _with_what_is_absent(build_it: Callable[[], Any]) -> Any:
+    """Return what a callable builds that may want weights and files which are not there."""
+    return with_files_supplied(partial(without_weights, build_it))
 
 
 def _attempted(build_it: Callable[[], Any], *, real: bool) -> Any:

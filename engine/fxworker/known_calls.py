@@ -32,6 +32,9 @@ _SIZED: Final = re.compile(r"torch\.(ones|zeros|empty|rand|randn|linspace|logspa
 _OPENING: Final = re.compile(r"(io\.)?open|(np|numpy)\.(load|loadtxt|genfromtxt)|torch\.load|(h5py|zipfile)\.\w*File")
 """Functions whose first argument is a file."""
 
+_OF_PATHS: Final = re.compile(r"(os\.)?path\.\w+|osp\.\w+|(pathlib\.)?Path")
+"""Functions whose arguments are paths."""
+
 _PRETRAINED: Final = "pretrained_model_name_or_path"
 """What libraries call the name of a model with trained weights."""
 
@@ -55,6 +58,9 @@ def is_known_call(name: str, mine: list[tuple[str | int, str]], names: Bindings)
     if kind is not None:
         for _, path in mine:
             names.use(path).note(kind)
+    elif _OF_PATHS.fullmatch(name):
+        for _, path in mine:
+            names.use(path).note("string")
     elif taking := next((each for each in _TAKING if name.endswith(each)), ""):
         whole, item = _TAKING[taking]
         for _, path in mine:
