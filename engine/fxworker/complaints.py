@@ -54,6 +54,7 @@ from fxworker.tracebacks import conditions_of, looked_into, moments_through, spr
 from fxworker.wording import (
     MOST_VALUES,
     WANTED,
+    axes_wanted,
     is_not_positive,
     is_read_as_number,
     is_small_picture,
@@ -364,6 +365,8 @@ def _about_kind(
     length = re.search(r"not enough values to unpack \(expected (\d+)|too many values to unpack \(expected (\d+)", text)
     if length is not None:
         return Complaint(words, "sequence", length=int(length[1] or length[2]))
+    if axes := axes_wanted(text):
+        return Complaint(words, "tensor", length=axes)
     if isinstance(error, IndexError):
         beyond = taken_beyond(error)
         if beyond is not None and beyond.is_part:

@@ -1,8 +1,9 @@
 """Files of data that a constructor reads and nobody has: vocabularies, tables, lists, of which a model takes its sizes.
 
-A file that the project has is the business of those who search for arguments. For another one something is put that
-such a file may hold, in one form after the other until the model can be built: a vocabulary, numbers, names, arrays.
-What is looked up in a table that nobody has is what its name says, if it says something. Nothing is written anywhere.
+A file that the project has, and one of a configuration, are the business of those who search for arguments. For
+another one something is put that such a file may hold, in one form after the other until the model can be built: a
+vocabulary, numbers, names, arrays. What is looked up in a table that nobody has is what its name says, if it says
+something. Nothing is written anywhere.
 """
 
 import builtins
@@ -10,6 +11,7 @@ import contextlib
 import functools
 import inspect
 import io
+import os
 import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from fxworker.arrays import stored
 from fxworker.callers import is_constructing
 from fxworker.choices import literal
 from fxworker.complaints import complaint_of
-from fxworker.conventions import usual_values
+from fxworker.conventions import holds_configuration, usual_values
 from fxworker.readings import is_of_project
 from fxworker.tracebacks import Places, is_further, places_of
 
@@ -114,8 +116,7 @@ def with_files_supplied(work: Callable[[], _Result]) -> _Result:
     try:
         return work()
     except FileNotFoundError as error:
-        asking = [each.path for each in moments_of(error.__traceback__) if is_user_file(each.path)]
-        if not asking or not is_of_project(asking[-1]) or complaint_of(error).values:
+        if not _is_of_data(error) or complaint_of(error).values:
             raise
         told: Exception = error
     for form in _FORMS:
@@ -125,6 +126,14 @@ def with_files_supplied(work: Callable[[], _Result]) -> _Result:
         except Exception as error:  # noqa: BLE001 — User code, which may make anything of what is not there.
             told = error if is_further(_places_of(error), _places_of(told)) else told
     raise told
+
+
+def _is_of_data(error: FileNotFoundError) -> bool:
+    """Whether a project's code asks for a file that is not there, and does not call it a configuration."""
+    moments = [each for each in moments_of(error.__traceback__) if is_user_file(each.path)]
+    held = (each for moment in moments for each in moment.frame.f_locals.items())
+    asking = [name for name, value in held if isinstance(value, str | os.PathLike) and value == error.filename]
+    return bool(moments) and is_of_project(moments[-1].path) and not any(map(holds_configuration, asking))
 
 
 def _places_of(error: Exception) -> Places:

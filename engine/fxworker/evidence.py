@@ -85,6 +85,7 @@ class Use:
         turned: It is a record, and what it has in a place stands in a list with that of the others.
         apart: It has an attribute that no tensor has.
         array: It is an array of numpy's.
+        indexing: It says which items of something are taken.
         axis: It says along which axis tensors are worked on.
         titles: What its class is called, as expressions.
         read: It is read from what must have it.
@@ -108,6 +109,7 @@ class Use:
     turned: bool = False
     apart: bool = False
     array: bool = False
+    indexing: bool = False
     axis: bool = False
     titles: list[str] = field(default_factory=list[str])
     read: bool = False
@@ -156,6 +158,7 @@ class Use:
         self.turned = self.turned or other.turned
         self.apart = self.apart or other.apart
         self.array = self.array or other.array
+        self.indexing = self.indexing or other.indexing
         self.axis = self.axis or other.axis
         self.titles += other.titles
         self.read = self.read or other.read

@@ -8,6 +8,7 @@ from typing import Final
 from fxworker.choices import is_number, written_tuple
 from fxworker.conventions import usual_values
 from fxworker.evidence import Usage, Use, fields_of
+from fxworker.indexing import as_indices
 
 FEW: Final = ("2", "4")
 """How many parts a model has."""
@@ -114,9 +115,16 @@ def _record(usage: Usage, path: str, at: int) -> str:
         return f"({', '.join([_part(usage, path + inner, 0)] * max(use.least, 2))})"
     places = [f"{path}[{each}]{'[]' * use.turned}" for each in range(use.count)]
     parts = [_part(usage, each if each in usage else f"{path}[]", 0) for each in places]
-    told_apart = [_part(usage, each if each in usage else f"{path}[]", at) for each in places]
+    told_apart = [_told_apart(usage, each if each in usage else f"{path}[]", at) for each in places]
     # Where all of it is text, it is all alike.
     return written_tuple(parts if set(parts) == {_LETTERS[0]} else told_apart)
+
+
+def _told_apart(usage: Usage, path: str, at: int) -> str:
+    """Return an example of what stands in the record at a position in a list: there is an item for each index."""
+    use = usage.get(path, Use())
+    is_index = use.indexing and use.kind in {"number", None} and not use.literals
+    return str(at) if is_index else _part(usage, path, at)
 
 
 def _part(usage: Usage, path: str, at: int) -> str:
@@ -136,7 +144,7 @@ def _part(usage: Usage, path: str, at: int) -> str:
         case "object" if path.count("[") < _DEEPEST and (fields := fields_of(usage, path)):
             return f"SimpleNamespace({', '.join(f'{each}={_field(usage, path, each)}' for each in fields)})"
         case "class" | "callable" | "tensor" as kind:
-            return _ANY[kind]
+            return as_indices(_ANY[kind]) if use.indexing else _ANY[kind]
         case kind:
             return next(iter(use.literals), next((each for each in known if kind == "number" and is_number(each)), "2"))
 

@@ -26,6 +26,9 @@ _CONVERTING: Final = ("tensor", "Tensor", "from_numpy")
 _OF_ITEMS: Final = ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "torch.Tensor")
 """How constructors end that take items, or a size, but no number which is computed."""
 
+_MAKING: Final = frozenset({*_CONVERTING, *(each.rpartition(".")[2] for each in _OF_ITEMS), "as_tensor"})
+"""The functions and constructors that make a tensor of numbers."""
+
 _SIZED: Final = re.compile(r"torch\.(ones|zeros|empty|rand|randn|linspace|logspace|arange)|\w+\.new_(ones|zeros|empty)")
 """Functions whose arguments are sizes, where they are several."""
 
@@ -159,18 +162,34 @@ def note_computed(call: ast.Call, name: str, names: Bindings) -> None:
 
 
 def note_kept(call: ast.Call, names: Bindings) -> None:
-    """Note what a base keeps for its classes: a configuration that it is given, or the arguments by their names."""
+    """Note what a base keeps for its classes: a buffer, a configuration that it is given, or all arguments by name."""
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="save_hyperparameters"), args=[]):
             for name, path in [*names.paths.items()]:
                 if name == path:
                     names.bind(f"self.hparams.{name}", path)
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="self"), attr="register_buffer"),
+            args=[ast.Constant(str(name)), made, *_],
+        ):
+            names.bind(f"self.{name}", names.path(_converted(made)))
         case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="save_hyperparameters"), args=[given]) if (
             names.path(given)
         ):
             names.bind("self.hparams", names.path(given))
         case _:
             pass
+
+
+def _converted(node: ast.expr) -> ast.expr:
+    """Return what a tensor is made of: `order` in `torch.as_tensor(order).long()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[inner, *_]) if name in _MAKING:
+            return _converted(inner)
+        case ast.Call(func=ast.Attribute(value=inner)):
+            return _converted(inner)
+        case _:
+            return node
 
 
 def _operands(node: ast.expr) -> Iterator[ast.expr]:

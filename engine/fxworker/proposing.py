@@ -38,6 +38,7 @@ from fxworker.evidence import GIVEN, Kind, Usage, Use, fields_of
 from fxworker.examples import FEW, lists_of, spaces
 from fxworker.having import lacked_by_all
 from fxworker.hints import ARRAYS, MAPPINGS, PLAIN, Hints, is_of
+from fxworker.indexing import as_indices
 from fxworker.lineages import is_out_of_place
 from fxworker.neighbours import Neighbours, is_module_name
 from fxworker.packages import full_name
@@ -162,7 +163,7 @@ class Proposals:
         usual = repr(slot.default)
         return [
             each
-            for each in dict.fromkeys(giving(each, slot.use.results) for each in found)
+            for each in dict.fromkeys(self.as_used(choice, path, giving(each, slot.use.results)) for each in found)
             if each != usual
             and not (known[:1] == [FILE] and _is_open(each))
             and not would_hold_itself(choice, path, each)
@@ -266,7 +267,13 @@ class Proposals:
             known += lists_of(self._usage_around(choice, slot.path), slot.name)
         if kind == "object" and (is_module_name(slot.name) or slot.hint is nn.Module):
             known.append(Group("module"))
-        return list(dict.fromkeys([*known, *OF_KIND[kind]]))
+        return [self.as_used(choice, slot.path, each) for each in dict.fromkeys([*known, *OF_KIND[kind]])]
+
+    def as_used(self, choice: Choice, path: str, value: Value) -> Value:
+        """Return a value for a place with indices for the numbers in its tensors, where such are what they must be."""
+        usage = self._usage_around(choice, path)
+        is_index = any(usage.get(each, Use()).indexing for each in ("", "[]"))
+        return as_indices(value) if is_index and isinstance(value, str) else value
 
     def item_fields(self, choice: Choice, path: str) -> list[str]:
         """Return the attributes that are read from the items of a sequence."""

@@ -33,6 +33,7 @@ _ALONE: Final = 0.5
 """What it costs to give a list one object alone."""
 _TOGETHER: Final = 1.0
 _MOST_TOGETHER: Final = 4
+_TENSORS: Final = "[torch.ones(64, 64), torch.ones(64, 64)]"
 """What it costs to give several arguments that may be left out, and how many of them are tried in pairs."""
 _SMALL: Final = "64"
 """What is little enough of anything."""
@@ -114,7 +115,7 @@ class Together(Changing):
             # Their items lack what only tensors have.
             changed = dict(choice)
             for path in lists:
-                changed = self._with(changed, path, "[torch.ones(64, 64), torch.ones(64, 64)]")
+                changed = self._with(changed, path, self._proposals.as_used(changed, path, _TENSORS))
             yield 0.2, changed
         wanted = [*complaint.classes, *complaint.records]
         known = [each for each in wanted if self._proposals.instances_of(each)]

@@ -29,6 +29,7 @@ from fxworker.conditions import (
 from fxworker.conventions import is_table_called, is_text_called
 from fxworker.documented import note_documented
 from fxworker.evidence import GIVEN, METHODS, MOVED, OF_ARRAYS, PROPERTIES, SHARED, Kind, Usage, Use, merge
+from fxworker.indexing import note_indices
 from fxworker.known_calls import is_known_call, note_computed, note_kept, note_numbers
 from fxworker.later import note_later
 from fxworker.receivers import Reading, Way, holds_data, positional
@@ -229,6 +230,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """`opt["dim"]` makes a mapping, `dims[0]` a sequence, `{"relu": …}[act]` says what `act` may be."""
+        note_indices(node, self._names)
         path, index = self._names.path(node.value), self._around.as_constant(node.slice)
         if path and isinstance(index, ast.Constant) and isinstance(index.value, str):
             self._names.use(path).note("mapping")
@@ -256,6 +258,7 @@ class _Reader(ast.NodeVisitor):
         named = note_named(node, self._names, self._around)
         note_got(node, self._names)
         note_kept(node, self._names)
+        note_indices(node, self._names)
         self._own_method(node.func)
         self._own_function(node)
         if asked := _asked_of(node):
@@ -554,9 +557,7 @@ class _Reader(ast.NodeVisitor):
         # What Python's own functions do with any value says nothing of this one.
         package = str(attribute_of(receiver, "__module__")).partition(".")[0]
         return package not in {"torch", *sys.stdlib_module_names} and (
-            (isinstance(receiver, type) and issubclass(receiver, nn.Module))
-            or inspect.isfunction(receiver)
-            or inspect.ismethod(receiver)
+            isinstance(receiver, type) or inspect.isfunction(receiver) or inspect.ismethod(receiver)
         )
 
 

@@ -22,6 +22,9 @@ _SIDES: Final = (96, 224)
 _PICTURES: Final = (1, 3, 64, 64)
 """The shape of pictures, which are what has so many dimensions mostly."""
 
+_MADE: Final = re.compile(r"torch\.(ones|zeros)\([\d, ]+(, dtype=torch\.int64)?\)")
+"""A tensor that is made up, be it of numbers or of indices."""
+
 _INDICES: Final = frozenset({"index", "indices"})
 _WHOLE: Final = frozenset({"int64", "long"})
 """What is said of a tensor of numbers that was to tell places."""
@@ -113,7 +116,7 @@ def type_name(value: Value) -> str:
     found = literal(value)
     if found is not NotImplemented:
         return type(found).__name__
-    if value.startswith("torch.ones("):
+    if _MADE.fullmatch(value):
         return "Tensor"
     if value.endswith("()"):
         return value[:-2].rpartition(".")[2]
@@ -200,9 +203,10 @@ def of_length(value: Value | None, length: int) -> list[Value]:
 
 def of_length_within(value: Value | None, length: int) -> list[Value]:
     """Return sequences like a value whose items all have another length, or a tensor with so many dimensions."""
-    tensor = re.fullmatch(r"torch\.ones\([\d, ]+\)", value) if isinstance(value, str) and length > 0 else None
+    tensor = _MADE.fullmatch(value) if isinstance(value, str) and length > 0 else None
     if tensor is not None:
-        return [f"torch.ones({', '.join(map(str, _PICTURES if length == len(_PICTURES) else (64,) * length))})"]
+        sizes = ", ".join(map(str, _PICTURES if length == len(_PICTURES) else (64,) * length))
+        return [f"torch.{tensor[1]}({sizes}{tensor[2] or ''})"]
     found = literal(value) if isinstance(value, str) and length > 0 else None
     if not isinstance(found, list | tuple) or not all(isinstance(each, list | tuple) and each for each in found):
         return []

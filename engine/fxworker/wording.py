@@ -75,6 +75,8 @@ _SMALL_PICTURE: Final = re.compile(
 )
 """What torch says of a picture that has become too small on the way."""
 
+_TOO_MANY_AXES: Final = re.compile(r"too many indices for (?:tensor of dimension|array: array is) (\d)")
+
 _UNTYPED: Final = re.compile(r"Could not infer dtype of (\w+)")
 
 _LIST: Final = re.compile(r"[(\[{]([^()\[\]{}]+)[)\]}]")
@@ -131,6 +133,12 @@ def said_kind(text: str) -> Kind | None:
     """Return the kind that a message of the constructor's own says: `blocks should be a list`."""
     said = re.search(r"(?:must|should|has to|needs to) be (?:of type |an? |the )*(\w+)|not a valid (\w+)", text)
     return _SAID.get(said[1] or said[2]) if said is not None else None
+
+
+def axes_wanted(text: str) -> int:
+    """Return how many dimensions something should have, of which a message says that it has too few; 0 for another."""
+    told = _TOO_MANY_AXES.search(text)
+    return int(told[1]) + 1 if told is not None else 0
 
 
 def no_number_in(text: str) -> str:
