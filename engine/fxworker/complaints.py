@@ -49,6 +49,7 @@ from fxworker.lacking import (
 from fxworker.lineages import heirs_with
 from fxworker.patience import OutOfPatience
 from fxworker.pointing import place_refused, place_spread
+from fxworker.prefixes import prefixes_in
 from fxworker.titled import titles_wanted
 from fxworker.tracebacks import conditions_of, looked_into, moments_through, spread_in, words_of
 from fxworker.wording import (
@@ -120,6 +121,7 @@ class Complaint:
         refused: The names that are said not to be known.
         beyond: The number of an item that a list has not, and how many it has.
         at: Where among the arguments of the outermost call what it is about is, as a path.
+        prefixes: What names may begin with before they are asked for without it.
     """
 
     words: tuple[str, ...] = ()
@@ -149,6 +151,7 @@ class Complaint:
     refused: tuple[str, ...] = ()
     beyond: Beyond | None = None
     at: str = ""
+    prefixes: tuple[str, ...] = ()
 
 
 def complaint_of(error: BaseException) -> Complaint:
@@ -156,7 +159,8 @@ def complaint_of(error: BaseException) -> Complaint:
     error = raised_within(error)
     moments = list(moments_through(error.__traceback__))
     told = _read(error, moments)
-    return replace(told, at=place_refused(error, moments, told.got))
+    prefixes = tuple(prefixes_in(moments)) if told.missing or told.lacks else ()
+    return replace(told, at=place_refused(error, moments, told.got), prefixes=prefixes)
 
 
 def _read(error: BaseException, moments: Moments) -> Complaint:

@@ -98,6 +98,7 @@ class Mending(Together):
         complaint = complaint_of(error)
         if complaint.missing or complaint.unexpected:
             yield from self._called_rightly(choice, complaint)
+        yield from self._prefixed(choice, complaint)
         yield from self._with_several(choice)
         if type(error) is RuntimeError:
             yield from self._resized(choice, disagreements_told(text_of(error)), self._blamed(choice, complaint))

@@ -32,6 +32,7 @@ _LENGTHENED: Final = 0.4
 _ALONE: Final = 0.5
 """What it costs to give a list one object alone."""
 _TOGETHER: Final = 1.0
+_CONFIGURING: Final = frozenset({"mapping", "namespace"})
 _MOST_TOGETHER: Final = 4
 _TENSORS: Final = "[torch.ones(64, 64), torch.ones(64, 64)]"
 """What it costs to give several arguments that may be left out, and how many of them are tried in pairs."""
@@ -62,6 +63,19 @@ class Together(Changing):
             changed = {**choice, **{joined(path, name): value for name, value in complaint.demanded if name in known}}
             if group.cls in complaint.within and changed != choice:
                 yield 0.0, changed
+
+    def _prefixed(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
+        """Yield choices with what is missing in a configuration, by names that a prefix is taken off."""
+        names = complaint.missing or (complaint.lacks,)
+        groups = [path for path, each in choice.items() if isinstance(each, Group) and each.style in _CONFIGURING]
+        for prefix, path in itertools.product(dict.fromkeys(complaint.prefixes), groups):
+            changed = dict(choice)
+            for name in names:
+                if (place := joined(path, prefix + name)) not in changed:
+                    changed = self._with(changed, place, self._proposed(changed, joined(path, name))[0])
+            if changed != choice:
+                is_begun = any(each.startswith(prefix) for each in fields_in(choice, path))
+                yield 0.1 if is_begun else 0.4, changed
 
     def _without_refused(self, choice: Choice, complaint: Complaint) -> Iterator[tuple[float, dict[str, Value]]]:
         """Yield the choice without the entries of mappings that are said not to be known."""
