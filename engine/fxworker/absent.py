@@ -161,7 +161,7 @@ class _AbsentModel(nn.Module):
     What the class calls of the base for nothing that is kept, as `self.save_hyperparameters()`, does nothing, and what
     it reads that is called as a configuration has the arguments of the constructor, as its variables were by then. What
     the base was given by a name it has by that, and what it is made of as one of torch's layers, if it is called one.
-    What else the constructor reads, and nothing assigns, is the number that is usual for its name.
+    What else the constructor reads is the number that is usual for its name, if nothing assigns it, or a part.
     """
 
     _absent = ""
@@ -199,12 +199,15 @@ class _AbsentModel(nn.Module):
             return found
         if name in _OF_PARAMETERS and not is_assigned(type(self), name):
             return getattr(next(self.parameters(), _NO_PARAMETER), name)
-        if reads_attribute(frame) and is_constructing(frame) and not is_assigned(type(self), name):
-            # What the base computes of its arguments.
-            found = number_of(name)
-            if found is not None:
-                return found
+        if reads_attribute(frame) and is_constructing(frame):
+            # What the base computes of its arguments, or has made.
+            found = number_of(name) if not is_assigned(type(self), name) else None
+            return found if found is not None else _part(f"{self._absent}.{name}")
         return super().__getattr__(name)
+
+    def __delattr__(self, name: str) -> None:
+        with contextlib.suppress(AttributeError):  # What the base has made is not wanted.
+            super().__delattr__(name)
 
 
 def lacks_base(value: Any) -> bool:

@@ -4,6 +4,7 @@ import ast
 import builtins
 import contextlib
 import re
+import typing
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType, ModuleType
@@ -500,5 +501,6 @@ def _classes(names: Iterable[ast.expr], frame: FrameType) -> Iterator[type]:
         value = frame.f_locals.get(first, frame.f_globals.get(first, getattr(builtins, first, None)))
         for each in rest:
             value = attribute_of(value, each)
+        value = typing.get_origin(value) or value
         if isinstance(value, type):
             yield value

@@ -67,6 +67,12 @@ _UNIONS: Final = frozenset({typing.Union, types.UnionType})
 
 MAPPINGS: Final = frozenset({dict, Mapping, MutableMapping})
 
+_PLAINLY: Final[dict[Any, type]] = {
+    **dict.fromkeys((Collection, Iterable, Sequence), list),
+    **dict.fromkeys((Mapping, MutableMapping), dict),
+}
+"""Python's own classes that stand for any of a kind, and the plainest of that."""
+
 _HOLDING: Final[dict[type, str]] = {
     nn.Sequential: "torch.nn.Sequential(torch.nn.Identity())",
     nn.ModuleList: "torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Identity()])",
@@ -102,7 +108,7 @@ class Hints:
 
     def instances_of(self, cls: type) -> list[Value]:
         """Return values that are instances of a class."""
-        return [*PLAIN.get(cls, ())] or [*self._of_class(cls)]
+        return [*PLAIN.get(_PLAINLY.get(cls, cls), ())] or [*self._of_class(cls)]
 
     def values(self, hint: Any, name: str) -> Iterator[Value]:
         """Yield values for an annotation that is more than a plain type."""

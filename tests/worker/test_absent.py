@@ -769,6 +769,23 @@ def test_a_base_that_is_called_a_layer_keeps_what_it_is_made_of(tmp_path):
         _ = pack.groups_of
 
 
+def test_what_a_base_has_made_may_be_replaced_asked_or_taken_away(tmp_path):
+    module, _ = imported(
+        tmp_path,
+        "import torch\nfrom no_such_thing import Net\n"
+        "class Own(Net):\n"
+        "    def __init__(self, width):\n        super().__init__(width)\n"
+        "        del self.tail\n"
+        "        self.head = torch.nn.Linear(self.head.in_features, width)\n"
+        "        self.stem = self.make_stem(width)\n"
+        "    def forward(self, x): return self.head(x)\n",
+    )
+    own = module.Own(4)
+    assert (own.head.in_features, own.head.out_features) == (64, 4)
+    assert isinstance(own.stem, torch.nn.Module)
+    assert not hasattr(own, "tail")
+
+
 def test_a_base_in_another_file_may_call_what_keeps_the_arguments(tmp_path):
     (tmp_path / "bases.py").write_text(
         "from no_such_thing import LightningModule\n"

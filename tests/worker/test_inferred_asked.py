@@ -1,5 +1,7 @@
 """What code asks of items further in: how many they are, how many dimensions, of a class that is known by its name."""
 
+import typing
+from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
 
@@ -36,6 +38,16 @@ class Normalized(nn.Module):
         _, _, height, width = im.shape
         self.model = model
         self.scale = 1.0 / max(height, width)
+
+
+class Windowed(nn.Module):
+    """Takes what is any of Python's own kinds."""
+
+    def __init__(self, window_size: int, table: typing.Any = None):
+        super().__init__()
+        assert isinstance(window_size, Sequence)
+        assert isinstance(table, typing.Mapping)
+        self.fc = nn.Linear(window_size[0] * window_size[1], 4 + len(table))
 
 
 class NearLoss(nn.Module):
@@ -187,6 +199,7 @@ ELEMENTS = "Elements(parts={'H': Element(width=64), 'He': Element(width=64)})"
             "Resolutions(config=SimpleNamespace(resolutions=[(2, 2, 2), (2, 2, 2), (2, 2, 2)], width=64))",
         ),
         (Normalized, "Normalized(model=torch.nn.Identity(), im=torch.ones(1, 3, 64, 64))"),
+        (Windowed, "Windowed(window_size=[2, 2, 2, 2], table={})"),
         (Supporting, "Supporting(loss=NearLoss())"),
         (Asserting, "Asserting(loss=FarLoss(margin=64))"),
     ],
