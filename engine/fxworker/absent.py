@@ -201,8 +201,9 @@ class _AbsentModel(nn.Module):
             return getattr(next(self.parameters(), _NO_PARAMETER), name)
         if reads_attribute(frame) and is_constructing(frame):
             # What the base computes of its arguments, or has made.
+            made = _part(f"{self._absent}.{name}")
             found = number_of(name) if not is_assigned(type(self), name) else None
-            return found if found is not None else _part(f"{self._absent}.{name}")
+            return made if found is None else PartNumber.of(found, made) if type(found) is int else found
         return super().__getattr__(name)
 
     def __delattr__(self, name: str) -> None:

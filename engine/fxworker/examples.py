@@ -56,6 +56,8 @@ def lists_of(usage: Usage, name: str) -> list[str]:
             values = ["torch.nn.Identity"]
         case "callable":
             values = ["torch.nn.Identity()"]
+        case _ if items.indexing and not items.literals:
+            values = ["0"]
         case _:
             many = [*FEW] if items.counts else []
             values = [*items.literals[:1], *many, *numbers[:1], "64", "2"]

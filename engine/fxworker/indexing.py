@@ -5,7 +5,7 @@ The items of what, and how many these are, is not known: there is always a first
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fxworker.bindings import Bindings
@@ -37,6 +37,26 @@ def note_indices(node: ast.Subscript | ast.Call, names: Bindings) -> None:
             names.use(path).indexing = True
             if isinstance(node, ast.Call):
                 names.use(path).note("tensor")
+
+
+def note_indices_in(methods: Iterable[ast.FunctionDef], names: Bindings) -> None:
+    """Note which of the values that a model keeps say so in its methods, also by a variable of one of these."""
+    before = names.paths
+    for method in methods:
+        names.paths = {**before}
+        nodes = [*ast.walk(method)]
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if path := names.path(value):
+                    names.paths[name] = path
+                case ast.For(target=target, iter=values):
+                    names.loop(target, values)
+                case _:
+                    pass
+        for node in nodes:
+            if isinstance(node, ast.Subscript | ast.Call):
+                note_indices(node, names)
+    names.paths = before
 
 
 def as_indices(value: str) -> str:

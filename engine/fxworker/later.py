@@ -10,7 +10,7 @@ from typing import Final
 from fxworker.bindings import Bindings
 from fxworker.conditions import note_comparison
 from fxworker.evidence import SHARED, Use
-from fxworker.indexing import note_indices
+from fxworker.indexing import note_indices_in
 from fxworker.surroundings import Surroundings, is_own_attribute
 
 _GOING_OVER: Final = frozenset({"enumerate", "zip", "reversed", "len", "list", "tuple", "sorted"})
@@ -26,7 +26,7 @@ _CONTEXT: Final = "torch.no_grad"
 """What gives something that can be entered by `with`, and needs nothing for it."""
 
 
-def note_later(  # noqa: C901, PLR0912 — A table of expressions.
+def note_later(  # noqa: C901 - a table of expressions.
     trees: Iterable[ast.FunctionDef], names: Bindings, around: Surroundings
 ) -> None:
     """Note what methods say about attributes that hold parameters.
@@ -38,11 +38,11 @@ def note_later(  # noqa: C901, PLR0912 — A table of expressions.
     """
     before = names.paths
     names.paths = {name: path for name, path in before.items() if name.startswith("self.")}
-    for node in (each for tree in trees for each in ast.walk(tree)) if names.paths else ():
+    methods = [*trees] if names.paths else []
+    note_indices_in(methods, names)
+    for node in (each for tree in methods for each in ast.walk(tree)):
         if isinstance(node, ast.For):
             _note_items(node, names)
-        if isinstance(node, ast.Subscript | ast.Call):
-            note_indices(node, names)
         match node:
             case ast.Call():
                 _called(node, names, around)

@@ -312,3 +312,20 @@ def test_there_are_as_many_levels_as_the_model_says_and_what_they_hold_in_all():
     memory, shapes, starts, ratios = fed(Weighted()).args
     assert (shapes.shape, starts.shape, ratios.shape) == ((3, 2), (3,), (2, 3, 2))
     assert memory.shape[1] == 48
+
+
+class OfSpeakers(nn.Module):
+    """Takes any number of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(16, 8)
+        self.speakers = nn.Embedding(4, 8)
+
+    def forward(self, x, speaker_ids):
+        return self.head(x).mean() + self.speakers(speaker_ids).mean()
+
+
+def test_who_speaks_is_one_for_all_that_is_said():
+    _, speakers = fed(OfSpeakers()).args
+    assert speakers.dim() == 1

@@ -778,11 +778,13 @@ def test_what_a_base_has_made_may_be_replaced_asked_or_taken_away(tmp_path):
         "        del self.tail\n"
         "        self.head = torch.nn.Linear(self.head.in_features, width)\n"
         "        self.stem = self.make_stem(width)\n"
+        "        self.sides = [self.out_size[0] // 2 ** at for at in range(2)]\n"
         "    def forward(self, x): return self.head(x)\n",
     )
     own = module.Own(4)
     assert (own.head.in_features, own.head.out_features) == (64, 4)
     assert isinstance(own.stem, torch.nn.Module)
+    assert own.sides == [64, 32]
     assert not hasattr(own, "tail")
 
 

@@ -58,6 +58,22 @@ class Kept(nn.Module):
         return self.fc(x[:, self.columns])
 
 
+class Tree(nn.Module):
+    """Takes the parent of each by a variable."""
+
+    def __init__(self, width, parents):
+        super().__init__()
+        self.parents = parents
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        found = [x]
+        for at in range(1, len(self.parents)):
+            parent = self.parents[at]
+            found.append(self.fc(found[parent]))
+        return found[-1]
+
+
 class Faces(nn.Module):
     """Has several in each row."""
 
@@ -78,6 +94,7 @@ ORDER = "torch.zeros(64, 64, dtype=torch.int64)"
         (Spiral, "Spiral(width=64, order=torch.zeros(64, dtype=torch.int64))"),
         (Several, f"Several(width=64, orders=[{ORDER}, {ORDER}])"),
         (Kept, "Kept(columns=torch.zeros(64, dtype=torch.int64))"),
+        (Tree, "Tree(width=64, parents=[0, 0])"),
         (Faces, "Faces(vertices=torch.ones(64), faces=torch.zeros(64, 64, dtype=torch.int64))"),
     ],
 )

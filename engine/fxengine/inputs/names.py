@@ -302,6 +302,7 @@ NAME_RULES = tuple(
         (r"position_ids|^positions?$|^pos$|pos_ids", _positions),
         (r"(^|_)(cls|class)_?token$", _embedded),
         (r"(^|_)(patch|register|mem|memory)_?tokens$", features),
+        (r"^(speaker|spk|singer|lang(uage)?|emotion|accent|dialect)s?(_?(id|idx|label)s?)?$|^sids?$", _labels),
         (r"(^|_)(ids|idx|tokens?|text|texts|captions?|words?|input_seq)$|^(tgt|trg|src)$", _tokens),
         (r"(^|_)([a-z]{0,2}lens?|lengths?)$", _lengths),
         (r"^(img|image|video|audio|text)_(emb(ed(ding)?)?s?|feat(ure)?s?)$", _embedded),
