@@ -28,6 +28,9 @@ _LENGTHS: Final = ("size", "length", "win_length", "window_length", "n", "N", "M
 _MAKING: Final = ("from_numpy", "tensor", "as_tensor")
 """The functions of torch that make a tensor of an array."""
 
+_JOINED: Final = ("cat", "concat", "hstack", "stack", "vstack")
+"""Those that make one of several tensors."""
+
 _LONGEST: Final = 1 << 16
 """How long an array is at most that a number tells of."""
 
@@ -102,6 +105,7 @@ def arrays_are_made(is_array: Callable[[Any], bool]) -> Generator[None]:
     """
     places: list[tuple[Any, str, Callable[[Any], Any]]] = [
         *((torch, name, lambda made: _taking(made, is_array)) for name in _MAKING),
+        *((torch, name, lambda joined: _joining(joined, is_array)) for name in _JOINED),
         *((place, name, lambda made: _taking(made, is_array)) for place, name in _imported()),
         (nn.Module, "register_buffer", lambda kept: _keeping(kept, is_array)),
         *((np, name, _reading) for name in ("load", "loadtxt", "genfromtxt")),
@@ -133,6 +137,18 @@ def _taking(make: Callable[..., Any], is_array: Callable[[Any], bool]) -> Callab
         return make(np.asarray(data) if is_array(data) else data, *args, **kwargs)
 
     return made
+
+
+def _joining(join: Callable[..., Any], is_array: Callable[[Any], bool]) -> Callable[..., Any]:
+    """Return a function that joins tensors, also with what stands for an array."""
+
+    @wraps(join)
+    def joined(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(tensors, list | tuple) and any(map(is_array, tensors)):
+            tensors = [torch.from_numpy(np.asarray(each)) if is_array(each) else each for each in tensors]
+        return join(tensors, *args, **kwargs)
+
+    return joined
 
 
 def _keeping(keep: Callable[..., Any], is_array: Callable[[Any], bool]) -> Callable[..., Any]:

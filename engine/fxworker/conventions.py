@@ -75,6 +75,8 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"(use|is|has|with|enable|return|apply|share)_\w+", ("True", "False")),
         (r"no_(blocks|heads|layers|transitions|recycles)\w*", ("2", "4", "1")),
         (r"no_(\w+_)?(bins|channels|angles|points|classes)", ("8", "64", "4")),
+        (r"(\w+_)?edge_?ind(ex|ices)", ("torch.zeros(2, 64, dtype=torch.int64)",)),
+        (r"edge_?type", ("torch.zeros(64, dtype=torch.int64)",)),
         (r"axis|axes|\w+_axis", ("1", "-1", "0")),
         (r"itos", ("['<pad>', '<unk>', 'a', 'b']",)),
         (r"\w+?(2|_to_)(idx|ids?|index|indices|ix|int|num)", ("{'<pad>': 0, '<unk>': 1, 'a': 2, 'b': 3}",)),

@@ -58,7 +58,10 @@ class _Table(dict[Any, Any]):
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a file may hold: makes it, and is the text of one that is read line by line."""
+    """What a file may hold: makes it, and is the text of one that is read line by line.
+
+    A number is a word as well.
+    """
 
     content: Callable[[], Any]
     text: str
@@ -66,10 +69,10 @@ class _Form:
 
 _FORMS: Final = (
     _Form(_Table, "".join(f"{each}\n" for each in _WORDS)),
-    _Form(lambda: _Table(lambda: 64), "a 1\nb 1\n"),
-    _Form(lambda: list(_WORDS), "1 1\n1 1\n"),
-    _Form(lambda: _Table(stored), "a\t1\nb\t1\n"),
-    _Form(stored, "a,1\nb,1\n"),
+    _Form(lambda: _Table(lambda: 64), "0\t0\n1\t1\n"),
+    _Form(lambda: list(_WORDS), "0\t0\t0\n1\t1\t1\n"),
+    _Form(lambda: _Table(stored), "0 0\n1 1\n"),
+    _Form(stored, "0,0\n1,1\n"),
 )
 """What files hold, those first that most have."""
 

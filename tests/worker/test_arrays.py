@@ -66,6 +66,17 @@ def test_a_window_has_the_dimensions_that_it_is_padded_in(tmp_path):
     assert net.window.shape == (48,)
 
 
+def test_what_stands_for_arrays_is_joined(tmp_path):
+    net = built(
+        tmp_path,
+        [
+            "self.rows = nn.Parameter(torch.cat([absent.tokenize(each) for each in ('a', 'b')]))",
+            "self.both = nn.Parameter(torch.stack([torch.ones(40), torch.from_numpy(absent.window(40))]))",
+        ],
+    )
+    assert (net.rows.shape, net.both.shape) == ((128, 64), (2, 40))
+
+
 def test_matrices_are_computed_with_as_numpys(tmp_path):
     net = built(
         tmp_path,

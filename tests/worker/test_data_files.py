@@ -59,9 +59,11 @@ def test_lines_may_be_words_and_words_with_numbers(net):
         "    self.words = [line.rstrip('\\n') for line in lines]",
         "rows = [line.split() for line in Path(path + '.vec').read_text().splitlines()]",
         "table = {word: float(number) for word, number in rows}",
-        "self.emb = nn.Embedding(len(self.words) + len(table), 8)",
+        "with open(path + '.ids') as rows:",
+        "    numbers = dict((row.strip().split('\\t')[1], int(row.split('\\t')[0])) for row in rows)",
+        "self.emb = nn.Embedding(len(self.words) + len(table) + len(numbers), 8)",
     )
-    assert built.emb.num_embeddings == 4
+    assert built.emb.num_embeddings == 6
 
 
 def test_the_text_of_a_table_is_one_whose_entries_are_what_their_names_say(net):

@@ -74,6 +74,20 @@ class Tree(nn.Module):
         return found[-1]
 
 
+class Related(nn.Module):
+    """Has the edges of a graph, each of a type."""
+
+    def __init__(self, width, edge_index, edge_type):
+        super().__init__()
+        self.edge_index, self.edge_type = edge_index, edge_type
+        self.weights = nn.Parameter(torch.ones(8, width, width))
+
+    def forward(self, x):
+        source, target = self.edge_index
+        told = torch.einsum("ei,eio->eo", x[source], self.weights[self.edge_type])
+        return torch.zeros_like(x).index_add(0, target, told)
+
+
 class Faces(nn.Module):
     """Has several in each row."""
 
@@ -84,6 +98,7 @@ class Faces(nn.Module):
         self.register_buffer("table", torch.from_numpy(table))
 
 
+EDGES = "torch.zeros(2, 64, dtype=torch.int64)"
 ORDER = "torch.zeros(64, 64, dtype=torch.int64)"
 
 
@@ -95,6 +110,7 @@ ORDER = "torch.zeros(64, 64, dtype=torch.int64)"
         (Several, f"Several(width=64, orders=[{ORDER}, {ORDER}])"),
         (Kept, "Kept(columns=torch.zeros(64, dtype=torch.int64))"),
         (Tree, "Tree(width=64, parents=[0, 0])"),
+        (Related, f"Related(width=64, edge_index={EDGES}, edge_type=torch.zeros(64, dtype=torch.int64))"),
         (Faces, "Faces(vertices=torch.ones(64), faces=torch.zeros(64, 64, dtype=torch.int64))"),
     ],
 )
