@@ -28,9 +28,14 @@ async def served(folder: Path, environ: dict[str, str]) -> AsyncIterator[Client]
 
 
 async def whole_report(client: Client, uri: str, version: int) -> dict[str, Any]:
-    """Return what is known of a version of a file, as soon as it was traced to its end."""
-    while True:
-        report = await client.request("fxls/report", {"uri": uri}, TIMEOUT)
-        if report["fresh"] and report["version"] == version:
-            return report
-        await asyncio.sleep(0.001)
+    """Return what is known of a version of a file with models, as soon as it was traced to its end.
+
+    Raises:
+        TimeoutError: It was not.
+    """
+    async with asyncio.timeout(TIMEOUT):
+        while True:
+            report = await client.request("fxls/report", {"uri": uri}, TIMEOUT)
+            if report["fresh"] and report["version"] == version:
+                return report
+            await asyncio.sleep(0.001)

@@ -35,6 +35,8 @@ from typing import Any, Final
 
 from _servers import Client, served, whole_report
 
+from fxls.discovery import discover
+
 LIBRARIES: Final = ("vit_pytorch", "torchvision", "timm", "monai", "diffusers", "kornia")
 
 _SIZES: Final = {"LayerNorm": 1, "RMSNorm": 1, "BatchNorm1d": 1, "BatchNorm2d": 1, "BatchNorm3d": 1} | dict.fromkeys(
@@ -264,7 +266,7 @@ def mistakes_in(package: Path, options: argparse.Namespace) -> Counter[str]:
     """Print the mistakes that were made in a library, and return how many of them were told and how many not."""
     chance = random.Random(options.seed)
     verdicts: Counter[str] = Counter()
-    paths = [each for each in sorted(package.rglob("*.py")) if "def forward(" in each.read_text("utf-8")]
+    paths = [each for each in sorted(package.rglob("*.py")) if discover(str(each), each.read_text("utf-8")).targets]
     chance.shuffle(paths)
     files = 0
     with tempfile.TemporaryDirectory(prefix="fxls-mistakes-") as folder:
