@@ -86,7 +86,8 @@ class Findings:
             return ()
         ran = f"it ran on `{inputs.expression}` before, built as `{former.built.construct.expression}`"
         explanation = "\n".join(filter(None, (found.explanation, f"{ran}; now it only runs if it is built otherwise")))
-        return (replace(found, explanation=explanation, severity="information"),)
+        message = f"as built before: {found.message}"
+        return (replace(found, message=message, explanation=explanation, severity="information"),)
 
     def guards(self, report: TargetReport, captured: Capture | None) -> tuple[Guard, ...]:
         """Return what a graph holds for: what was decided on the way, and then what was asked of the inputs."""

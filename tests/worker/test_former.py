@@ -41,6 +41,7 @@ def test_a_mistake_that_other_arguments_hide_is_told_where_the_former_ones_fail(
     problem = only_problem(edited)
     construct, inputs = shown(before)
     assert (problem.code, problem.severity) == ("FX201", "information")
+    assert problem.message.startswith("as built before: does not fit: ")
     assert marked(WRONG, problem.location) == "self.embed(x)"
     assert f"it ran on `{inputs}` before, built as `{construct}`" in problem.explanation
     assert shown(edited)[0] != construct
