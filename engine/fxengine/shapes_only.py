@@ -80,6 +80,7 @@ _FILLED: Mapping[Callable[..., Any], int | None] = {
 _ALONG_ONE = frozenset({
     F.softmax, F.log_softmax, torch.softmax, torch.log_softmax, Tensor.softmax, Tensor.log_softmax,
 })  # fmt: skip
+_CHOOSING = frozenset({torch.int64, torch.int32, torch.uint8, torch.bool})
 _MOVES = frozenset({Tensor.to, Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory})
 _CPU = torch.device("cpu")
 
@@ -153,6 +154,8 @@ class ShapesOnly(TorchFunctionMode):
             _check_grid(alike)
         if func in _ALONG_ONE:
             _check_dimension(*alike, **named)
+        if func is Tensor.__setitem__:
+            _check_index(alike[0], alike[1])
         given = alike or tuple(named.values())
         if func in RULES and given and all(value.is_meta for value in _flat(given) if isinstance(value, Tensor)):
             result = answer(func, alike, named)
@@ -317,6 +320,58 @@ def _check_dimension(x: Any = None, dim: Any = None, *_args: Any, **_kwargs: Any
     count = max(x.dim(), 1) if isinstance(x, Tensor) else 0
     if type(dim) is int and count and not -count <= dim < count:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
+
+
+def _check_index(x: Tensor, index: Any) -> None:
+    """Raise what torch raises on real data for the tensors of an index; what sets items without data does not look.
+
+    Raises:
+        IndexError: One does not say which items there are, or a mask is not of the sizes that it chooses from.
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(each, Tensor) and each.dtype not in _CHOOSING for each in items):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    count = sum(each.dim() if _is_mask(each) else _takes_one(each) for each in items)
+    if count > x.dim():
+        raise IndexError(f"too many indices for tensor of dimension {x.dim()}")
+    # What is no tensor chooses first.
+    shape, masks, left = list[int](), list[tuple[int, Tensor]](), list(x.shape)
+    for each in items:
+        taken = x.dim() - count if each is ... else each.dim() if _is_mask(each) else int(_takes_one(each))
+        sizes, left = left[:taken], left[taken:]
+        if _is_mask(each):
+            masks.append((len(shape), each))
+        shape += _chosen(each, sizes)
+    shape += left
+    for place, mask in masks:
+        for at, size in enumerate(mask.shape):
+            if size != shape[place + at]:
+                raise IndexError(
+                    f"The shape of the mask {list(mask.shape)} at index {at} does not match the shape of the "
+                    f"indexed tensor {shape} at index {place + at}"
+                )
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, Tensor) and item.dtype is torch.bool
+
+
+def _takes_one(item: Any) -> bool:
+    """Whether an item of an index that is no mask is of a dimension of what is indexed."""
+    return not (item is None or item is ... or isinstance(item, bool))
+
+
+def _chosen(item: Any, sizes: list[int]) -> list[int]:
+    """Return what an item of an index leaves of the sizes that it takes, before its tensors choose."""
+    match item:
+        case None | bool():
+            return [1]
+        case int():
+            return []
+        case slice(start=int() | None, stop=int() | None, step=int() | None):
+            return [len(range(*item.indices(sizes[0])))]
+        case _:
+            return sizes
 
 
 def _are_together(tensors: list[Tensor]) -> int:

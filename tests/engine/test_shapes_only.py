@@ -349,3 +349,31 @@ def test_a_dimension_that_is_not_there_is_none_to_go_along(soft):
     assert str(ours.value) == str(theirs.value)
     with ShapesOnly():
         assert soft(hollow, dim=-2).shape == x.shape
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda: torch.ones(3, dtype=torch.bool),
+        lambda: (slice(None), torch.ones(3, dtype=torch.bool)),
+        lambda: (..., torch.ones(4, 5, dtype=torch.bool)),
+        lambda: (None, 0, torch.ones(4, 6, dtype=torch.bool)),
+        lambda: (slice(1, None), slice(2), torch.ones(4, dtype=torch.bool)),
+        lambda: torch.ones(2, 3, 5, 7, dtype=torch.bool),
+        lambda: torch.ones(2),
+        lambda: (slice(None), 0, torch.ones(5, dtype=torch.bool)),
+        lambda: (..., torch.ones(5, dtype=torch.bool)),
+        lambda: torch.tensor([0, 1]),
+    ],
+)
+def test_items_that_cannot_be_set_are_told_as_with_data(index):
+    def told(device):
+        x = torch.zeros(2, 4, 5, device=device)
+        try:
+            x[index()] = 1.0
+        except IndexError as error:
+            return str(error)
+
+    with ShapesOnly():
+        without = told("meta")
+    assert without == told("cpu")
