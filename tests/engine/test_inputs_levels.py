@@ -329,3 +329,20 @@ class OfSpeakers(nn.Module):
 def test_who_speaks_is_one_for_all_that_is_said():
     _, speakers = fed(OfSpeakers()).args
     assert speakers.dim() == 1
+
+
+class Counting(nn.Module):
+    """Takes as many pictures of features as it has levels, with a mask for each."""
+
+    def __init__(self):
+        super().__init__()
+        self.depths = {5: "five"}
+
+    def forward(self, features: list[Tensor], masks: list[Tensor]):
+        if str(self.depths.get(len(features))) != "five":
+            raise ValueError(f"there must be depth=5 of them, but there are {len(features)}")
+        return [each.mean() + mask.float().mean() for each, mask in zip(features, masks, strict=True)]
+
+
+def test_lists_get_as_many_items_as_a_message_wants():
+    assert [len(each) for each in fed(Counting()).args] == [5, 5]

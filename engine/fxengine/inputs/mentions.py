@@ -4,11 +4,12 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fxengine.inputs.moves import Change, Moves
 from fxengine.inputs.proposals import Proposer
-from fxengine.inputs.recipes import Constant
+from fxengine.inputs.recipes import Constant, Listing
 
 if TYPE_CHECKING:
     from fxengine.inputs.recipes import Place, Recipe
@@ -33,6 +34,7 @@ def by_mention(moves: Moves, message: str, proposer: Proposer) -> Iterator[Chang
     yield from _parts(moves, message)
     yield from _shapes(moves, message, proposer)
     yield from _settings(moves, message)
+    yield from _counts(moves, message)
     yield from _numbers(moves, message)
 
 
@@ -127,6 +129,19 @@ def _settings(moves: Moves, message: str) -> Iterator[Change]:
         if type(value) is int and value in numbers and re.search(rf"\b{re.escape(str(place[-1]))}\b", message):
             for number in dict.fromkeys(each for each in numbers if each != value):
                 yield moves.put(place, Constant(number), 0.2)
+
+
+def _counts(moves: Moves, message: str) -> Iterator[Change]:
+    """``there must be n_levels=4 of them, got 2``: lists that have as many items get as many as are wanted."""
+    numbers = dict.fromkeys(int(number) for number in re.findall(r"(?<![\w.])[1-8](?!\w|\.\d)", message))
+    for got, wanted in itertools.permutations(numbers, 2):
+        lists: dict[Place, Recipe] = {
+            (name,): replace(recipe, items=(recipe.items * wanted)[:wanted])
+            for name, recipe in moves.recipes.items()
+            if isinstance(recipe, Listing) and len(recipe.items) == got
+        }
+        if lists:
+            yield moves.change(lists, 0.5)
 
 
 def _parts(moves: Moves, message: str) -> Iterator[Change]:
