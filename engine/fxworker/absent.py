@@ -34,7 +34,7 @@ from fxworker.callers import (
 )
 from fxworker.choices import parameters_of
 from fxworker.guarded import is_prepared
-from fxworker.having import is_assigned
+from fxworker.having import is_assigned, is_assigned_later
 from fxworker.keeping import AbsentBeside, kept
 from fxworker.namesakes import HandingOn, layer_in, namesake
 from fxworker.parts import Part, PartNumber, part
@@ -161,7 +161,7 @@ class _AbsentModel(nn.Module):
     What the class calls of the base for nothing that is kept, as `self.save_hyperparameters()`, does nothing, and what
     it reads that is called as a configuration has the arguments of the constructor, as its variables were by then. What
     the base was given by a name it has by that, and what it is made of as one of torch's layers, if it is called one.
-    What else the constructor reads is the number that is usual for its name, if nothing assigns it, or a part.
+    What else the constructor reads, and has not assigned, is the number that is usual for its name, or a part.
     """
 
     _absent = ""
@@ -199,10 +199,10 @@ class _AbsentModel(nn.Module):
             return found
         if name in _OF_PARAMETERS and not is_assigned(type(self), name):
             return getattr(next(self.parameters(), _NO_PARAMETER), name)
-        if reads_attribute(frame) and is_constructing(frame):
+        is_own = is_assigned(type(self), name) and not is_assigned_later(name, frame)
+        if reads_attribute(frame) and is_constructing(frame) and not is_own:
             # What the base computes of its arguments, or has made.
-            made = _part(f"{self._absent}.{name}")
-            found = number_of(name) if not is_assigned(type(self), name) else None
+            made, found = _part(f"{self._absent}.{name}"), number_of(name)
             return made if found is None else PartNumber.of(found, made) if type(found) is int else found
         return super().__getattr__(name)
 

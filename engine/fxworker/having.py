@@ -4,6 +4,7 @@ import dis
 import functools
 import inspect
 from collections.abc import Iterable
+from types import FrameType
 
 from fxworker.choices import Group, Value, every_parameter_of, parameters_of
 
@@ -18,6 +19,13 @@ def has_field(cls: type, name: str) -> bool:
 def is_assigned(cls: type, name: str) -> bool:
     """Whether a method of a class, or one that it inherits, assigns an attribute."""
     return any(name in _assigned_in(each) for each in cls.__mro__)
+
+
+def is_assigned_later(name: str, frame: FrameType) -> bool:
+    """Whether the code of a frame assigns an attribute, and nowhere before where it is now."""
+    instructions = dis.get_instructions(frame.f_code)
+    places = [each.offset for each in instructions if each.opname == "STORE_ATTR" and each.argval == name]
+    return bool(places) and min(places) > frame.f_lasti
 
 
 @functools.lru_cache(maxsize=1024)
