@@ -13,7 +13,6 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - torch's own name for it.
 from torch import Tensor
 from torch._C._functorch import get_unwrapped, is_batchedtensor, maybe_get_bdim, maybe_get_level
 from torch.nn.parameter import is_lazy
@@ -22,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from fxengine.errors import text_of
 from fxengine.hierarchy import modules_of
 from fxengine.lazy_modules import lazy_among
-from fxengine.shape_rules import RULES, answer, check_types
+from fxengine.shape_rules import REFUSALS, RULES, answer, check_types
 
 __all__ = ["ShapesOnly", "needs_data", "to_meta", "wants_gradients"]
 
@@ -77,10 +76,6 @@ _FILLED: Mapping[Callable[..., Any], int | None] = {
 }  # fmt: skip
 """What makes a tensor that has of another only the type, or the shape as well, and the number that it is full of."""
 
-_ALONG_ONE = frozenset({
-    F.softmax, F.log_softmax, torch.softmax, torch.log_softmax, Tensor.softmax, Tensor.log_softmax,
-})  # fmt: skip
-_CHOOSING = frozenset({torch.int64, torch.int32, torch.uint8, torch.bool})
 _MOVES = frozenset({Tensor.to, Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.pin_memory})
 _CPU = torch.device("cpu")
 
@@ -150,12 +145,8 @@ class ShapesOnly(TorchFunctionMode):
         """Return what a function returns, without data if one of the tensors that it is given has none."""
         alike, named = self._agree(func, args, kwargs)
         check_types(func, alike)
-        if func is torch.meshgrid:
-            _check_grid(alike)
-        if func in _ALONG_ONE:
-            _check_dimension(*alike, **named)
-        if func is Tensor.__setitem__:
-            _check_index(alike[0], alike[1])
+        if func in REFUSALS:
+            REFUSALS[func](*alike, **named)
         given = alike or tuple(named.values())
         if func in RULES and given and all(value.is_meta for value in _flat(given) if isinstance(value, Tensor)):
             result = answer(func, alike, named)
@@ -298,80 +289,6 @@ _TYPE_NAMES = {
 def _is_number(value: Any) -> bool:
     """Whether a value is a tensor of one whole number, with data: a size may follow from it."""
     return isinstance(value, Tensor) and not value.is_meta and not value.dim() and not value.is_floating_point()
-
-
-def _check_grid(args: tuple[Any, ...]) -> None:
-    """Raise what `meshgrid` raises on real data; its own message shows the data, which are missing here.
-
-    Raises:
-        RuntimeError: A tensor has more than one dimension.
-    """
-    ranks = [value.dim() for value in _flat(args) if isinstance(value, Tensor)]
-    if max(ranks, default=0) > 1:
-        raise RuntimeError(f"torch.meshgrid: Expected 0 or 1-dim tensors, but got one of rank {max(ranks)}")
-
-
-def _check_dimension(x: Any = None, dim: Any = None, *_args: Any, **_kwargs: Any) -> None:
-    """Raise what torch raises on real data where there is no such dimension; its kernel without data does not look.
-
-    Raises:
-        IndexError: There is none.
-    """
-    count = max(x.dim(), 1) if isinstance(x, Tensor) else 0
-    if type(dim) is int and count and not -count <= dim < count:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
-
-
-def _check_index(x: Tensor, index: Any) -> None:
-    """Raise what torch raises on real data for the tensors of an index; what sets items without data does not look.
-
-    Raises:
-        IndexError: One does not say which items there are, or a mask is not of the sizes that it chooses from.
-    """
-    items = index if isinstance(index, tuple) else (index,)
-    if any(isinstance(each, Tensor) and each.dtype not in _CHOOSING for each in items):
-        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    count = sum(each.dim() if _is_mask(each) else _takes_one(each) for each in items)
-    if count > x.dim():
-        raise IndexError(f"too many indices for tensor of dimension {x.dim()}")
-    # What is no tensor chooses first.
-    shape, masks, left = list[int](), list[tuple[int, Tensor]](), list(x.shape)
-    for each in items:
-        taken = x.dim() - count if each is ... else each.dim() if _is_mask(each) else int(_takes_one(each))
-        sizes, left = left[:taken], left[taken:]
-        if _is_mask(each):
-            masks.append((len(shape), each))
-        shape += _chosen(each, sizes)
-    shape += left
-    for place, mask in masks:
-        for at, size in enumerate(mask.shape):
-            if size != shape[place + at]:
-                raise IndexError(
-                    f"The shape of the mask {list(mask.shape)} at index {at} does not match the shape of the "
-                    f"indexed tensor {shape} at index {place + at}"
-                )
-
-
-def _is_mask(item: Any) -> bool:
-    return isinstance(item, Tensor) and item.dtype is torch.bool
-
-
-def _takes_one(item: Any) -> bool:
-    """Whether an item of an index that is no mask is of a dimension of what is indexed."""
-    return not (item is None or item is ... or isinstance(item, bool))
-
-
-def _chosen(item: Any, sizes: list[int]) -> list[int]:
-    """Return what an item of an index leaves of the sizes that it takes, before its tensors choose."""
-    match item:
-        case None | bool():
-            return [1]
-        case int():
-            return []
-        case slice(start=int() | None, stop=int() | None, step=int() | None):
-            return [len(range(*item.indices(sizes[0])))]
-        case _:
-            return sizes
 
 
 def _are_together(tensors: list[Tensor]) -> int:

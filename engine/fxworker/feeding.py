@@ -222,7 +222,7 @@ class Feeder:
             return Fed(searched=True, in_vain=found)
         unknown = _unknown(found) if told <= _ASK_SHAPES else None
         try:
-            hopeless = self._search(module, found).hopeless() or self._captured(found)
+            hopeless = self._search(module, found).hopeless() or self._captured(module, found)
         except OutOfPatience:
             hopeless = None  # What the search came to is known all the same.
         if hopeless is None:
@@ -252,16 +252,18 @@ class Feeder:
             if place is not None and any(_is_about(place, one, is_of_kinds) for one in met)
         )
 
-    def _captured(self, found: InferredInputs) -> Hopeless | None:
+    def _captured(self, module: GraphModule, found: InferredInputs) -> Hopeless | None:
         """Return what a search came to with a capture for the best inputs, which goes on to where the model stops.
 
-        The trace came to where it had to know of inputs, and there were none.
+        The trace came to where it had to know of inputs, and there were none; or it has gone another way.
         """
         root = self.sources.root
-        if not self.finder.in_vain or self.diagnosis.complete or not isinstance(root, nn.Module):
+        failure = failure_with(module, found.args, found.kwargs, root)
+        is_there = failure is not None and self._search(module, found).stops_at(failure)
+        if is_there or not isinstance(root, nn.Module):
             return None
-        module = failing_with(root, (found.args, found.kwargs))
-        search = self._search(module, found) if module is not None else None
+        captured = failing_with(root, (found.args, found.kwargs))
+        search = self._search(captured, found) if captured is not None else None
         hopeless = search.hopeless() if search is not None else None
         return hopeless if search is not None and hopeless is not None and search.stops_at(hopeless.failure) else None
 
@@ -275,7 +277,10 @@ class Feeder:
             return fed
         arguments = self.sources.arguments(hint)
         failure = failure_with(module, *arguments, self.sources.root)
-        if failure is None or failure.needs_data or not self._run(arguments).agrees(failure):
+        ran = self._run(arguments)
+        if failure is None or failure.needs_data or not ran.agrees(failure):
+            failure = self._own_failure(Inputs(hint, "inferred"), ran)  # The trace has gone another way.
+        if failure is None:
             return fed
         told = replace(unknown, guess=hint, complaint=text_of(failure.error))
         return replace(fed, unknown=told, failures=(failure,), ran_on=hint)

@@ -134,7 +134,7 @@ class Search:
             is_so = self._lacks_dimension(failure)
         else:
             ways = (
-                self._of_layers(failure),
+                self._of_layers(failure) if is_there else (),
                 self._of_trials(),
                 self._unflattened(failure),
                 self._apart(),

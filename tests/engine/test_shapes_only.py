@@ -142,6 +142,9 @@ BROKEN = {
     "matmul_types": lambda x: x @ x.t().double(),
     "layer_norm_integers": lambda x: F.layer_norm(x.long(), (6,)),
     "attention_types": lambda x: F.scaled_dot_product_attention(x[None], x[None].half(), x[None]),
+    "transposed": lambda x: F.conv_transpose1d(x[None], torch.ones(3, 2, 3)),
+    "transposed_alone": lambda x: F.conv_transpose1d(x, torch.ones(3, 2, 3)),
+    "normalize_dim": lambda x: F.normalize(x[0]),
     "convolution_integers": lambda x: F.conv1d(x[None].long(), torch.ones(2, 4, 3)),
 }  # fmt: skip
 

@@ -53,10 +53,11 @@ from fxengine.shape_rules.layers import (
 )  # fmt: skip
 from fxengine.shape_rules.losses import class_loss, cosine_similarity, ctc_loss, gradients, loss
 from fxengine.shape_rules.operands import check_types
+from fxengine.shape_rules.refusals import REFUSALS
 from fxengine.shape_rules.resampling import adaptive_pool, interpolated, inverse_fourier, sampled
 from fxengine.shape_rules.shapes import Rule
 
-__all__ = ["RULES", "answer", "check_types"]
+__all__ = ["REFUSALS", "RULES", "answer", "check_types"]
 
 
 def answer(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

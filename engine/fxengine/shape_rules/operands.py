@@ -23,11 +23,13 @@ def check_types(function: Callable[..., Any], args: Sequence[Any]) -> None:
     first, second = args[:2]
     if isinstance(first, Tensor) and isinstance(second, Tensor) and first.dtype is not second.dtype:
         raise RuntimeError(f"expected both operands to have the same dtype, but got {first.dtype} and {second.dtype}")
-    if function in _TRANSPOSED and first.dim() == second.dim() and first.shape[1] != second.shape[0]:
-        raise RuntimeError(
-            f"Given transposed=1, weight of size {list(second.shape)}, expected input{list(first.shape)} to have "
-            f"{second.shape[0]} channels, but got {first.shape[1]} channels instead"
-        )
+    if function in _TRANSPOSED and second.dim() - first.dim() in {0, 1}:
+        shape = [1] * (second.dim() - first.dim()) + list(first.shape)
+        if shape[1] != second.shape[0]:
+            raise RuntimeError(
+                f"Given transposed=1, weight of size {list(second.shape)}, expected input{shape} to have "
+                f"{second.shape[0]} channels, but got {shape[1]} channels instead"
+            )
 
 
 def _is_inexact(tensor: Tensor) -> bool:
