@@ -145,10 +145,15 @@ def _joining(join: Callable[..., Any], is_array: Callable[[Any], bool]) -> Calla
     @wraps(join)
     def joined(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(tensors, list | tuple) and any(map(is_array, tensors)):
-            tensors = [torch.from_numpy(np.asarray(each)) if is_array(each) else each for each in tensors]
+            tensors = [_tensor_of(each, is_array) for each in tensors]
         return join(tensors, *args, **kwargs)
 
     return joined
+
+
+def _tensor_of(value: Any, is_array: Callable[[Any], bool]) -> Any:
+    """Return a tensor of what stands for an array, anything else as it is."""
+    return torch.from_numpy(np.asarray(value)) if is_array(value) else value
 
 
 def _keeping(keep: Callable[..., Any], is_array: Callable[[Any], bool]) -> Callable[..., Any]:
@@ -156,7 +161,7 @@ def _keeping(keep: Callable[..., Any], is_array: Callable[[Any], bool]) -> Calla
 
     @wraps(keep)
     def register_buffer(self: nn.Module, name: str, tensor: Any = None, *args: Any, **kwargs: Any) -> Any:
-        return keep(self, name, torch.from_numpy(np.asarray(tensor)) if is_array(tensor) else tensor, *args, **kwargs)
+        return keep(self, name, _tensor_of(tensor, is_array), *args, **kwargs)
 
     return register_buffer
 

@@ -12,6 +12,7 @@ import opcode
 import sys
 import types
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -170,11 +171,14 @@ def is_constructing(frame: types.FrameType | None) -> bool:
 
     What it calls later may write into what it is given.
     """
+    return any(each.f_code.co_filename == EXPRESSION or _is_constructor(each) for each in outwards(frame))
+
+
+def outwards(frame: types.FrameType | None) -> Iterator[types.FrameType]:
+    """Yield a frame, and those that it was called from, innermost first."""
     while frame is not None:
-        if frame.f_code.co_filename == EXPRESSION or _is_constructor(frame):
-            return True
+        yield frame
         frame = frame.f_back
-    return False
 
 
 def _is_constructor(frame: types.FrameType) -> bool:

@@ -13,7 +13,7 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final, Self, TypeAlias, TypeVar
@@ -21,7 +21,7 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 from fxengine.classification import moments_of
 from fxengine.source import is_user_file
 from fxworker.arrays import stored
-from fxworker.callers import is_constructing
+from fxworker.callers import is_constructing, outwards
 from fxworker.choices import literal
 from fxworker.complaints import complaint_of
 from fxworker.conventions import holds_configuration, usual_values
@@ -181,14 +181,8 @@ def _opening(open_file: _Function, form: _Form) -> _Function:
 
 def _is_for_project(frame: FrameType | None) -> bool:
     """Whether it is a constructor of the project that calls Python's own functions, in which a frame is."""
-    asking = next((each for each in _outwards(frame) if is_user_file(each.f_code.co_filename)), None)
+    asking = next((each for each in outwards(frame) if is_user_file(each.f_code.co_filename)), None)
     return asking is not None and is_of_project(asking.f_code.co_filename) and is_constructing(asking)
-
-
-def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _reading(read: _Function, _form: _Form) -> _Function:

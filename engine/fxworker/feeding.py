@@ -222,7 +222,8 @@ class Feeder:
             return Fed(searched=True, in_vain=found)
         unknown = _unknown(found) if told <= _ASK_SHAPES else None
         try:
-            hopeless = self._search(module, found).hopeless() or self._captured(module, found)
+            search = self._search(module, found)
+            hopeless = search.hopeless() or self._captured(search)
         except OutOfPatience:
             hopeless = None  # What the search came to is known all the same.
         if hopeless is None:
@@ -252,15 +253,14 @@ class Feeder:
             if place is not None and any(_is_about(place, one, is_of_kinds) for one in met)
         )
 
-    def _captured(self, module: GraphModule, found: InferredInputs) -> Hopeless | None:
+    def _captured(self, traced: Search) -> Hopeless | None:
         """Return what a search came to with a capture for the best inputs, which goes on to where the model stops.
 
         The trace came to where it had to know of inputs, and there were none; or it has gone another way.
         """
-        root = self.sources.root
-        failure = failure_with(module, found.args, found.kwargs, root)
-        is_there = failure is not None and self._search(module, found).stops_at(failure)
-        if is_there or not isinstance(root, nn.Module):
+        root, found = self.sources.root, traced.found
+        failure = failure_with(traced.module, found.args, found.kwargs, root)
+        if (failure is not None and traced.stops_at(failure)) or not isinstance(root, nn.Module):
             return None
         captured = failing_with(root, (found.args, found.kwargs))
         search = self._search(captured, found) if captured is not None else None
@@ -279,7 +279,7 @@ class Feeder:
         failure = failure_with(module, *arguments, self.sources.root)
         ran = self._run(arguments)
         if failure is None or failure.needs_data or not ran.agrees(failure):
-            failure = self._own_failure(Inputs(hint, "inferred"), ran)  # The trace has gone another way.
+            failure = self._own_failure(hint, ran)  # The trace has gone another way.
         if failure is None:
             return fed
         told = replace(unknown, guess=hint, complaint=text_of(failure.error))
@@ -362,7 +362,7 @@ class Feeder:
             is_said = self.sources.construct is None
             if ran.error is None and report.complete and is_said:
                 return Fed(inputs, ran.flops, tuple(spread(self.diagnosis.graph)))
-            own = self._own_failure(inputs, ran) if is_said else None
+            own = self._own_failure(inputs.expression, ran) if is_said else None
             return Fed(inputs, ran.flops, () if own is None else (own,))
         if self.sources.construct is not None and not any(map(self._never_agree, failures)):
             return Fed(inputs, is_unfit=True)
@@ -370,11 +370,11 @@ class Feeder:
         empty = [each for each in failures if not each.inputs]
         return Fed(inputs, failures=tuple(each for each in failures if each not in empty[1:]))
 
-    def _own_failure(self, inputs: Inputs, ran: _Ran) -> ShapeFailure | None:
+    def _own_failure(self, inputs: str, ran: _Ran) -> ShapeFailure | None:
         """Return where the model itself stops with inputs that do not fit, which its graph does not come to."""
         if ran.error is None or needs_data(ran.error) or not isinstance(self.sources.root, nn.Module):
             return None
-        failure = failure_of(self.sources.root, self.sources.arguments(inputs.expression))
+        failure = failure_of(self.sources.root, self.sources.arguments(inputs))
         return failure if failure is not None and ran.agrees(failure) else None
 
     def _never_agree(self, failure: ShapeFailure) -> bool:

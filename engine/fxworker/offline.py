@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.nn.modules.module import _IncompatibleKeys
 
-from fxworker.callers import is_dropped, is_guarded, wanted_by
+from fxworker.callers import is_dropped, is_guarded, outwards, wanted_by
 from fxworker.once import wrapped_once
 from fxworker.pretrained import models_are_made
 
@@ -213,9 +213,9 @@ def _fetching(fetch: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_only_counted(frame: FrameType | None) -> bool:
     """Whether a file is fetched for nothing that is kept, so that the fetching is counted, by code that expects it."""
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("huggingface_hub."):
-        frame = frame.f_back
-    return frame is not None and is_dropped(frame) and not is_guarded(frame)
+    around = (each for each in outwards(frame) if not each.f_globals.get("__name__", "").startswith("huggingface_hub."))
+    asking = next(around, None)
+    return asking is not None and is_dropped(asking) and not is_guarded(asking)
 
 
 def _reading(read: Callable[..., Any]) -> Callable[..., Any]:

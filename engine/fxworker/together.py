@@ -32,10 +32,12 @@ _LENGTHENED: Final = 0.4
 _ALONE: Final = 0.5
 """What it costs to give a list one object alone."""
 _TOGETHER: Final = 1.0
-_CONFIGURING: Final = frozenset({"mapping", "namespace"})
 _MOST_TOGETHER: Final = 4
-_TENSORS: Final = "[torch.ones(64, 64), torch.ones(64, 64)]"
 """What it costs to give several arguments that may be left out, and how many of them are tried in pairs."""
+_CONFIGURING: Final = frozenset({"mapping", "namespace"})
+"""The styles of what holds options by their names."""
+_TENSORS: Final = "[torch.ones(64, 64), torch.ones(64, 64)]"
+"""What is a list of tensors."""
 _SMALL: Final = "64"
 """What is little enough of anything."""
 
