@@ -241,9 +241,9 @@ def _change(kind: str, node: ast.expr | ast.stmt, text: str) -> Iterator[Change]
         yield Change(kind, node.lineno, node.col_offset, node.end_col_offset, text)
 
 
-def mistake_in(copied: Copied, file: Path, text: str, right: Report) -> Mistake | None:
+def mistake_in(copied: Copied, file: Path, text: str, ran: tuple[Shown, ...]) -> Mistake | None:
     """Return how a model fails that ran before; None if all run, or one is not even built: that is no matter here."""
-    for shown, answer in zip(right.models, copied.run(file, text, right.models), strict=False):
+    for shown, answer in zip(ran, copied.run(file, text, ran), strict=False):
         if answer is None:
             return None
         if answer[1:]:
@@ -289,9 +289,11 @@ async def _mistakes_of(
     verdicts: Counter[str] = Counter()
     async with opened(copied.package, file) as server:
         right = await server.report(source)
-        for change in changes if right.models else ():
+        answers = copied.run(file, source, right.models)
+        ran = tuple(shown for shown, answer in zip(right.models, answers, strict=False) if answer == [])
+        for change in changes if ran else ():
             text = change.of(source)
-            mistake = mistake_in(copied, file, text, right)
+            mistake = mistake_in(copied, file, text, ran)
             if mistake is None:
                 continue
             if options.opened:

@@ -1,9 +1,11 @@
 """A node of a graph that fails with some inputs: which one that is, and what its two sizes are of."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from fxengine.capturing.dimensions import misfit
 from fxengine.graph import Graph
@@ -11,6 +13,7 @@ from fxengine.graph_module import GraphModule
 from fxengine.inputs.clues import BATCH
 from fxengine.inputs.disagreements import are_of_two_sizes
 from fxengine.inputs.sizes import is_of_pictures
+from fxengine.node import Node
 from fxengine.passes.cost import shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure, describe
 from fxengine.profiling.measuring import bind_placeholders
@@ -60,6 +63,42 @@ def never_agree(
         return True
     differs = differ_with_others(sizes, construct, target, loaded)
     return differs and not is_behind_one(failure.node, sizes, root, (construct, target, loaded))
+
+
+def is_taken_otherwise(failure: ShapeFailure, root: nn.Module, before: Arguments, now: Arguments) -> bool:
+    """Return whether inputs have changed in nothing but one size, and that is what a layer, or the code, takes of one.
+
+    What takes it is a layer, a parameter, or what an input comes to first, alone and before it meets any weights.
+    """
+    shapes, others = ([it.shape for it in tree_leaves(each) if isinstance(it, Tensor)] for each in (before, now))
+    if [*map(len, shapes)] != [*map(len, others)]:
+        return False
+    pairs = {pair for both in zip(shapes, others, strict=True) for pair in zip(*both, strict=True)}
+    changed = {pair for pair in pairs if pair[0] != pair[1]}
+    sizes = misfit(failure.node, root)
+    given = next((each.size for each in sizes if each.given is not None), None)
+    built = ((each.size, each.built) for each in sizes if each.built is not None)
+    taken = next((size for size, layer in built if layer.is_taken or layer.held is not None), None)
+    return changed == {(given, taken)} or (len(changed) == 1 and _comes_first(failure.node))
+
+
+def _comes_first(node: Node) -> bool:
+    """Return whether a node has one input alone and no weights before it."""
+    behind = [each for each in nodes_behind([node]) if each is not node]
+    return all(each.op not in {"call_module", "get_attr"} for each in behind) and (
+        sum(each.op == "placeholder" for each in behind) == 1
+    )
+
+
+def nodes_behind(nodes: Iterable[Node]) -> set[Node]:
+    """Return all nodes that some nodes follow from, and these themselves."""
+    found, todo = set[Node](), list(nodes)
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += node.all_input_nodes
+    return found
 
 
 def is_of_batch(failure: ShapeFailure, root: nn.Module, shapes: list[torch.Size]) -> bool:

@@ -1,6 +1,6 @@
 """Example inputs for a traced model, and what they tell: the shapes of its values, and what a call of it costs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -25,7 +25,6 @@ from fxengine.exploration import Diagnosis
 from fxengine.graph_module import GraphModule
 from fxengine.inputs import InferredInputs, infer_inputs
 from fxengine.inputs.faults import is_of_layout
-from fxengine.node import Node
 from fxengine.passes.cost import model_cost, shapes_and_costs
 from fxengine.passes.shape_prop import ShapeFailure, ShapeReport
 from fxengine.profiling.measuring import bind_placeholders
@@ -36,7 +35,7 @@ from fxworker.argument_lists import Arguments
 from fxworker.batches import spread
 from fxworker.building import Built
 from fxworker.compiling import eagerly
-from fxworker.failing import failing_with, failure_of, failure_with, never_agree
+from fxworker.failing import failing_with, failure_of, failure_with, is_taken_otherwise, never_agree, nodes_behind
 from fxworker.finder import PATIENCE, SECONDS, Finder, Sources, Unknown
 from fxworker.fitting import NOT_OF_INPUTS, fit, fit_to
 from fxworker.kinds import mistaken
@@ -71,7 +70,8 @@ class Fed:
         unknown: What is told of a search in vain.
         in_vain: What a search that was made now came to, where that is nothing.
         is_unfit: Whether the model, built with arguments that nobody wrote down, refuses inputs that somebody did.
-        ran_on: The inputs that it ran on before it was edited, where no others are found.
+        ran_on: The inputs that it ran on before it was edited, where it does not now.
+        outgrown: Where it fails on these, where others are found: unless it is a layer that takes another size of them.
     """
 
     inputs: Inputs | None = None
@@ -83,6 +83,7 @@ class Fed:
     in_vain: InferredInputs | None = None
     is_unfit: bool = False
     ran_on: str = ""
+    outgrown: ShapeFailure | None = None
 
     @property
     def wants_other_arguments(self) -> bool:
@@ -268,12 +269,16 @@ class Feeder:
         return hopeless if search is not None and hopeless is not None and search.stops_at(hopeless.failure) else None
 
     def _no_longer(self, module: GraphModule, fed: Fed) -> Fed:
-        """Return what is told of a model for which no inputs are found, though it ran on some before it was edited.
+        """Return what is told of a model that ran on some inputs before it was edited, and does not now.
 
         What is to be known of these is where they fail now, if the model itself does so, too.
         """
         hint, unknown = self.sources.hint, fed.unknown
-        if not hint or unknown is None or fed.inputs is not None or fed.failures:
+        if not hint or fed.failures:
+            return fed
+        if fed.inputs is not None:
+            return self._outgrown(fed, fed.inputs.expression)
+        if unknown is None:
             return fed
         arguments = self.sources.arguments(hint)
         failure = failure_with(module, *arguments, self.sources.root)
@@ -284,6 +289,14 @@ class Feeder:
             return fed
         told = replace(unknown, guess=hint, complaint=text_of(failure.error))
         return replace(fed, unknown=told, failures=(failure,), ran_on=hint)
+
+    def _outgrown(self, fed: Fed, now: str) -> Fed:
+        """Return what is told of a model that runs on other inputs than before it was edited."""
+        hint, arguments = self.sources.hint, self.sources.arguments
+        failure = self._own_failure(hint, self._run(arguments(hint)))
+        if failure is None or is_taken_otherwise(failure, self.sources.root, arguments(hint), arguments(now)):
+            return fed
+        return replace(fed, ran_on=hint, outgrown=failure)
 
     def _search(self, module: GraphModule, found: InferredInputs) -> Search:
         """Return what a search came to, to be asked what would fit no inputs."""
@@ -415,7 +428,7 @@ def _absent_behind(module: GraphModule, values: Sequence[Any], report: ShapeRepo
     """Return the inputs that are None and that what the graph stops at follows from."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     absent = {node for node, value in zip(placeholders, values, strict=False) if value is None}
-    behind = _behind(failure.node for failure in report.failures)
+    behind = nodes_behind(failure.node for failure in report.failures)
     return frozenset(str(node.target) for node in absent & behind)
 
 
@@ -425,17 +438,6 @@ def _has_all(inputs: InferredInputs, others: InferredInputs) -> bool:
         name in inputs.recipes and inputs.recipes[name].expression == recipe.expression
         for name, recipe in others.recipes.items()
     )
-
-
-def _behind(nodes: Iterable[Node]) -> set[Node]:
-    """Return all nodes that some nodes follow from, and these themselves."""
-    found, todo = set[Node](), list(nodes)
-    while todo:
-        node = todo.pop()
-        if node not in found:
-            found.add(node)
-            todo += node.all_input_nodes
-    return found
 
 
 def _unknown(found: InferredInputs) -> Unknown | None:

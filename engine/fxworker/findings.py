@@ -76,18 +76,18 @@ class Findings:
         failures = (each for each in fed.failures if not self.is_told(each.error))
         return merged([self.reporter.shape_problem(each, inputs, target.qualname, root) for each in failures])
 
-    def of_former(self, target: TraceTarget, former: Former | None, told: tuple[Problem, ...]) -> tuple[Problem, ...]:
-        """Return what is told of a model that ran with other arguments before it was edited, beside what is told."""
+    def of_former(self, target: TraceTarget, built: Built, former: Former | None) -> Problem | None:
+        """Return what is told of a model that ran with other arguments, or on other inputs, before it was edited."""
         if former is None or former.failure is None or former.built.construct is None:
-            return ()
-        inputs = Inputs(former.built.inputs, "inferred")
+            return None
+        inputs, construct = Inputs(former.built.inputs, "inferred"), former.built.construct.expression
         found = self.reporter.shape_problem(former.failure, inputs, target.qualname, former.built.root)
-        if any(each.code == found.code for each in told):
-            return ()
-        ran = f"it ran on `{inputs.expression}` before, built as `{former.built.construct.expression}`"
-        explanation = "\n".join(filter(None, (found.explanation, f"{ran}; now it only runs if it is built otherwise")))
-        message = f"as built before: {found.message}"
-        return (replace(found, message=message, explanation=explanation, severity="information"),)
+        is_built_so = built.construct is not None and built.construct.expression == construct
+        ran = f"it ran on `{inputs.expression}` before" + ("" if is_built_so else f", built as `{construct}`")
+        now = "on others" if is_built_so else "if it is built otherwise"
+        explanation = "\n".join(filter(None, (found.explanation, f"{ran}; now it only runs {now}")))
+        message = f"as {'fed' if is_built_so else 'built'} before: {found.message}"
+        return replace(found, message=message, explanation=explanation, severity="information")
 
     def guards(self, report: TargetReport, captured: Capture | None) -> tuple[Guard, ...]:
         """Return what a graph holds for: what was decided on the way, and then what was asked of the inputs."""

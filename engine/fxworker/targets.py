@@ -271,7 +271,9 @@ class Targets:
         complaint = fed.unknown.complaint if fed.unknown is not None else ""
         once = told_once(problems, diagnosis, fed.failures, complaint)
         problems = once or (*problems, *self.findings.of_run(traced.target, traced.built, diagnosis, fed))
-        problems += self.findings.of_former(traced.target, self.formers.get(traced.target.qualname), problems)
+        former = self.findings.of_former(traced.target, traced.built, self.formers.get(traced.target.qualname))
+        if former is not None and all(each.code != former.code for each in problems):
+            problems = (*problems, former)
         code = graph.python_code("self")
         key = self._key(traced, diagnosis)
         return replace(
@@ -392,8 +394,9 @@ class Targets:
             return replace(fed, unknown=None)  # That there was no time is told of all such models together.
         construct, inputs = built.construct, fed.inputs
         unknown = fed.unknown or Unknown((), "", "")
-        before = self._hint(target)
-        runs_again = before.former == _made_up(construct)
+        before = _as_outgrown(self._hint(target), construct, fed)
+        if fed.outgrown is not None and target.qualname not in self.formers:
+            self.formers[target.qualname] = Former(replace(built, inputs=fed.ran_on), fed.outgrown)
         self.found[target.qualname] = Hint(
             _made_up(construct),
             inputs.expression if inputs is not None and inputs.source == "inferred" else fed.ran_on,
@@ -404,8 +407,8 @@ class Targets:
             complaint=unknown.complaint,
             never=unknown.never,
             foreign=",".join(":".join(each) for each in diagnosis.foreign),
-            former="" if runs_again else before.former,
-            ran_on="" if runs_again else before.ran_on,
+            former=before.former,
+            ran_on=before.ran_on,
         )
         return fed
 
@@ -524,6 +527,15 @@ def _with_former(hint: Hint, built: Built) -> Hint:
     if construct is None or not built.is_made_up or hint.former or hint.construct != _made_up(construct):
         return hint
     return replace(hint, former=construct.expression, ran_on=hint.inputs) if hint.inputs else hint
+
+
+def _as_outgrown(hint: Hint, construct: Construct | None, fed: Fed) -> Hint:
+    """Return a hint with how a model ran before, if it does not run so any more, and without if it does so again."""
+    expression = construct.expression if construct is not None else ""
+    if fed.inputs is not None and (hint.former, hint.ran_on) == (expression, fed.inputs.expression):
+        return replace(hint, former="", ran_on="")
+    is_new = fed.outgrown is not None and expression and not hint.former
+    return replace(hint, former=expression, ran_on=fed.ran_on) if is_new else hint
 
 
 def _made_up(construct: Construct | None) -> str:

@@ -39,3 +39,24 @@ def test_an_operation_tells_what_it_got_and_what_it_wanted(call, sizes):
 
 def test_a_model_that_runs_has_not_stopped():
     assert infer_inputs(nn.Linear(4, 2)).stopped is None
+
+
+class Labelled(nn.Module):
+    """Has a flag for each of twice as many points as it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(3, 24)
+        self.other = nn.Embedding(1, 24)
+
+    def forward(self, points, labels):
+        _, _ = labels.shape
+        x = self.embed(torch.cat([points] * 2, 1))
+        x[labels == 0] += self.other.weight
+        return x
+
+
+def test_a_mask_has_as_many_flags_as_there_are_rows():
+    found = infer_inputs(Labelled().eval(), budget_s=30.0)
+    assert found.complete
+    assert len(found.failures) == 1

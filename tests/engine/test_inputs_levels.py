@@ -81,6 +81,39 @@ def test_pictures_of_features_in_several_levels_become_smaller():
     assert [level.shape for level in levels] == [(2, 8, 64, 64), (2, 12, 32, 32), (2, 20, 16, 16)]
 
 
+class Paths(nn.Module):
+    """Joins each level of a list of volumes with the next smaller one; which cell takes which only a run can tell."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = [0, 1, 2]
+        self.cells = nn.ModuleDict({str((0, place)): nn.Conv3d(4 << place, 8, 1) for place in self.places})
+
+    def forward(self, x: list[Tensor]):
+        levels = [self.cells[str((0, index))].forward(x[place]) for index, place in enumerate(self.places)]
+        second = levels[1] + F.interpolate(levels[2], scale_factor=2.0)
+        return levels[0] + F.interpolate(second, scale_factor=2.0)
+
+
+def test_volumes_of_features_in_several_levels_become_smaller():
+    assert [level.shape for level in fed(Paths()).args[0]] == [(2, 4, *[16] * 3), (2, 8, *[8] * 3), (2, 16, *[4] * 3)]
+
+
+class Heads(nn.Module):
+    """Goes over a list that is called as one of its items might be."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1))
+
+    def forward(self, x: list[Tensor]):
+        return [self.conv(feature) for feature in x]
+
+
+def test_a_list_whose_name_is_no_plural_holds_no_lists():
+    assert all(isinstance(each, Tensor) for each in infer_inputs(Heads().eval(), hopeless=2).args[0])
+
+
 class Decoder(nn.Module):
     """Takes volumes apart, the smallest of which goes to a layer first."""
 

@@ -1,4 +1,4 @@
-"""What is told of a model that an edit has made run only if it is built otherwise."""
+"""What is told of a model that an edit has made run only if it is built otherwise, or on other inputs."""
 
 from dataclasses import replace
 
@@ -66,6 +66,39 @@ def test_inputs_that_change_with_the_layer_that_takes_them_are_no_mistake(own_wo
     assert (shown(grey)[1], grey.targets[0].problems) == ("torch.randn(2, 1, 224, 224)", ())
 
 
+FLAT = """from torch import nn
+
+
+class Flat(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(784, 10)
+
+    def forward(self, x):
+        return self.layer(x.view(-1, 784))
+"""
+PLACED = """import torch
+from torch import nn
+
+
+class Placed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(100, 8)
+        self.places = nn.Parameter(torch.zeros(1, 32, 8))
+
+    def forward(self, ids):
+        return self.embed(ids) + self.places
+"""
+
+
+@pytest.mark.parametrize(("text", "old", "new"), [(FLAT, "784", "3072"), (PLACED, "32", "64")])
+def test_inputs_that_are_as_long_as_the_code_says_are_no_mistake(own_worker, path, text, old, new):
+    before = shown(own_worker.edit(path, text))[1]
+    edited = own_worker.edit(path, text.replace(old, new))
+    assert (shown(edited)[1], edited.targets[0].problems) == (before.replace(old, new), ())
+
+
 def test_what_an_earlier_session_inferred_gives_way_to_what_fits(own_worker, path):
     def edited(text):
         request = own_worker.request(path, text)
@@ -80,3 +113,33 @@ def test_what_an_earlier_session_inferred_gives_way_to_what_fits(own_worker, pat
         assert only_problem(report).severity == "information"
         assert report.targets[0].construct.source == "inferred"
     assert shown(edited(PATCHES))[0] == "Patches(patch=4, dim=64, classes=192)"
+
+
+JOINED = """import torch
+from torch import nn
+
+
+class Up(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(8, 6, 3, padding=1)
+        self.second = nn.Conv2d(12, 6, 3, padding=1)
+
+    def forward(self, x, skipped):
+        return self.second(torch.cat([self.first(x), skipped], dim=1))
+"""
+ALONG = JOINED.replace("12, 6", "6, 6").replace("dim=1", "dim=2")
+
+
+def test_a_mistake_that_other_inputs_hide_is_told_where_the_former_ones_fail(own_worker, path):
+    inputs = shown(own_worker.edit(path, JOINED.replace("12, 6", "14, 6")))[1]
+    assert inputs == "torch.randn(2, 8, 224, 224), torch.randn(2, 8, 224, 224)"
+    edited = own_worker.edit(path, ALONG)
+    problem = only_problem(edited)
+    assert (problem.code, problem.severity) == ("FX201", "information")
+    assert problem.message.startswith("as fed before: does not fit: ")
+    assert marked(ALONG, problem.location) == "torch.cat([self.first(x), skipped], dim=2)"
+    assert f"it ran on `{inputs}` before; now it only runs on others" in problem.explanation
+    assert shown(edited)[1] != inputs
+    mended = own_worker.edit(path, JOINED.replace("12, 6", "14, 6"))
+    assert (shown(mended)[1], mended.targets[0].problems) == (inputs, ())

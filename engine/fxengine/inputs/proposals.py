@@ -431,6 +431,8 @@ class Proposer:
             yield Constant(kind(sizes), because)
             return
         proposed = self.propose(inner, is_first=holds_tensors(arguments[0]))
+        if is_tensor_type(without_none(arguments[0])):  # What is known of a name without a plural is of the whole.
+            proposed = [each for each in proposed if not isinstance(each, Listing)]
         item = next(
             (each for each in proposed if holds_tensors(arguments[0]) or not isinstance(each, TensorRecipe)), None
         )

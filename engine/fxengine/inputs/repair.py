@@ -37,8 +37,11 @@ __all__ = ["Change", "repairs"]
 _ALONE = 0.3
 """What it costs to change one item of a list alone whose items were equal."""
 
-_LARGEST_LEVEL, _SMALLEST_LEVEL = 64, 4
-"""The sides of the first of several pictures of features, and of the last where there are many."""
+_LARGEST_LEVEL, _LARGEST_VOLUME, _SMALLEST_LEVEL = 64, 16, 4
+"""The sides of the first of several pictures, or volumes, of features, and of the last where there are many."""
+
+_OF_VOLUMES = 5
+"""How many dimensions a batch of volumes has."""
 
 _TIMES = ({2.0}, {4.0}, {8.0})
 """How many times as large pictures of features are as those of other levels."""
@@ -242,9 +245,12 @@ def _embedding(moves: Moves, operation: Operation) -> Iterator[Change]:
 
 
 def _index(moves: Moves, operation: Operation) -> Iterator[Change]:
-    """``rows[index]``: a list of rows, as long as others that choose rows of this tensor or of another."""
+    """``rows[index]``: a list of rows, as long as others that choose rows of this tensor or of another; or a mask."""
     given, *indices = operation.tensors
     if not isinstance(operation.args[0], Tensor) or not given.dim():
+        return
+    if isinstance(operation.args[1], Tensor) and operation.args[1].dtype is torch.bool:
+        yield from _masked(moves, operation)
         return
     known = [recipe.shape for _, recipe in moves.tensors() if recipe.fill == "integers" and len(recipe.shape) == 1]
     for index, places in zip(indices, operation.sources[1:], strict=True):
@@ -252,6 +258,17 @@ def _index(moves: Moves, operation: Operation) -> Iterator[Change]:
             shape = known[0] if known else (moves.clues.lengths[0],)
             yield moves.put(place, TensorRecipe(shape, "integers", torch.int64, given.shape[0]), 0.1)
             yield moves.put(place, moves.as_integers(recipe, given.shape[0]), 0.3)
+
+
+def _masked(moves: Moves, operation: Operation) -> Iterator[Change]:
+    """``rows[mask]``: as many flags as there are rows, or rows as there are flags, in each dimension of the mask."""
+    (given, mask), (places, others) = operation.tensors[:2], operation.sources[:2]
+    for size, wanted in zip(mask.shape, given.shape, strict=False):
+        if size != wanted:
+            yield from moves.resize(others - places, size, wanted)
+            yield from moves.resize(places - others, wanted, size)
+    if mask.dim() > given.dim():
+        yield from moves.rerank(others - places, mask.dim(), given.dim())
 
 
 def _select(moves: Moves, operation: Operation) -> Iterator[Change]:
@@ -420,19 +437,25 @@ def _levelled(moves: Moves, first: Tensor, second: Tensor) -> Iterator[Change]:
         levels = {place: part for place, part in parts.items() if isinstance(part, TensorRecipe) and _is_picture(part)}
         if len(levels) < max(2, len(parts)):
             continue
-        largest = max(_LARGEST_LEVEL, _SMALLEST_LEVEL << (len(levels) - 1))
+        most = _LARGEST_VOLUME if any(len(part.shape) == _OF_VOLUMES for part in levels.values()) else _LARGEST_LEVEL
+        largest = max(most, _SMALLEST_LEVEL << (len(levels) - 1))
         sides = [largest >> index for index in range(len(levels))]
         for cost, order in enumerate((sides, sides[::-1])):
             smaller: dict[Place, Recipe] = {
-                place: part.with_shape((BATCH, part.shape[-3], side, side))
-                for (place, part), side in zip(levels.items(), order, strict=True)
+                place: _with_sides(part, side) for (place, part), side in zip(levels.items(), order, strict=True)
             }
             yield moves.change(smaller, 0.05 + 0.2 * cost)
 
 
+def _with_sides(part: TensorRecipe, side: int) -> TensorRecipe:
+    """Return a batch of pictures, or of volumes, with such sides."""
+    directions = 3 if len(part.shape) == _OF_VOLUMES else 2
+    return part.with_shape((BATCH, part.shape[-1 - directions], *[side] * directions))
+
+
 def _is_picture(part: TensorRecipe) -> bool:
-    """Whether a tensor may be a picture of features, or a batch of such."""
-    return len(part.shape) in {3, 4} and part.dtype.is_floating_point
+    """Whether a tensor may be a picture of features, or a batch of such, or of volumes."""
+    return len(part.shape) in {3, 4, _OF_VOLUMES} and part.dtype.is_floating_point
 
 
 def _evened(moves: Moves) -> Iterator[Change]:
@@ -478,7 +501,7 @@ _RULES: Sequence[tuple[Collection[Callable[..., Any]], Callable[[Moves, Operatio
     (_EMBEDDING, _embedding),
     (_NORMS, _norm),
     (_MATMUL, _matmul),
-    ((Tensor.__getitem__,), _index),
+    ((Tensor.__getitem__, Tensor.__setitem__), _index),
     ((F.one_hot,), _one_hot),
     (_SELECTIONS, _select),
     ((F.scaled_dot_product_attention,), _attended),
