@@ -18,8 +18,11 @@ from fxworker.loading import Loaded
 from fxworker.stock import is_stand_in
 from fxworker.wire import Construct, TraceTarget
 
-_PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)
+_PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89)
 """What the numbers are multiplied by; with more of them a model is not built."""
+
+_MOST_OF_ALL: Final = 8
+"""With more numbers than that, those alone are multiplied that may be sizes: how many layers there are stays so."""
 
 _FACTORS: Final = (3, 2)
 """What a number is multiplied by that is changed by itself, the first with which the model can be built."""
@@ -120,7 +123,7 @@ def with_each_other(
     if call is None:
         return
     numbers, is_alone = _numbers_alone([*call.args, *(each.value for each in call.keywords)])
-    if not is_alone or len(numbers) > len(_PRIMES):
+    if not is_alone or len(numbers) > _MOST_OF_ALL:
         return
     for number in numbers:
         before = ast.literal_eval(number)
@@ -167,6 +170,8 @@ def _multiplied(expression: str, size: int | None = None) -> str:
         return ""
     given = chain(call.args, (each.value for each in call.keywords))
     numbers = [each for value in given for each in ast.walk(value) if _is_number(each) and size in {None, each.value}]
+    if len(numbers) > _MOST_OF_ALL:
+        numbers = [each for each in numbers if ast.literal_eval(each) >= LEAST_SIZE]
     if not 0 < len(numbers) <= len(_PRIMES):
         return ""
     for number, prime in zip(numbers, _PRIMES, strict=False):

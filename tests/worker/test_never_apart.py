@@ -85,6 +85,26 @@ if __name__ == "__main__":
     print(net(torch.randn(4, 8)).shape)
 """
 
+STAGES = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, channels, width):
+        super().__init__()
+        assert len(channels) == 9
+        self.stem = nn.Conv2d(3, channels[0], 1)
+        self.stages = nn.ModuleList()
+        for before, after in zip(channels, channels[1:]):
+            self.stages.append(nn.Sequential(nn.Conv2d(before, after, 3, 2, 1), nn.BatchNorm2d(after), nn.ReLU()))
+        self.head = nn.Linear(channels[-1], width)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for stage in self.stages:
+            x = stage(x)
+        return self.head(x.mean((2, 3)))
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "right", "wrong", "place"),
@@ -107,6 +127,16 @@ def test_what_no_made_up_number_mends_is_told(
     (problem,) = (each for each in target.problems if each.code.startswith("FX2"))
     assert problem.code == "FX201"
     assert marked(broken, problem.location).startswith(place)
+
+
+def test_what_none_of_many_numbers_mends_is_told_without_a_right_model_before(
+    worker: Worker, model: Callable[..., Path]
+) -> None:
+    broken = STAGES.replace("nn.BatchNorm2d(after)", "nn.BatchNorm2d(after * 2)")
+    (target,) = worker.trace(model(broken)).targets
+    (problem,) = target.problems
+    assert problem.code == "FX201"
+    assert marked(broken, problem.location) == "stage(x)"
 
 
 @pytest.mark.corpus
