@@ -62,12 +62,15 @@ def _asked(moment: Moment) -> Iterator[tuple[Any, Any]]:
 
 
 def _value(node: ast.expr, moment: Moment) -> Any:
-    """Return what names and attributes stand for, None for another expression."""
+    """Return what names, attributes and tables in a table stand for, None for another expression."""
     match node:
         case ast.Name(id=name):
             return moment.value_of(name)
         case ast.Attribute(value=owner, attr=name):
             return getattr(_value(owner, moment), name, None)
+        case ast.Subscript(value=owner, slice=ast.Constant(value=key)):
+            tables = _value(owner, moment)
+            return tables.get(key) if isinstance(tables, MutableMapping) else None
         case _:
             return None
 

@@ -403,6 +403,29 @@ def test_what_an_import_that_is_made_again_has_registered_is_registered_anew(tmp
     assert {"One": module.parts.One} == module.registry.TABLE
 
 
+def test_a_registry_may_keep_its_tables_in_a_table(tmp_path):
+    (tmp_path / "registry.py").write_text(
+        "class Registry:\n"
+        "    tables = {'models': {}}\n"
+        "    @classmethod\n"
+        "    def register(cls, name):\n"
+        "        def wrap(made):\n"
+        "            if name in cls.tables['models']:\n"
+        "                raise KeyError(f'{name} is already registered')\n"
+        "            cls.tables['models'][name] = made\n"
+        "            return made\n"
+        "        return wrap\n"
+    )
+    (tmp_path / "parts.py").write_text(
+        "import no_such_thing\nfrom registry import Registry\n"
+        "@Registry.register('one')\nclass One: pass\n"
+        "@no_such_thing.jit\ndef f(x): return x\n"
+        "f.arg_names\n"
+    )
+    module, _ = imported(tmp_path, "import parts, registry\n")
+    assert {"one": module.parts.One} == module.registry.Registry.tables["models"]
+
+
 def test_what_two_definitions_of_a_module_are_called_is_its_mistake(tmp_path):
     (tmp_path / "registry.py").write_text(REGISTRY)
     (tmp_path / "parts.py").write_text(
