@@ -21,6 +21,10 @@ _COUNTING: Final = re.compile(r"len|int|nunique|max|sum")
 """What is called that gives a number."""
 _MAKING_TENSORS: Final = re.compile(r"tensor|as_tensor|from_numpy|(Float|Double)?Tensor")
 """What is called that makes a tensor."""
+_TABLE: Final = re.compile(r"(?i).*(emb|vec|matrix|table|weight).*")
+"""What arrays are called that have rows."""
+_OF_ARRAYS: Final = frozenset({".shape", ".dtype", ".ndim", ".size"})
+"""What is read of an array."""
 _ANY_NUMBER: Final = "64"
 _FEW: Final = 2
 _ITEMS: Final = 10
@@ -78,6 +82,7 @@ class Asked:
         self._measured: set[_Path] = set()
         self._optional: set[_Path] = set()
         self._iterated: set[_Path] = set()
+        self._arrays: set[_Path] = set()
         self.called = False
 
     @classmethod
@@ -110,6 +115,8 @@ class Asked:
             for each in parts
             if whole or (*path, each) not in self._optional
         }
+        if path in self._arrays and parts.keys() <= _OF_ARRAYS and (parts or _usual(name) == _NOTHING):
+            return _array(name, whole=not path)
         if parts and not any(each.startswith(".") for each in parts):
             return f"{{{', '.join(f'{each!r}: {value}' for each, value in inner.items())}}}"
         length = "1000" if path in self._measured else ""
@@ -138,6 +145,8 @@ class Asked:
                 pass
 
     def _note_call(self, node: ast.Call) -> None:
+        if node.args and _MAKING_TENSORS.fullmatch(_called(node)):
+            self._arrays.update(path for path in map(self._path, _computed_with(node.args[0])) if path is not None)
         match node:
             case ast.Call(func=ast.Name(id="len"), args=[value]):
                 if (path := self._path(value)) is not None:
@@ -174,6 +183,25 @@ def _several(name: str) -> str:
     """Return what is usually called so and has items."""
     lists = (each for each in usual_values(name) if each.startswith(("[", "(")))
     return next(lists, f"[{', '.join([_usual(name)] * _FEW)}]")
+
+
+def _array(name: str, *, whole: bool) -> str:
+    """Return an array that is called so; one that is a part of something goes with any other that has no rows."""
+    if _TABLE.fullmatch(name):
+        return f"torch.ones({_ITEMS}, {_ANY_NUMBER}).numpy()"
+    return f"torch.ones({_ITEMS if whole else 1}).numpy()"
+
+
+def _computed_with(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield what an expression computes with, itself where it is no operation."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            yield from _computed_with(left)
+            yield from _computed_with(right)
+        case ast.UnaryOp(operand=operand):
+            yield from _computed_with(operand)
+        case _:
+            yield node
 
 
 def _objects_in(nodes: list[ast.AST]) -> set[str]:
@@ -270,6 +298,10 @@ def _is_of_items(called: ast.expr) -> bool:
 
 def _counts(node: ast.expr) -> bool:
     """Whether an expression gives a number, by what it calls."""
+    return _COUNTING.fullmatch(_called(node)) is not None
+
+
+def _called(node: ast.expr) -> str:
+    """Return the name of what an expression calls, without what it is one of; "" where it is no call."""
     called = node.func if isinstance(node, ast.Call) else None
-    name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
-    return _COUNTING.fullmatch(name) is not None
+    return called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""

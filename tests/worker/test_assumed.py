@@ -96,3 +96,24 @@ def test_a_part_that_has_a_name_of_its_own_is_the_same(worker, model):
 def test_a_class_of_a_missing_package_is_not_assumed(worker, model):
     text = f"{HEAD}from package_of_nobody import GAT, Config\n{net('GAT(3).width + Config(4).width')}"
     assert "a guess" not in only_problem(worker.trace(model(text))).explanation
+
+
+ONE = "torch.ones(1).numpy()"
+
+
+@pytest.mark.parametrize(
+    ("name", "use", "expected"),
+    [
+        ("matrix", "nn.Embedding.from_pretrained(torch.FloatTensor(matrix))", "torch.ones(10, 64).numpy()"),
+        ("edges", "torch.from_numpy(edges)", "torch.ones(10).numpy()"),
+        ("matrix", "torch.tensor(matrix), matrix.shape[1]", "torch.ones(10, 64).numpy()"),
+        (
+            "env",
+            "torch.FloatTensor((env.space.high - env.space.low) / 2)",
+            f"type('env', (), {{'space': type('space', (), {{'high': {ONE}, 'low': {ONE}}})()}})()",
+        ),
+    ],
+)
+def test_what_a_tensor_is_made_of_is_an_array(name, use, expected):
+    tree = ast.parse(f"{name} = load()\nmade = {use}\n")
+    assert assumed_value(name, tree.body[0], tree) == expected
