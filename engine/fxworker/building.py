@@ -54,6 +54,7 @@ _Maker: TypeAlias = Callable[[Callable[[], Any]], Any]
 _LACKING: Final = re.compile(
     r"'(?:types\.)?(Identity|Module|Namespace|SimpleNamespace|Sized)' object has no attribute"
     r"|.*\b(Identity|Namespace|SimpleNamespace)(?:\(\)| object\b)"
+    r"|.* must be \w+, not (Identity|Namespace|SimpleNamespace)\b"
 )
 """What is said of the things that stand in for what a class wants."""
 
@@ -450,7 +451,7 @@ def misbuilt(built: Built, error: BaseException | None) -> Unbuilt | None:
         return None
     lacking = _LACKING.match(text_of(error))
     is_strange = _STRANGE.match(text_of(error)) is not None and _HELD.search(construct.expression) is not None
-    if not is_strange and (lacking is None or str(lacking[1] or lacking[2]) not in construct.expression):
+    if not is_strange and (lacking is None or str(lacking[lacking.lastindex or 0]) not in construct.expression):
         return None
     missing = tuple(required_parameters(type(built.root)))
     return Unbuilt(None, error, unknown=True, missing=missing, tried=construct.expression)

@@ -12,6 +12,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from torch import nn
+
 from fxengine.classification import moments_of
 from fxengine.diagnosis import TracingProblem
 from fxengine.errors import OF_THE_CODE, DynamicBool, InPlaceChange, RaisedWhileTracing, UnusedInput, text_of
@@ -27,6 +29,8 @@ _SURE: Final = (*OF_THE_CODE, AttributeError)
 
 _NOBODYS: Final = frozenset[Provenance]({"inferred", "no arguments", "remembered"})
 """Ways to build a model that nobody uses."""
+
+_CONTAINERS: Final = (nn.ModuleDict, nn.ModuleList, nn.Sequential)
 
 _UNPACKED: Final = re.compile(r"(?:too many|not enough) values to unpack")
 
@@ -84,6 +88,9 @@ def doubted(
     if isinstance(error, NotImplementedError) and _is_left_to_subclasses(error, built):
         said = "say how it is built in a comment above the class if it is meant to run by itself"
         return replace(problem, severity="information", explanation="this is left to subclasses", hint=said)
+    if construct is not None and construct.source in _NOBODYS and _is_empty(built.root):
+        said = "say how one is built that has items in a comment above the class: `# fx: …`"
+        return replace(problem, severity="information", explanation="nothing was put into it yet", hint=said)
     if construct is not None and built.is_made_up:
         name = construct.expression.partition("(")[0]
         built_as = f"built as `{construct.expression}`, with arguments that were inferred; others may not raise"
@@ -103,6 +110,11 @@ def doubted(
         explanation="\n".join(filter(None, (problem.explanation, built_as))),
         hint="\n".join(filter(None, (said, problem.hint))),
     )
+
+
+def _is_empty(model: object) -> bool:
+    """Whether a model is a container whose items are put into it once it is made, and has none."""
+    return isinstance(model, _CONTAINERS) and len(model) == 0
 
 
 def _is_left_to_subclasses(error: BaseException, built: Built) -> bool:

@@ -277,3 +277,37 @@ def test_what_stops_the_model_where_it_stops_its_trace_is_told_once_each_time(
     )
     for _ in range(3):
         assert [each.code for each in of(worker.trace(path), "Net").problems] == [code]
+
+
+LOOKED_UP = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width, dataset):
+        super().__init__()
+        self.table = nn.Embedding(dataset.n_users, width)
+        self.graph = dataset.graph()
+
+    def forward(self, users):
+        return torch.sparse.mm(self.graph, self.table.weight)[users]
+"""
+
+
+def test_what_stands_in_for_a_tensor_is_no_part_that_is_not_called(worker: Worker, model: Callable[..., Path]) -> None:
+    report = of(worker.trace(model(LOOKED_UP)), "Net")
+    assert [each.code for each in report.problems] == ["FX103"]
+
+
+@pytest.mark.parametrize("kind", ["ModuleList", "ModuleDict"])
+def test_what_a_container_raises_that_nothing_was_put_into_is_no_fault(
+    kind: str, worker: Worker, model: Callable[..., Path]
+) -> None:
+    items = "self.values()" if kind == "ModuleDict" else "self"
+    path = model(
+        f"import torch\nfrom torch import nn\n\nclass Ensemble(nn.{kind}):\n"
+        f"    def forward(self, x):\n        y = []\n        for each in {items}:\n            y.append(each(x))\n"
+        "        y = torch.cat(y, 1)\n        return y\n"
+    )
+    (problem,) = of(worker.trace(path), "Ensemble").problems
+    assert (problem.code, problem.severity) == ("FX009", "information")
