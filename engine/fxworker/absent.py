@@ -427,6 +427,11 @@ def _part(path: str, shape: tuple[int, ...] = SQUARE) -> Part:
     return part(path, ABSENCES.missing(path), _attribute, shape)
 
 
+def part_of(path: str) -> Part:
+    """Return what stands for a part of a model that is known by its full name alone."""
+    return _part(path)
+
+
 def is_array(value: Any) -> bool:
     """Whether a value may stand for an array that an absent package makes."""
     return isinstance(value, Part) or type(value) is _Absent

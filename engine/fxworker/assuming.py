@@ -156,7 +156,7 @@ class Asked:
                     self._paths.append(path)
                     self._optional |= {path} if default else set()
             case ast.Call(func=ast.Attribute() as method):
-                self.called |= bool(self._path(method))
+                self.called |= self._path(method) is not None
             case ast.Call(func=function):
                 self.called |= self._path(function) == ()
 

@@ -117,3 +117,8 @@ ONE = "torch.ones(1).numpy()"
 def test_what_a_tensor_is_made_of_is_an_array(name, use, expected):
     tree = ast.parse(f"{name} = load()\nmade = {use}\n")
     assert assumed_value(name, tree.body[0], tree) == expected
+
+
+def test_what_a_model_keeps_and_calls_is_not_assumed():
+    tree = ast.parse("net = load()\nclass Net:\n    def forward(self, x): return self.net(x).view(net.width)\n")
+    assert assumed_value("net", tree.body[0], tree) == ""
