@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from fxworker.absent import is_array, part_of
+from fxworker.absent import absent_part, is_array
 from fxworker.arrays import arrays_are_made
 from fxworker.callers import is_constructing
 
@@ -39,6 +39,6 @@ def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
         except (EOFError, OSError, RuntimeError):  # torch asks whether it may trust a repository, and nobody answers.
             if not is_constructing(sys._getframe(1)):
                 raise
-            return part_of(f"{repo_or_dir.partition(':')[0].replace('/', '.')}.{model}")
+            return absent_part(f"{repo_or_dir.partition(':')[0].replace('/', '.')}.{model}")
 
     return loaded
