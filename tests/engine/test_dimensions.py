@@ -214,3 +214,20 @@ def test_equal_parts_of_what_a_layer_makes_are_its_own():
     ]
     assert all(each.of_layer for each in sizes)
     assert of_other_layers(sizes, net) == (8, 16)
+
+
+class Skipped(nn.Module):
+    def forward(self, x, kept):
+        return torch.cat([x, kept[1][0]], dim=1)
+
+
+def test_an_item_of_an_input_has_its_size_from_that():
+    x, other = torch.empty(2, 3, 8, device="meta"), torch.empty(2, 3, 9, device="meta")
+    report = PartialShapeProp(fxengine.symbolic_trace(Skipped())).propagate_partial(x, (x, (other, x)))
+
+    sizes = misfit(report.failures[0].node, Skipped())
+
+    assert [each.meaning for each in sizes] == [
+        "dimension 2 of the input `x`",
+        "dimension 2 of an item of the input `kept`",
+    ]

@@ -331,8 +331,10 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
             return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", definition_at(root, path))
         return None
     name = getattr(node.target, "__name__", path)
-    if name in JOINING or node.target is operator.getitem:
-        return _summed(node, dim, size, root) if name in JOINING else _part(node.args[0], dim, size, root)
+    if name in JOINING:
+        return _summed(node, dim, size, root)
+    if node.target is operator.getitem:
+        return _part(node.args[0], dim, size, root) or _item(node.args[0], dim, size)
     source = shape_of(node.all_input_nodes[0]) if node.all_input_nodes else None
     if name in _FLATTENING and source is not None and size not in source:
         written = name in RESHAPING and _is_written(node, dim, size)
@@ -377,6 +379,16 @@ def _part(parts: Any, dim: int, size: int, root: nn.Module) -> Dimension | None:
     built = replace(origin.built, share=count * origin.built.share)
     meaning = f"one of {count} parts of {origin.size}, {origin.meaning}"
     return replace(origin, size=size, meaning=meaning, built=built)
+
+
+def _item(owner: Any, dim: int, size: int) -> Dimension | None:
+    """What a size is of an item of an input that is no tensor, or of what such an item holds."""
+    while isinstance(owner, Node) and owner.target is operator.getitem and shape_of(owner) is None:
+        owner = owner.args[0]
+    if not isinstance(owner, Node) or owner.op != "placeholder" or shape_of(owner) is not None:
+        return None
+    name = str(owner.target).lstrip("*")
+    return Dimension(size, f"dimension {dim} of an item of the input `{name}`", frame_of(owner), given=(name, dim))
 
 
 def _is_written(node: Node, dim: int, size: int) -> bool:
