@@ -331,10 +331,8 @@ def _decided(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | No
             return Dimension(size, f"what `{_named(root, path)}` leaves of {source[dim]}", definition_at(root, path))
         return None
     name = getattr(node.target, "__name__", path)
-    if name in JOINING:
-        return _summed(node, dim, size, root)
-    if node.target is operator.getitem:
-        return _part(node.args[0], dim, size, root) or _item(node.args[0], dim, size)
+    if name in JOINING or node.target is operator.getitem:
+        return _summed(node, dim, size, root) if name in JOINING else _part(node.args[0], dim, size, root)
     source = shape_of(node.all_input_nodes[0]) if node.all_input_nodes else None
     if name in _FLATTENING and source is not None and size not in source:
         written = name in RESHAPING and _is_written(node, dim, size)
@@ -365,10 +363,10 @@ def _summed(node: Node, dim: int, size: int, root: nn.Module) -> Dimension | Non
 
 
 def _part(parts: Any, dim: int, size: int, root: nn.Module) -> Dimension | None:
-    """What a size is of equal parts that a value was taken apart into by `chunk`, if the value has it of a layer."""
+    """What a size is of an input that holds several values, or of equal parts of one that has it of a layer."""
     whole = parts.args[0] if isinstance(parts, Node) and parts.args else None
     if not isinstance(whole, Node) or getattr(parts.target, "__name__", parts.target) != "chunk":
-        return None
+        return _item(parts, dim, size)
     count: Any = parts.args[1] if len(parts.args) > 1 else parts.kwargs.get("chunks")
     shape = shape_of(whole) or ()
     if type(count) is not int or dim >= len(shape) or shape[dim] != count * size:
