@@ -74,7 +74,7 @@ class Bindings:
         return one
 
     def _given_by(self, call: ast.Call) -> str:
-        """Return the path of what a call gives: an entry, a copy, or what a function that is a parameter returns."""
+        """Return the path of what a call gives: an entry, a copy, a text in other letters, what a parameter returns."""
         match call:
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=name), attr="get" | "pop"), args=[ast.Constant(str(key))]
@@ -91,6 +91,8 @@ class Bindings:
                 | ast.Call(func=ast.Attribute(value=ast.Name(id="copy"), attr="copy" | "deepcopy"), args=[value])
             ):
                 return self.path(value)
+            case _ if (worded := in_words(call)) is not call:
+                return self.path(worded)
             case _:
                 path = "" if _is_of_python(call.func) else self.path(call.func)
                 return f"{path}.{GIVEN}" if path else ""
@@ -197,6 +199,15 @@ class Bindings:
             self.use(f"{path}[]")
         elif isinstance(target, ast.Tuple | ast.List):
             self.unpacked(target, f"{path}[]")
+
+
+def in_words(node: ast.expr) -> ast.expr:
+    """Return what a text is made of without regard to its case: `mode` for `mode.lower()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="lower" | "upper" | "strip" | "casefold"), args=[]):
+            return value
+        case _:
+            return node
 
 
 def _is_of_python(called: ast.expr) -> bool:

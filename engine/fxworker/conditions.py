@@ -2,7 +2,7 @@
 
 import ast
 
-from fxworker.bindings import Bindings
+from fxworker.bindings import Bindings, in_words
 from fxworker.evidence import Use
 from fxworker.surroundings import Surroundings
 
@@ -12,7 +12,7 @@ def note_comparison(node: ast.Compare, names: Bindings, around: Surroundings) ->
     sides = [node.left, *node.comparators]
     for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
         for side, other in ((left, right), (right, left)):
-            path = names.path(_in_words(side))
+            path = names.path(side)
             named = names.path(_asked_its_class(side))
             if named and isinstance(other, ast.Constant) and isinstance(other.value, str):
                 names.use(named).titles.append(repr(other.value))
@@ -40,8 +40,8 @@ def note_test(test: ast.expr, names: Bindings) -> None:
 def note_chosen(node: ast.If, names: Bindings) -> None:
     """Note that a text alone chooses what has its name then: `if block == "basic": block = Basic`, `else: raise`."""
     match node.test:
-        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(str())]) if names.path(_in_words(left)):
-            subject = _in_words(left)
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(str())]) if names.path(left):
+            subject = in_words(left)
         case _:
             return
     assigned = [target for each in node.body if isinstance(each, ast.Assign) for target in each.targets]
@@ -112,15 +112,6 @@ def note_attribute(test: ast.expr, names: Bindings) -> None:
             names.use(f"{path}.{name}")
         case _:
             pass
-
-
-def _in_words(node: ast.expr) -> ast.expr:
-    """Return what a text is made of without regard to its case: `mode` for `mode.lower()`."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=value, attr="lower" | "upper" | "strip" | "casefold"), args=[]):
-            return value
-        case _:
-            return node
 
 
 def _asked_its_class(node: ast.expr) -> ast.expr:

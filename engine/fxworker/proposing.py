@@ -233,12 +233,13 @@ class Proposals:
             hint = self._hints_of(owner).get(name, parameter.annotation)
             default = parameter.default
         usage = self._usage_around(choice, path)
-        nested = usage.get("[]", Use()).kind == "sequence"
+        items = usage.get("[]", Use())
         if name == GIVEN:
             # What it gives is called as the function is.
             name = _GETTING.sub("", owner_of(around)[1])
         gives = usage.get(f".{GIVEN}", Use()).kind
-        return Slot(path, name, hint, default, usage.get("", Use()), tuple(fields_of(usage, "")), nested, gives)
+        fields, nested = tuple(fields_of(usage, "")), items.kind == "sequence"
+        return Slot(path, name, hint, default, usage.get("", Use()), fields, nested, gives, tuple(items.literals))
 
     def optional(self, choice: Choice, path: str) -> list[str]:
         """Return the parameters of a constructor that need not be given, or what an object may lack."""
@@ -364,7 +365,8 @@ class Proposals:
     def _said(self, slot: Slot) -> Iterator[Value]:
         """Yield what the code says: literals it compares with, and what the annotation allows."""
         if slot.use.textual or slot.kind not in {"sequence", "object", "mapping"}:
-            yield from dict.fromkeys(map(self._shortened, slot.use.literals))
+            letters = slot.letters if slot.hint is str else ()
+            yield from dict.fromkeys(map(self._shortened, (*slot.use.literals, *letters)))
         elif slot.kind == "sequence":
             yield from dict.fromkeys(each for each in slot.use.literals if each[:1] in {"[", "("})
         elif slot.kind == "object":

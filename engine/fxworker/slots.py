@@ -31,7 +31,8 @@ _WIDTHS: Final = ("64", "8", "4")
 class Slot:
     """A place for a value: a parameter or a field, with what is known of it.
 
-    `nested` says that its items are lists, and `gives` what comes out of it where it is called.
+    `nested` says that its items are lists, `gives` what comes out of it where it is called, and `letters` what its
+    items are compared with.
     """
 
     path: str
@@ -42,6 +43,7 @@ class Slot:
     fields: tuple[str, ...]
     nested: bool = False
     gives: Kind | None = None
+    letters: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind | None:

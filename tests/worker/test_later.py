@@ -138,6 +138,34 @@ class InAnyCase(nn.Module):
             self.head = nn.Linear(config.width, 1)
 
 
+class KeptInOtherLetters(nn.Module):
+    def __init__(self, reduction):
+        super().__init__()
+        self.reduction = reduction.lower()
+
+    def forward(self, x):
+        if self.reduction == "mean":
+            pooled = x.mean(1)
+        elif self.reduction == "max":
+            pooled = x.amax(1)
+        return pooled
+
+
+class KeptByItsFirstLetter(nn.Module):
+    def __init__(self, direction: str):
+        super().__init__()
+        self.direction = direction[0].lower()
+        if self.direction not in "ft":
+            raise ValueError(direction)
+
+    def forward(self, x):
+        if self.direction == "f":
+            axis = 1
+        elif self.direction == "t":
+            axis = 2
+        return x.softmax(axis)
+
+
 WORDS = {"<pad>": 0, "<unk>": 1, "a": 2, "b": 3}
 
 
@@ -152,6 +180,7 @@ class Words(nn.Module):
     [
         (OneOf, "kind=Kind.LARGE"), (ByName, "config=SimpleNamespace(kind='SMALL')"), (ByValue, "kind='small'"),
         (InAnyCase, "config=SimpleNamespace(head='regression', width=64)"),
+        (KeptInOtherLetters, "reduction='mean'"), (KeptByItsFirstLetter, "direction='f'"),
         (Words, f"char2idx={WORDS}, id_to_tag={ {at: word for word, at in WORDS.items()} }"),
     ],
 )  # fmt: skip
