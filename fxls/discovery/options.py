@@ -24,7 +24,7 @@ _CONFIGURATION: Final = re.compile(
     r"\w*config(uration)?s?|\w*cfgs?|confs?|\w*args|arguments|\w*params|\w*parameters|\w*options?|opts?|\w*settings|hps|_+c",
     re.IGNORECASE,
 )
-_RECORD: Final = re.compile(r"\w*(Namespace|[dD]ict|ConfigDict|Config|Args|CN|CfgNode|Munch|Box|create)")
+_RECORD: Final = re.compile(r"\w*(Namespace|[dD]ict|ConfigDict|Config|Args|H?Params|CN|CfgNode|Munch|Box|create)")
 """What is called that makes a configuration of its keywords, or of a mapping."""
 
 _CONVERTED: Final = frozenset({"int", "float"})

@@ -350,9 +350,16 @@ class _Walk:
 
     def _at_module_level(self, model: str, value: ast.expr, closed_value: ast.expr | None) -> None:
         """Note that an instance of one of the file's classes stands at module level: this is the one to show."""
-        if model in self._classes and closed_value is not None and isinstance(closed_value, ast.Call):
-            construct = Construct(ast.unparse(closed_value), "instance", Location(self._path, span_of(value)))
+        if model in self._classes and isinstance(closed_value, ast.Call):
+            inner = ast.unparse(self._unwrapped(closed_value))
+            construct = Construct(inner, "instance", Location(self._path, span_of(value)))
             self.sites.constructs.setdefault(model, []).append(construct)
+
+    def _unwrapped(self, built: ast.expr) -> ast.expr:
+        """Return the model in what only wraps it: `Net()` of `nn.DataParallel(Net())`."""
+        while isinstance(built, ast.Call) and built.args and self._names.expand(dotted(built.func)) in _WRAPPERS:
+            built = without_device(built.args[0])
+        return built
 
     def _instance(self, target: ast.Name, value: ast.expr, closed_value: ast.expr | None) -> str:
         """Note a module-level variable that holds a module of another file's class, and return its name."""

@@ -313,6 +313,14 @@ def main():
     assert [each for _, each in inputs(text)] == ["torch.ones(1)", "torch.ones(2)", "torch.ones(3)", "torch.ones(4)"]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    ["net = nn.DataParallel(Net(3)).cuda()", "net = Net(3)\nnet = nn.DataParallel(net.cuda(), device_ids=[0])"],
+)
+def test_an_instance_in_a_wrapper_is_shown_without_it(lines):
+    assert constructs(f"{NET}{lines}\n")[-1] == ("instance", "Net(3)")
+
+
 def test_loops_take_the_first_of_written_values():
     text = NET + "def main():\n    net = Net()\n    for size in (32, 64):\n        net(torch.ones(size))\n"
     assert inputs(text) == [("call", "torch.ones(32)")]

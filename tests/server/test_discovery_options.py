@@ -52,6 +52,7 @@ def test_options_of_decorators_have_their_defaults():
          {"model.nf": "64"}),
         ("opt = dict(width=3, block=dict(kind='a'))", {"width": "3", "block.kind": "'a'"}),
         ("args = SimpleNamespace(width=3, rates=[0.1])", {"width": "3", "rates": "[0.1]"}),
+        ("hparams = training.HParams(width=3, depth=len(names))", {"width": "3"}),
         ("TRAIN_CONFIG = {'width': 3, 'net': {'depth': 2}}", {"width": "3", "net.depth": "2"}),
         ("class Trainer:\n  def __init__(self):\n    self.config.width = 3\n    self.epochs = 4", {"width": "3"}),
         ("other = {'width': 3}\nwidth = 3", {}),
